@@ -1,0 +1,1 @@
+"""TensorFlow functions in JAX: eager, under jit, differentiable."""

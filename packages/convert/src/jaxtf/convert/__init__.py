@@ -1,0 +1,1 @@
+"""JAX functions in TensorFlow: eager, tf.function, jit_compile and SavedModel."""

@@ -1,0 +1,1 @@
+"""JAX functions exported to StableHLO with symbolic shapes, and artifacts that last."""

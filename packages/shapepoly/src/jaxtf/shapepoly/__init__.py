@@ -1,0 +1,1 @@
+"""Symbolic dimensions for array programs: expressions, scopes, constraints, exact decisions."""
