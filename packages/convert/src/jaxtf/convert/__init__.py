@@ -1,1 +1,23 @@
-"""JAX functions in TensorFlow: eager, tf.function, jit_compile and SavedModel."""
+"""JAX functions in TensorFlow: eager, `tf.function`, `jit_compile=True` and SavedModel.
+
+`convert(fun)` gives a function of TensorFlow values. Needs TensorFlow; needs JAX to convert a
+function, not to run what was converted and saved.
+"""
+
+from jaxtf.convert._convert import convert
+from jaxtf.convert._errors import (
+    ArgumentTypeError,
+    ConversionOptionError,
+    ConversionStateError,
+    TensorFlowTooOld,
+)
+from jaxtf.serialization import DisabledSafetyCheck
+
+__all__ = [
+    "ArgumentTypeError",
+    "ConversionOptionError",
+    "ConversionStateError",
+    "DisabledSafetyCheck",
+    "TensorFlowTooOld",
+    "convert",
+]

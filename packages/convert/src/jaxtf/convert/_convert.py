@@ -1,0 +1,162 @@
+"""`convert`: a JAX function as a function of TensorFlow values.
+
+A call of the converted function finds the signature of its arguments,
+the exported function for it (made once), and runs that with a gradient. What happens in eager
+mode, inside `tf.function` and in a SavedModel is the same code: it runs ops or records them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.convert import _tf
+from jaxtf.convert._dtypes import as_tensor, tf_dtype
+from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._gradient import run_differentiable, run_without_gradient
+from jaxtf.serialization import (
+    BUILT_IN_PLATFORMS,
+    DisabledSafetyCheck,
+    Exported,
+    export,
+    maximum_supported_calling_convention_version,
+)
+
+__all__ = ["convert"]
+
+# More signatures than this of one function are exported again when they come back.
+_SIGNATURES_KEPT = 256
+
+
+def convert(
+    fun_jax: Callable[..., Any],
+    *,
+    polymorphic_shapes: Any = None,
+    polymorphic_constraints: Sequence[str] = (),
+    with_gradient: bool = True,
+    enable_xla: bool = True,
+    native_serialization: bool = True,
+    native_serialization_platforms: Sequence[str] | None = None,
+    native_serialization_disabled_checks: Sequence[DisabledSafetyCheck] = (),
+) -> Callable[..., Any]:
+    """A function like `fun_jax` for TensorFlow values: eager, in `tf.function`, in a SavedModel.
+
+    Args:
+      fun_jax: A function that `jax.jit` accepts, or the result of `jax.jit`.
+      polymorphic_shapes: None, or a pytree prefix of the positional arguments with shape texts
+        such as `"(b, _, 2*d)"`: letters name sizes that the one conversion leaves open, `_` and
+        a final `...` take the sizes of the actual argument. None: all sizes of the argument.
+      polymorphic_constraints: Texts such as `"a >= b"` that hold between those names.
+      with_gradient: Whether TensorFlow can differentiate the result, by JAX's VJP. If not,
+        asking for a gradient is an error.
+      enable_xla: Of graph mode only.
+      native_serialization: True; False asks for graph mode, which does not exist yet.
+      native_serialization_platforms: Lowering platforms, such as `("cpu", "cuda", "tpu")`; by
+        default that of JAX's default backend.
+      native_serialization_disabled_checks: Safety checks to skip.
+
+    Returns:
+      A function of the same signature: arguments are tensors, variables, NumPy arrays, Python
+      scalars, nested as JAX pytrees; results are tensors. 64-bit values become 32-bit ones
+      unless JAX's x64 is on. `fun_jax` is traced once for each signature.
+
+    Raises:
+      ConversionOptionError: A platform that does not exist.
+      NotImplementedError: Graph mode.
+      ArgumentTypeError: When called: an argument that is not numeric.
+      ConversionStateError: When called: inside a JAX transformation.
+      tf.errors.InvalidArgumentError: When run: sizes that `polymorphic_shapes` does not allow.
+
+    >>> import jax.numpy as jnp, tensorflow as tf
+    >>> from jaxtf.convert import convert
+    >>> mean = convert(lambda x: jnp.mean(x, axis=0), polymorphic_shapes=["(b, _)"])
+    >>> mean(tf.constant([[1.0, 2.0], [3.0, 4.0]])).numpy()
+    array([2., 3.], dtype=float32)
+    """
+    if not callable(fun_jax):
+        raise ConversionOptionError(f"convert needs a function, found {type(fun_jax).__name__}: {fun_jax!r:.60}")
+    if not native_serialization:
+        raise NotImplementedError(
+            "native_serialization=False asks for graph mode (a graph of plain TensorFlow ops), which jaxtf-convert "
+            "does not have yet\n  remedy: leave native_serialization out"
+        )
+    del enable_xla  # it chooses between ops of graph mode
+    # Here, so that what needs no JAX function (running an Exported) needs no JAX.
+    import jax
+
+    from jaxtf.convert._signature import Signature, Signatures
+
+    signatures = Signatures(polymorphic_shapes, tuple(polymorphic_constraints))
+    jitted = fun_jax if hasattr(fun_jax, "trace") else jax.jit(fun_jax)
+    export_jitted = export(
+        jitted,
+        platforms=_checked_platforms(native_serialization_platforms),
+        disabled_checks=native_serialization_disabled_checks,
+        **_consumer_versions(),
+    )
+
+    @functools.lru_cache(maxsize=_SIGNATURES_KEPT)
+    def export_for(signature: Signature) -> Exported:
+        args, kwargs = signatures.specifications(signature.tree, signature.leaves)
+        return export_jitted(*args, **kwargs)
+
+    conversion = _Conversion(signatures, export_for, run_differentiable if with_gradient else run_without_gradient)
+
+    def converted(*args: Any, **kwargs: Any) -> Any:
+        return conversion.call(args, kwargs)
+
+    name = getattr(fun_jax, "__name__", "fun_jax")
+    converted.__name__ = converted.__qualname__ = f"converted_{name}" if name.isidentifier() else "converted_fun"
+    converted.__doc__ = f"{name}, converted from JAX by jaxtf.convert."
+    return converted
+
+
+@dataclass(frozen=True)
+class _Conversion:
+    """One converted function.
+
+    Attributes:
+      signatures: What calls look like under the polymorphic shapes.
+      export_for: The exported function for a signature, remembered.
+      run: How to apply an exported function to flat tensors.
+    """
+
+    signatures: Any
+    export_for: Callable[[Any], Exported]
+    run: Callable[[Exported, Sequence[tf.Tensor]], list[tf.Tensor]]
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Applies the function to pytrees of TensorFlow values."""
+        import jax
+
+        signature, flat = self.signatures.of_call(args, kwargs)
+        exported = self.export_for(signature)
+        tensors = [as_tensor(value, tf_dtype(aval.dtype)) for value, aval in zip(flat, exported.in_avals, strict=True)]
+        return jax.tree.unflatten(exported.out_tree, self.run(exported, tensors))
+
+
+def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The platforms that a user names for XlaCallModule, which knows four."""
+    if platforms is None:
+        return None
+    if not isinstance(platforms, list | tuple) or not platforms or not set(platforms) <= set(BUILT_IN_PLATFORMS):
+        raise ConversionOptionError(
+            "native_serialization_platforms must be a sequence containing a subset of "
+            f"{{'cpu', 'cuda', 'rocm', 'tpu'}}. Got: {platforms!r}"
+        )
+    return tuple(platforms)
+
+
+def _consumer_versions() -> dict[str, Any]:
+    """The versions that the installed TensorFlow reads, for `export`."""
+    import jax
+
+    newest = min(_tf.newest_calling_convention_version(), maximum_supported_calling_convention_version)
+    return {
+        "calling_convention_version": min(newest, jax.config.jax_export_calling_convention_version),
+        "stablehlo_version": _tf.stablehlo_version(),
+    }

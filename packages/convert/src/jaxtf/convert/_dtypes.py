@@ -1,0 +1,60 @@
+"""Values and dtypes between TensorFlow and JAX.
+
+JAX computes in 32 bits unless x64 is on, whatever the dtype of the argument; TensorFlow keeps
+64 bits. A converted function behaves as JAX does: its arguments are cast. JAX's `float0`, the
+dtype of the gradient of an integer, has no counterpart: in modules it is lowered as bool, and
+so it is in TensorFlow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert._errors import ArgumentTypeError
+
+__all__ = ["as_tensor", "numpy_dtype", "tf_dtype"]
+
+
+def tf_dtype(dtype: Any) -> tf.DType:
+    """The TensorFlow dtype of values that JAX holds in `dtype`, `float0` included."""
+    # float0 is the structured NumPy dtype [('float0', 'V')].
+    return tf.bool if np.dtype(dtype).names else tf.as_dtype(np.dtype(dtype))
+
+
+def numpy_dtype(value: Any, path: str) -> np.dtype[Any]:
+    """The NumPy dtype of a tensor, variable, array or NumPy scalar.
+
+    Raises:
+      ArgumentTypeError: JAX has no arrays of its dtype (strings, resources, objects), or it is
+        no array; the message names the argument by its `path`.
+    """
+    dtype = getattr(value, "dtype", None)
+    if dtype is None:
+        raise ArgumentTypeError(
+            f"{path} is not a numeric value: found {type(value).__name__} ({value!r:.60})\n"
+            "  remedy: pass a tf.Tensor, tf.Variable, NumPy array or Python scalar, or nested tuples, lists and "
+            "dicts of those"
+        )
+    as_tf = dtype if isinstance(dtype, tf.DType) else None
+    if as_tf is not None and not (as_tf.is_numpy_compatible and as_tf not in (tf.string, tf.variant, tf.resource)):
+        found = as_tf.name
+    else:
+        as_numpy: np.dtype[Any] = np.dtype(as_tf.as_numpy_dtype if as_tf is not None else dtype)
+        if as_numpy.kind not in "OSUMm" and not (as_numpy.kind == "V" and as_numpy.names):
+            return as_numpy
+        found = as_numpy.name
+    raise ArgumentTypeError(
+        f"{path} has dtype {found}, which is not a valid JAX array type. Only arrays of numeric types are "
+        "supported by JAX.\n  remedy: convert it to numbers in TensorFlow before the call of the converted function"
+    )
+
+
+def as_tensor(value: Any, dtype: tf.DType, name: str | None = None) -> tf.Tensor:
+    """`value` as a tensor of `dtype`: a variable is read, a wider dtype is cast as JAX does."""
+    if isinstance(value, tf.Tensor | tf.Variable):
+        tensor = tf.convert_to_tensor(value, name=name)
+        return tensor if tensor.dtype == dtype else tf.cast(tensor, dtype)
+    return tf.convert_to_tensor(np.asarray(value).astype(dtype.as_numpy_dtype, copy=False), name=name)

@@ -1,0 +1,132 @@
+"""What a call of a converted function looks like to JAX, and when two calls look the same.
+
+A `Signature` is the pytree structure, dtype and shape of the arguments, with sizes that
+`polymorphic_shapes` leaves open replaced by None, and JAX's configuration: one export serves
+all calls of one signature. `Signatures` makes them, reading the polymorphic shapes once for
+each structure and tuple of ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert import _jax
+from jaxtf.convert._dtypes import numpy_dtype
+from jaxtf.convert._errors import ArgumentTypeError, ConversionStateError
+from jaxtf.shapepoly import is_symbolic_dim, symbolic_args_specs
+
+__all__ = ["LeafSpec", "Signature", "Signatures"]
+
+
+@dataclass(frozen=True)
+class LeafSpec:
+    """Shape and dtype of one flat argument; the shape is all that `polymorphic_shapes` needs to see.
+
+    Attributes:
+      shape: Sizes; None where unknown to TensorFlow, or left open by the polymorphic shapes.
+      dtype: The dtype in which JAX computes.
+      weak_type: Whether it is a Python scalar.
+    """
+
+    shape: tuple[int | None, ...]
+    dtype: np.dtype[Any]
+    weak_type: bool = False
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Everything about a call that decides what is exported.
+
+    Attributes:
+      tree: The JAX treedef of `(args, kwargs)`.
+      leaves: The flat arguments.
+      configuration: What of JAX's configuration changes tracing.
+    """
+
+    tree: Any
+    leaves: tuple[LeafSpec, ...]
+    configuration: Hashable
+
+
+@dataclass
+class Signatures:
+    """The signatures of calls under given polymorphic shapes.
+
+    Attributes:
+      polymorphic_shapes: As the user wrote them, for the positional arguments.
+      polymorphic_constraints: Likewise.
+    """
+
+    polymorphic_shapes: Any
+    polymorphic_constraints: Sequence[str]
+    # Which sizes the polymorphic shapes leave open, by treedef and ranks. A race recomputes one entry.
+    _open_sizes: dict[Hashable, tuple[tuple[bool, ...], ...]] = field(default_factory=dict)
+
+    def of_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Signature, list[Any]]:
+        """The signature of a call, and its flat arguments."""
+        flat, tree = jax.tree.flatten((args, kwargs))
+        leaves = tuple(_leaf_spec(value, tree, index) for index, value in enumerate(flat))
+        layout = (tree, tuple(len(leaf.shape) for leaf in leaves))
+        open_sizes = self._open_sizes.get(layout)
+        if open_sizes is None:
+            specs = jax.tree.leaves(self.specifications(tree, leaves))
+            open_sizes = tuple(tuple(map(is_symbolic_dim, spec.shape)) for spec in specs)
+            self._open_sizes[layout] = open_sizes
+        leaves = tuple(map(_leave_open, leaves, open_sizes))
+        return Signature(tree, leaves, _jax.tracing_configuration()), flat
+
+    def specifications(self, tree: Any, leaves: Sequence[LeafSpec]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments to trace with: pytrees of `jax.ShapeDtypeStruct`, in one symbolic scope."""
+        args, kwargs = jax.tree.unflatten(tree, leaves)
+        args = symbolic_args_specs(args, self.polymorphic_shapes, constraints=self.polymorphic_constraints)
+        # The polymorphic shapes speak of positional arguments only.
+        kwargs = symbolic_args_specs(kwargs, None)
+        specs = jax.tree.leaves((args, kwargs))
+        with_weak_types = [
+            jax.ShapeDtypeStruct(spec.shape, spec.dtype, weak_type=leaf.weak_type)
+            for spec, leaf in zip(specs, leaves, strict=True)
+        ]
+        specified: tuple[tuple[Any, ...], dict[str, Any]] = jax.tree.unflatten(tree, with_weak_types)
+        return specified
+
+
+def _leave_open(leaf: LeafSpec, open_sizes: tuple[bool, ...]) -> LeafSpec:
+    if not any(open_sizes):
+        return leaf
+    shape = tuple(None if is_open else size for size, is_open in zip(leaf.shape, open_sizes, strict=True))
+    return LeafSpec(shape, leaf.dtype, leaf.weak_type)
+
+
+def _leaf_spec(value: Any, tree: Any, index: int) -> LeafSpec:
+    # By exact type: NumPy's float64 is a Python float too, and has a dtype of its own.
+    if type(value) in (bool, int, float, complex):
+        return LeafSpec((), _jax.python_scalar_dtype(value), weak_type=True)
+    if isinstance(value, tf.Tensor | tf.Variable):
+        dtype = _jax.canonical_dtype(numpy_dtype(value, _path(tree, index)))
+        if value.shape.rank is None:
+            raise ArgumentTypeError(
+                f"{_path(tree, index)} has an unknown rank; JAX needs to know the number of axes\n"
+                "  remedy: give the tf.function an input_signature with a shape such as [None, 28, 28]"
+            )
+        return LeafSpec(tuple(value.shape.as_list()), dtype)
+    if _jax.is_tracer(value):
+        raise ConversionStateError(
+            "convert must be used outside all JAX transformations: "
+            f"{_path(tree, index)} is a value of a JAX transformation in progress, {value}\n"
+            "  remedy: call the JAX function itself there; convert what jit, grad or vmap returns"
+        )
+    dtype = _jax.canonical_dtype(numpy_dtype(value, _path(tree, index)))
+    return LeafSpec(tuple(value.shape), dtype)
+
+
+def _path(tree: Any, index: int) -> str:
+    """Where the flat argument stands, as the caller would write it."""
+    leaves = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(tree, [0] * tree.num_leaves))[0]
+    path = leaves[index][0]
+    return ("args", "kwargs")[path[0].idx] + jax.tree_util.keystr(path[1:])

@@ -1,0 +1,256 @@
+"""A JAX function on TensorFlow values: eager, in tf.function, compiled."""
+
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import ArgumentTypeError, ConversionOptionError, ConversionStateError, DisabledSafetyCheck, convert
+
+MODES = {
+    "eager": lambda f: f,
+    "graph": lambda f: tf.function(f, autograph=False),
+    "compiled": lambda f: tf.function(f, autograph=False, jit_compile=True),
+}
+in_each_mode = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+
+
+def identical(found, expected):
+    """Same structure, dtypes, shapes and numbers, to within rounding of the compilers."""
+    found = jax.tree.map(lambda leaf: leaf.numpy(), found)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, strict=True), found, jax.tree.map(np.asarray, expected)
+    )
+
+
+def model(params, x, *, scale):
+    return {"y": jnp.tanh(x @ params["w"] + params["b"]) * scale, "rows": (x.shape[0] * 2, jnp.arange(x.shape[0]))}
+
+
+PARAMS = {"w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3), "b": np.arange(3, dtype=np.float32)}
+
+
+def images(size):
+    return np.linspace(0, 1, size * 4, dtype=np.float32).reshape(size, 4)
+
+
+@in_each_mode
+def test_nested_arguments_and_results_keep_their_structure(mode):
+    expected = jax.jit(model)(PARAMS, images(3), scale=np.float32(2))
+    identical(mode(convert(model))(PARAMS, images(3), scale=np.float32(2)), expected)
+
+
+@in_each_mode
+@pytest.mark.parametrize("kind", [tf.constant, tf.Variable, np.asarray], ids=["tensor", "variable", "array"])
+def test_tensors_variables_and_arrays_are_arguments(mode, kind):
+    x = kind(images(2))
+    found = mode(lambda: convert(lambda x: jnp.sin(x) * 2)(x))()
+    identical(found, jnp.sin(images(2)) * 2)
+
+
+@in_each_mode
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize(
+    "value", [2, 3.5, True, 1j, np.float64(2.5), np.int64(7), np.arange(3), np.float16(1)], ids=repr
+)
+def test_values_have_the_dtype_that_jax_gives_them(mode, x64, value):
+    with jax.enable_x64(x64):
+        identical(mode(lambda: convert(lambda x: x * 2)(value))(), jax.jit(lambda x: x * 2)(value))
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_a_python_scalar_takes_the_dtype_of_the_other_operand_as_in_jax(x64):
+    half = np.ones(2, np.float16)
+    with jax.enable_x64(x64):
+        identical(convert(lambda x, y: x * y)(half, 3.0), jax.jit(lambda x, y: x * y)(half, 3.0))
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float8_e4m3fn, jnp.int8, jnp.uint32, jnp.complex64, jnp.bool_])
+def test_dtypes_cross_over_unchanged(dtype):
+    x = np.array([0, 1, 1]).astype(dtype)
+    found = convert(lambda x: x[::-1])(tf.constant(x))
+    assert found.dtype.as_numpy_dtype == dtype
+    np.testing.assert_array_equal(found.numpy(), x[::-1])
+
+
+def test_a_function_without_arguments_or_results_converts():
+    identical(convert(lambda: jnp.arange(3))(), jnp.arange(3))
+    assert convert(lambda x: ())(np.ones(2, np.float32)) == ()
+
+
+def test_unused_arguments_are_accepted():
+    identical(convert(lambda x, y: x + 1)(np.float32(1), np.ones(3, np.float32)), np.float32(2))
+
+
+def test_a_jitted_function_converts_with_its_name():
+    @jax.jit
+    def my_model(x):
+        return x + 1
+
+    converted = convert(my_model)
+    identical(converted(np.float32(1)), np.float32(2))
+    assert converted.__name__ == "converted_my_model"
+
+
+class TestPolymorphicShapes:
+    @in_each_mode
+    @pytest.mark.parametrize("size", [1, 3, 7])
+    def test_one_export_serves_every_batch_size(self, mode, size):
+        traces = []
+
+        def traced(x):
+            traces.append(x.shape)
+            return x.reshape(-1) * x.shape[0], x.mean()
+
+        converted = convert(traced, polymorphic_shapes=["(b, ...)"])
+        run = mode(converted)
+        identical(run(images(2)), (images(2).reshape(-1) * 2, images(2).mean()))
+        assert len(traces) == 1
+        identical(run(images(size)), (images(size).reshape(-1) * size, images(size).mean()))
+        assert len(traces) == 1
+
+    def test_a_graph_for_any_batch_size_knows_the_sizes_that_are_known(self):
+        graph = tf.function(convert(lambda x: (x.T, x.sum(axis=0)), polymorphic_shapes=["(b, _)"]), autograph=False)
+        concrete = graph.get_concrete_function(tf.TensorSpec([None, 4], tf.float32))
+        assert [spec.shape.as_list() for spec in concrete.outputs] == [[4, None], [4]]
+
+    def test_other_known_sizes_make_another_export(self):
+        shapes = []
+        converted = convert(lambda x: shapes.append(x.shape) or x, polymorphic_shapes=["(b, _)"])
+        for shape in [(2, 3), (5, 3), (2, 4), (9, 4)]:
+            converted(np.zeros(shape, np.float32))
+        assert [shape[1] for shape in shapes] == [3, 4]
+
+    def test_constraints_are_known_while_tracing(self):
+        converted = convert(
+            lambda x: x[: x.shape[1], :16], polymorphic_shapes="(a, b)", polymorphic_constraints=("a >= b", "b >= 16")
+        )
+        assert converted(np.zeros((20, 17), np.float32)).shape == (17, 16)
+
+    @in_each_mode
+    def test_an_odd_size_gives_the_documented_error(self, mode):
+        converted = mode(convert(lambda x: x, polymorphic_shapes=["(b, b, 2*d)"]))
+        with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+            converted(tf.ones((3, 3, 5)))
+        text = str(caught.value)
+        assert "Input shapes do not match the polymorphic shapes specification" in text
+        assert "Division had remainder 1 when computing the value of 'd'" in text
+        assert "args[0].shape = (b, b, 2*d)" in text
+        assert "'b' = 3 from specification 'b' for dimension args[0].shape[0] (= 3)" in text
+
+    @pytest.mark.parametrize(
+        ("shape", "says"),
+        [((0, 0, 2), "Expected value >= 1 for dimension variable 'b'"), ((3, 4, 2), "Found inconsistency")],
+    )
+    def test_sizes_that_are_empty_or_differ_give_the_documented_error(self, shape, says):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=says):
+            convert(lambda x: x, polymorphic_shapes=["(b, b, 2*d)"])(tf.ones(shape))
+
+    def test_shape_assertions_can_be_disabled(self):
+        checks = [DisabledSafetyCheck.shape_assertions()]
+        converted = convert(lambda x: x, polymorphic_shapes=["(2*b,)"], native_serialization_disabled_checks=checks)
+        assert converted(tf.ones(3)).shape == (3,)
+
+    def test_a_wrong_rank_is_told_with_what_was_written_and_found(self):
+        with pytest.raises(ValueError, match=r"\(b, _, _\)[\s\S]*rank"):
+            convert(lambda x: x, polymorphic_shapes=["(b, _, _)"])(np.ones((2, 3), np.float32))
+
+    def test_an_unknown_size_that_is_not_named_is_refused(self):
+        graph = tf.function(convert(lambda x: x, polymorphic_shapes=["(b, _)"]), autograph=False)
+        with pytest.raises(ValueError, match="_"):
+            graph.get_concrete_function(tf.TensorSpec([None, None], tf.float32))
+
+    def test_an_unknown_rank_is_refused(self):
+        with pytest.raises(ArgumentTypeError, match=r"args\[0\] has an unknown rank"):
+            tf.function(convert(jnp.sin), autograph=False).get_concrete_function(tf.TensorSpec(None, tf.float32))
+
+
+class TestCache:
+    def test_a_signature_is_traced_once(self):
+        traces = []
+        converted = convert(lambda x: traces.append(x.dtype) or x)
+        for value in (tf.ones(3), np.ones(3, np.float32), tf.Variable(tf.ones(3)), tf.ones(4), tf.ones(3)):
+            converted(value)
+        assert len(traces) == 2
+
+    def test_a_changed_jax_configuration_traces_again(self):
+        converted = convert(lambda x: x * 2.0)
+        assert converted(np.float64(1)).dtype == tf.float32
+        with jax.enable_x64(True):
+            assert converted(np.float64(1)).dtype == tf.float64
+
+    def test_threads_get_right_results(self):
+        converted = convert(jnp.cumsum, polymorphic_shapes=["(b,)"])
+        wrong = []
+
+        def work(size):
+            for _ in range(10):
+                if not np.array_equal(converted(np.arange(size, dtype=np.float32)), np.cumsum(np.arange(size))):
+                    wrong.append(size)
+
+        threads = [threading.Thread(target=work, args=(size,)) for size in range(1, 7)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong
+
+
+class TestPlatforms:
+    def test_a_module_for_several_platforms_runs_on_this_one(self):
+        converted = convert(
+            lambda x: x @ x.T, polymorphic_shapes=["(b, 2)"], native_serialization_platforms=("tpu", "cpu", "cuda")
+        )
+        identical(converted(images(2)[:, :2]), images(2)[:, :2] @ images(2)[:, :2].T)
+
+    def test_a_module_for_another_platform_gives_the_documented_error(self):
+        converted = convert(jnp.sin, native_serialization_platforms=("cuda",))
+        with pytest.raises(
+            tf.errors.NotFoundError,
+            match=r"The current platform CPU is not among the platforms required by the module: \[CUDA\]",
+        ):
+            converted(np.float32(1))
+
+    @pytest.mark.parametrize("platforms", [("gpu",), "cpu", ("cpu", "sparc"), ()])
+    def test_a_platform_that_does_not_exist_is_refused_at_once(self, platforms):
+        with pytest.raises(ConversionOptionError) as caught:
+            convert(jnp.sin, native_serialization_platforms=platforms)
+        assert str(caught.value) == (
+            "native_serialization_platforms must be a sequence containing a subset of "
+            f"{{'cpu', 'cuda', 'rocm', 'tpu'}}. Got: {platforms!r}"
+        )
+
+
+class TestBadArguments:
+    @pytest.mark.parametrize("mode", [MODES["eager"], MODES["graph"]], ids=["eager", "graph"])
+    def test_a_string_tensor_is_refused_by_its_path(self, mode):
+        with pytest.raises(ArgumentTypeError) as caught:
+            mode(convert(lambda d: d["x"]))({"x": tf.constant("hello")})
+        assert (
+            "args[0]['x'] has dtype string, which is not a valid JAX array type. Only arrays of numeric types are "
+            "supported by JAX." in str(caught.value)
+        )
+
+    @pytest.mark.parametrize(
+        "value",
+        ["hello", object(), np.array(["a"]), np.array(["2020-01-01"], "datetime64[D]")],
+        ids=["str", "object", "str array", "dates"],
+    )
+    def test_what_is_not_numeric_is_refused(self, value):
+        with pytest.raises(ArgumentTypeError, match=r"args\[1\] (is not a numeric value|has dtype)"):
+            convert(lambda x, y: x)(1.0, value)
+
+    def test_use_inside_a_jax_transformation_is_refused(self):
+        with pytest.raises(ConversionStateError, match="convert must be used outside all JAX transformations"):
+            jax.jit(convert(jnp.sin))(1.0)
+
+    def test_what_is_no_function_is_refused(self):
+        with pytest.raises(ConversionOptionError, match="convert needs a function, found int"):
+            convert(3)
+
+    def test_graph_mode_is_refused_until_it_exists(self):
+        with pytest.raises(NotImplementedError, match="native_serialization=False asks for graph mode"):
+            convert(jnp.sin, native_serialization=False)

@@ -1,0 +1,139 @@
+"""Gradients of converted functions: TensorFlow asks, JAX answers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import convert
+
+
+def loss(params, x):
+    return (jnp.tanh(x @ params["w"]) ** 2).sum() + params["b"].sum() * 3
+
+
+PARAMS = {"w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3), "b": np.arange(3, dtype=np.float32)}
+IMAGES = np.linspace(0, 1, 20, dtype=np.float32).reshape(5, 4)
+
+
+def tape_gradient(f, *args, **options):
+    variables = tf.nest.map_structure(tf.Variable, args)
+    with tf.GradientTape() as tape:
+        result = f(*variables)
+    return tape.gradient(result, variables, **options)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("shapes", [None, [None, "(b, _)"]], ids=["static", "polymorphic"])
+def test_gradients_are_those_of_jax(shapes, compiled):
+    converted = convert(loss, polymorphic_shapes=shapes)
+    found = tape_gradient(
+        tf.function(converted, autograph=False, jit_compile=True) if compiled else converted, PARAMS, IMAGES
+    )
+    expected = jax.grad(loss, argnums=(0, 1))(PARAMS, IMAGES)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), tuple(found), expected)
+
+
+def test_gradients_inside_a_graph_are_those_of_jax():
+    converted = convert(loss, polymorphic_shapes=[None, "(b, _)"])
+
+    @tf.function(autograph=False)
+    def gradient(w, b, x):
+        return tf.gradients(converted({"w": w, "b": b}, x), [w, b])
+
+    found = gradient(PARAMS["w"], PARAMS["b"], IMAGES)
+    expected = jax.grad(loss)(PARAMS, IMAGES)
+    np.testing.assert_allclose(found[0], expected["w"], rtol=1e-5)
+    np.testing.assert_allclose(found[1], expected["b"], rtol=1e-5)
+
+
+def test_gradients_of_gradients_are_those_of_jax():
+    converted = convert(lambda x: (jnp.sin(x) * x).sum(), polymorphic_shapes=["(b,)"])
+    x = tf.Variable(np.linspace(0, 1, 5, dtype=np.float32))
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            y = converted(x)
+        first = inner.gradient(y, x)
+    second = outer.gradient(first, x)
+    f = lambda x: (jnp.sin(x) * x).sum()  # noqa: E731
+    np.testing.assert_allclose(second, jax.grad(lambda x: jax.grad(f)(x).sum())(x.numpy()), rtol=1e-5)
+
+
+def test_a_persistent_tape_and_a_jacobian_work():
+    converted = convert(lambda x: jnp.stack([x[0] * x[1], x[1] ** 3]))
+    x = tf.Variable([2.0, 3.0])
+    with tf.GradientTape(persistent=True) as tape:
+        y = converted(x)
+    np.testing.assert_allclose(tape.gradient(y, x), [3.0, 2.0 + 27.0])
+    np.testing.assert_allclose(tape.jacobian(y, x, experimental_use_pfor=False), [[3.0, 2.0], [0.0, 27.0]])
+
+
+def test_custom_derivatives_of_jax_are_respected():
+    @jax.custom_vjp
+    def f(x):
+        return x * x
+
+    f.defvjp(lambda x: (f(x), x), lambda x, cotangent: (x * cotangent * 100,))
+    assert tape_gradient(convert(f), np.float32(3))[0] == 300
+
+
+def test_the_vjp_is_not_made_before_it_is_asked_for():
+    asked = []
+
+    @jax.custom_vjp
+    def f(x):
+        return x
+
+    f.defvjp(lambda x: asked.append("vjp") or (x, None), lambda _, cotangent: (cotangent,))
+    converted = convert(f)
+    converted(tf.ones(2))
+    with tf.GradientTape() as tape:
+        x = tf.Variable([1.0])
+        y = converted(x)
+    assert asked == []
+    tape.gradient(y, x)
+    assert asked == ["vjp"]
+
+
+def test_unused_arguments_have_zero_gradients_and_integers_none():
+    converted = convert(lambda x0, x1, x2, x3: x0 * 0.0 + x2 * 2.0)
+    values = [np.float32(10), np.float32(11), np.float32(12), np.int32(13)]
+    found = tape_gradient(converted, *values)
+    assert [None if g is None else float(g) for g in found] == [0.0, 0.0, 2.0, None]
+    zeros = tape_gradient(converted, *values, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+    assert [float(g) for g in zeros] == [0.0, 0.0, 2.0, 0.0]
+    assert zeros[3].dtype == tf.int32
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, lambda f: tf.function(f, autograph=False)], ids=["eager", "graph"])
+def test_integer_results_do_not_disturb_the_gradient(wrap):
+    converted = wrap(convert(lambda x, i: (x * i, i + 1), polymorphic_shapes=["(b,)", "(b,)"]))
+    x, i = tf.Variable([1.0, 2.0]), tf.constant([3, 4])
+    with tf.GradientTape() as tape:
+        y, _ = converted(x, i)
+    np.testing.assert_array_equal(tape.gradient(y, x), [3.0, 4.0])
+
+
+def test_the_gradient_of_an_integer_gradient_function_is_a_bool_or_int_zero():
+    found = convert(jax.grad(lambda x: x * 2.0, allow_int=True))(np.int16(2))
+    assert found.shape == ()
+    assert not found.numpy()
+
+
+def test_with_gradient_false_refuses_to_differentiate():
+    converted = convert(jnp.sin, with_gradient=False)
+    assert converted(np.float32(0)).numpy() == 0
+    with pytest.raises(LookupError, match=r"does not support gradients\. Use `with_gradient` parameter"):
+        tape_gradient(converted, np.float32(1))
+
+
+def test_constraints_hold_in_the_vjp_too():
+    converted = convert(lambda x: x[:16].sum(), polymorphic_shapes=["(b,)"], polymorphic_constraints=["b >= 16"])
+    np.testing.assert_array_equal(tape_gradient(converted, np.ones(17, np.float32))[0], [1.0] * 16 + [0.0])
+
+
+def test_a_cast_argument_has_a_gradient_of_its_own_dtype():
+    found = tape_gradient(convert(lambda x: x**2), np.float64(3))[0]
+    assert found.dtype == tf.float64
+    assert found == 6

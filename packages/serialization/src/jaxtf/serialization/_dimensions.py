@@ -1,0 +1,117 @@
+"""Dimension arithmetic as StableHLO operations on scalars.
+
+`StablehloOperations` is the table of operations with which `jaxtf.shapepoly` computes the
+dimension variables of a module from the shapes of its arguments, and checks them: the sizes
+are `get_dimension_size`, the checks `shape_assertion` custom calls. When the sizes become
+known (in XlaCallModule or in JAX, before compilation) shape refinement folds all of it to
+constants and reports a check that does not hold with its text.
+
+Only operations that shape refinement folds are used.
+Source: StableHLO, "Dynamism"; `StablehloRefineShapes` and the `shape_assertion` custom call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import stablehlo
+
+__all__ = ["StablehloOperations"]
+
+
+class StablehloOperations:
+    """Emits dimension arithmetic at the current insertion point.
+
+    Args:
+      arguments: The block's argument for each flat argument of the function, None if it is dropped.
+      size_type: The scalar tensor type of dimension values, i32 or i64.
+    """
+
+    def __init__(self, arguments: Sequence[ir.Value | None], size_type: ir.Type) -> None:
+        self._arguments = arguments
+        self._type = size_type
+        self._constants: dict[int, ir.Value] = {}
+        self._sizes: dict[tuple[int, int], ir.Value] = {}
+
+    def constant(self, value: int) -> ir.Value:
+        """The integer `value`."""
+        if value not in self._constants:
+            element = ir.IntegerAttr.get(ir.RankedTensorType(self._type).element_type, value)
+            self._constants[value] = stablehlo.constant(ir.DenseElementsAttr.get_splat(self._type, element))
+        return self._constants[value]
+
+    def dimension_size(self, argument: int, axis: int) -> ir.Value:
+        """The size of axis `axis` of flat argument `argument`."""
+        if (argument, axis) not in self._sizes:
+            axis_attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
+            size = stablehlo.get_dimension_size(self._arguments[argument], axis_attribute)
+            self._sizes[argument, axis] = size if size.type == self._type else stablehlo.convert(self._type, size)
+        return self._sizes[argument, axis]
+
+    def add(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        """The sum."""
+        return stablehlo.add(left, right)
+
+    def multiply(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        """The product."""
+        return stablehlo.multiply(left, right)
+
+    def maximum(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        """The greater of the two."""
+        return stablehlo.maximum(left, right)
+
+    def minimum(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        """The smaller of the two."""
+        return stablehlo.minimum(left, right)
+
+    def floordiv(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        """The quotient, rounded towards minus infinity as in Python."""
+        quotient = stablehlo.divide(left, right)
+        lower = stablehlo.add(quotient, self.constant(-1))
+        return stablehlo.select(self._rounds_up(left, right), lower, quotient)
+
+    def mod(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        """The remainder, with the sign of the divisor as in Python."""
+        remainder = stablehlo.remainder(left, right)
+        return stablehlo.select(self._rounds_up(left, right), stablehlo.add(remainder, right), remainder)
+
+    def _rounds_up(self, left: ir.Value, right: ir.Value) -> ir.Value:
+        """Whether StableHLO's quotient, rounded towards zero, lies above the exact one."""
+        remainder = stablehlo.remainder(left, right)
+        inexact = self._compare("NE", remainder, self.constant(0))
+        signs_differ = self._compare("NE", stablehlo.sign(left), stablehlo.sign(right))
+        return stablehlo.and_(inexact, signs_differ)
+
+    def _compare(self, direction: str, left: ir.Value, right: ir.Value) -> ir.Value:
+        return stablehlo.compare(
+            left,
+            right,
+            stablehlo.ComparisonDirectionAttr.get(direction),
+            compare_type=stablehlo.ComparisonTypeAttr.get("SIGNED"),
+        )
+
+    def require(
+        self, relation: Literal["==", ">="], left: ir.Value, right: ir.Value, message: Sequence[str | ir.Value]
+    ) -> None:
+        """Checks `left relation right` when the sizes are known; `message` is what a failure says."""
+        holds = self._compare({"==": "EQ", ">=": "GE"}[relation], left, right)
+        values: list[ir.Value] = []
+        text: list[str] = []
+        for piece in message:
+            if isinstance(piece, str):
+                text.append(piece.replace("{", "{{").replace("}", "}}"))
+                continue
+            if piece not in values:
+                values.append(piece)
+            text.append(f"{{{values.index(piece)}}}")
+        assertion = stablehlo.CustomCallOp(
+            [],
+            [holds, *values],
+            call_target_name=ir.StringAttr.get("shape_assertion"),
+            # Without it the call has no use and vanishes before it is checked.
+            has_side_effect=ir.BoolAttr.get(True),
+            api_version=ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 2),
+        )
+        assertion.attributes["error_message"] = ir.StringAttr.get("".join(text))

@@ -1,0 +1,188 @@
+"""From a JAX function and argument specifications to an `Exported`.
+
+Four steps: trace and lower by JAX's public ahead-of-time path, solve the dimension variables
+from the argument shapes, write the exported main function, check and serialize the module.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jaxtf.serialization._avals import Aval
+from jaxtf.serialization._checks import DisabledSafetyCheck, check_custom_calls
+from jaxtf.serialization._errors import HostCallbackError
+from jaxtf.serialization._exported import Exported
+from jaxtf.serialization._paths import argument_paths
+from jaxtf.serialization._platforms import check_platforms
+from jaxtf.serialization._stablehlo import check_stablehlo_version
+from jaxtf.serialization._versions import check_calling_convention_version
+
+__all__ = ["default_export_platform", "export"]
+
+
+def export(
+    fun: Callable[..., Any],
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+    calling_convention_version: int | None = None,
+    stablehlo_version: str | None = None,
+) -> Callable[..., Exported]:
+    """A function from argument specifications to the exported `fun`.
+
+    Args:
+      fun: A JAX function; `jax.jit` is applied unless it is already the result of it.
+      platforms: Lowering platforms, such as `("cpu", "cuda", "tpu")`; by default that of JAX's
+        default backend. None of them needs to be present.
+      disabled_checks: Safety checks to skip.
+      calling_convention_version: 9 or 10; by default what
+        `--jax_export_calling_convention_version` says.
+      stablehlo_version: The StableHLO version that the consumer reads, such as `"1.13.7"`; by
+        default one that consumers built in the last month read.
+
+    Returns:
+      A function that takes `fun`'s arguments with arrays replaced by anything that has a shape,
+      possibly symbolic, and a dtype (such as `jax.ShapeDtypeStruct`), and returns `Exported`.
+
+    Raises:
+      PlatformError: A platform that does not exist.
+      CallingConventionError: A calling convention version that is not written.
+      StablehloVersionError: A StableHLO version that the installed jaxlib does not write.
+      ScopeError: Dimension variables of two scopes among the arguments (when called).
+      UnsolvableDimensionVariables: The argument shapes do not determine a dimension variable
+        (when called).
+      UnstableCustomCall: The module calls a target not known to be stable (when called).
+      HostCallbackError: The function calls back into Python (when called).
+
+    >>> import jax, jax.numpy as jnp
+    >>> from jaxtf.shapepoly import symbolic_shape
+    >>> exported = export(jnp.sin)(jax.ShapeDtypeStruct(symbolic_shape("b, 4"), jnp.float32))
+    >>> print(exported)
+    Exported(sin: (float32[b,4]) -> (float32[b,4]) for cpu)
+    >>> exported.call(jnp.zeros((2, 4))).shape
+    (2, 4)
+    """
+    from jaxtf.serialization import _jax
+
+    target = _Target(
+        platforms=check_platforms(
+            (_jax.default_export_platform(),) if platforms is None else platforms,
+            registered=_jax.registered_platforms(),
+        ),
+        disabled_checks=tuple(disabled_checks),
+        calling_convention_version=check_calling_convention_version(
+            _jax.default_calling_convention_version()
+            if calling_convention_version is None
+            else calling_convention_version
+        ),
+        stablehlo_version=check_stablehlo_version(
+            _jax.month_old_stablehlo_version() if stablehlo_version is None else stablehlo_version,
+            oldest=_jax.minimum_stablehlo_version(),
+            newest=_jax.current_stablehlo_version(),
+        ),
+    )
+
+    def export_for(*args: Any, **kwargs: Any) -> Exported:
+        return _export(fun, target, args, kwargs)
+
+    return export_for
+
+
+def default_export_platform() -> str:
+    """The lowering platform of JAX's default backend: `cpu`, `cuda`, `rocm`, `tpu` or a plugin's."""
+    from jaxtf.serialization import _jax
+
+    return _jax.default_export_platform()
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What to export for; the VJP is exported for the same."""
+
+    platforms: tuple[str, ...]
+    disabled_checks: tuple[DisabledSafetyCheck, ...]
+    calling_convention_version: int
+    stablehlo_version: str
+
+
+def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exported:
+    import jax
+
+    from jaxtf.serialization import _jax
+
+    jitted = fun if hasattr(fun, "trace") else jax.jit(fun)
+    traced = jitted.trace(*_as_specs(args), **_as_specs(kwargs))
+    in_avals = tuple(map(_jax.to_aval, jax.tree.leaves(traced.in_avals)))
+    out_avals = tuple(map(_jax.to_aval, jax.tree.leaves(traced.out_avals)))
+    module, facts = _lower(traced, target, in_avals)
+    return Exported(
+        fun_name=traced.fun_name,
+        in_tree=traced.in_tree,
+        in_avals=in_avals,
+        out_tree=traced.out_tree,
+        out_avals=out_avals,
+        platforms=target.platforms,
+        ordered_effects=facts.ordered_effects,
+        unordered_effects=facts.unordered_effects,
+        disabled_safety_checks=target.disabled_checks,
+        nr_devices=facts.device_count,
+        mlir_module_serialized=module,
+        stablehlo_version=target.stablehlo_version,
+        calling_convention_version=target.calling_convention_version,
+        module_kept_var_idx=facts.kept_arguments,
+        uses_global_constants=facts.refined_at_run_time,
+        uses_shardy=_jax.uses_shardy(),
+        _make_vjp=functools.cache(functools.partial(_export_vjp, traced, target, in_avals, out_avals)),
+    )
+
+
+def _lower(traced: Any, target: _Target, in_avals: tuple[Aval, ...]) -> tuple[bytes, Any]:
+    """The serialized module of a traced function and the facts of its lowering."""
+    from jaxtf.serialization import _jax
+    from jaxtf.serialization._main import Dimensions, export_main, mark_refined_at_run_time
+    from jaxtf.shapepoly import solve_dimension_variables
+
+    shapes = tuple(aval.shape for aval in in_avals)
+    solution = solve_dimension_variables(tuple(zip(argument_paths(traced.in_tree), shapes, strict=True)))
+    facts = _jax.lower(traced, target.platforms)
+    if facts.host_callbacks:
+        raise HostCallbackError(
+            f"'{traced.fun_name}' calls back into Python (jax.pure_callback, io_callback, debug.callback or "
+            "debug.print): serialization of host_callbacks is not possible, the callback exists in this process only\n"
+            "  remedy: leave the callback out of the function that is exported"
+        )
+    if facts.device_count != 1:
+        raise NotImplementedError(
+            f"'{traced.fun_name}' is lowered for {facts.device_count} devices; functions over several devices "
+            "cannot be exported yet\n  remedy: export it without shardings"
+        )
+    export_main(facts.module, Dimensions(shapes, facts.kept_arguments, solution))
+    mark_refined_at_run_time(facts.module, facts.refined_at_run_time)
+    check_custom_calls(_jax.custom_calls(facts.module), target.disabled_checks)
+    return _jax.serialize_module(facts.module, target.stablehlo_version), facts
+
+
+def _export_vjp(traced: Any, target: _Target, in_avals: tuple[Aval, ...], out_avals: tuple[Aval, ...]) -> Exported:
+    """Exports the VJP of a traced function, for the same target."""
+    from jaxtf.serialization import _jax
+    from jaxtf.serialization._vjp import vjp_function
+
+    vjp = vjp_function(traced.jaxpr, len(in_avals))
+    cotangents = tuple(map(_jax.tangent_aval, out_avals))
+    exported = _export(vjp, target, (*in_avals, *cotangents), {})
+    return replace(exported, fun_name=f"{traced.fun_name}_vjp")
+
+
+def _as_specs(tree: Any) -> Any:
+    """`tree` with our avals as JAX's specifications; all else as it is."""
+    import jax
+
+    from jaxtf.serialization import _jax
+
+    def is_ours(leaf: Any) -> bool:
+        return isinstance(leaf, Aval)
+
+    return jax.tree.map(lambda leaf: _jax.to_shaped_array(leaf) if is_ours(leaf) else leaf, tree, is_leaf=is_ours)

@@ -1,0 +1,200 @@
+"""The door to JAX and jaxlib: the only module here that uses their private names.
+
+Imported when a function is exported or called, never to read or describe an artifact. Each
+private name stands once, with why it is needed and the versions it was seen in:
+
+- `Traced.lower(_private_parameters=...)` (0.10.2, 0.12.0.1): constants must stay constants,
+  not become hoisted arguments, and rules must know that they lower for export, so that they
+  avoid what consumers of last month do not read. No public parameter says so.
+- `Lowered._lowering.compile_args` (0.10.2, 0.12.0.1): which flat arguments the module keeps,
+  its effects in JAX's token order, host callbacks and the number of devices.
+- `serialize_with_sdy`, the third argument of `serialize_portable_artifact`, is public.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.core
+import jax.dtypes
+from jax.extend import backend as jax_backend
+from jax.extend import core as jax_core
+from jax.extend import mlir as jax_mlir
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import stablehlo
+from jax.interpreters import mlir, xla
+
+from jaxtf.serialization._avals import Aval
+
+__all__ = [
+    "Lowering",
+    "custom_calls",
+    "default_calling_convention_version",
+    "default_export_platform",
+    "lower",
+    "new_call_primitive",
+    "registered_platforms",
+    "to_aval",
+    "to_shaped_array",
+]
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """A traced function lowered to StableHLO, with what the exporter must know of it.
+
+    Attributes:
+      module: A private copy, in a context of its own; its `main` takes the platform index if
+        there are several platforms, the dimension variables by name, tokens, kept arguments.
+      kept_arguments: Positions among the flat arguments of those that `main` still takes.
+      ordered_effects: One token argument and leading result of `main` each, in this order.
+      unordered_effects: Effects without a token.
+      device_count: Number of devices that the module is lowered for.
+      refined_at_run_time: Whether the module needs its constants (dimension variables, platform index)
+        filled in before it can be compiled.
+      host_callbacks: What calls back into this Python process; must be empty to be exported.
+    """
+
+    module: ir.Module
+    kept_arguments: tuple[int, ...]
+    ordered_effects: tuple[Any, ...]
+    unordered_effects: tuple[Any, ...]
+    device_count: int
+    refined_at_run_time: bool
+    host_callbacks: tuple[Any, ...]
+
+
+def lower(traced: Any, platforms: tuple[str, ...]) -> Lowering:
+    """Lowers a traced function for `platforms`, in the order of the platform index."""
+    parameters = mlir.LoweringParameters(
+        for_export=True,
+        hoist_constants_as_args=False,
+        export_ignore_forward_compatibility=jax.config.jax_export_ignore_forward_compatibility,
+    )
+    lowered = traced.lower(lowering_platforms=platforms, _private_parameters=parameters)
+    facts = lowered._lowering.compile_args
+    # The lowering may be cached by JAX: what we change must be a copy.
+    with mlir.make_ir_context() as context, ir.Location.unknown(context):
+        module = ir.Module.parse(mlir.module_to_bytecode(lowered.compiler_ir("stablehlo")))
+    return Lowering(
+        module=module,
+        kept_arguments=tuple(sorted(facts["kept_var_idx"])),
+        ordered_effects=tuple(facts["ordered_effects"]),
+        unordered_effects=tuple(facts["unordered_effects"]),
+        device_count=facts["num_devices"],
+        refined_at_run_time=facts["shape_poly_state"].uses_dim_vars,
+        host_callbacks=(*facts["host_callbacks"], *facts["keepalive"]),
+    )
+
+
+def custom_calls(module: ir.Module) -> Iterator[tuple[str, str]]:
+    """The (target, source location) of each custom call in `module`."""
+    found: list[tuple[str, str]] = []
+
+    def visit(operation: Any) -> Any:
+        op = operation.operation
+        if op.name == "stablehlo.custom_call":
+            target = ir.StringAttr(op.attributes["call_target_name"]).value
+            found.append((target, str(op.location)))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return iter(found)
+
+
+def default_export_platform() -> str:
+    """The lowering platform of JAX's default backend: `cpu`, `tpu`, `cuda`, `rocm`, ..."""
+    name = str(jax.default_backend())
+    if name != "gpu":
+        return name
+    return "rocm" if "rocm" in jax_backend.get_backend().platform_version.lower() else "cuda"
+
+
+def registered_platforms() -> frozenset[str]:
+    """Names of the backends that this process has started, those of plugins included."""
+    return frozenset(jax_backend.backends())
+
+
+def default_calling_convention_version() -> int:
+    """What `--jax_export_calling_convention_version` says."""
+    return int(jax.config.jax_export_calling_convention_version)
+
+
+def uses_shardy() -> bool:
+    """Whether JAX lowers shardings for the Shardy partitioner."""
+    return bool(jax.config.jax_use_shardy_partitioner)
+
+
+def to_aval(abstract: Any) -> Aval:
+    """Our aval of a JAX aval, a `ShapeDtypeStruct` or an array."""
+    return Aval(tuple(abstract.shape), abstract.dtype, bool(getattr(abstract, "weak_type", False)))
+
+
+def to_shaped_array(aval: Aval, shape: Sequence[Any] | None = None) -> Any:
+    """JAX's aval of ours, at `shape` if given."""
+    return jax.core.ShapedArray(tuple(aval.shape if shape is None else shape), aval.dtype, weak_type=aval.weak_type)
+
+
+def tangent_aval(aval: Aval) -> Aval:
+    """The aval of a cotangent: the same for inexact dtypes, `float0` for the others."""
+    if jax.dtypes.issubdtype(aval.dtype, jax.numpy.inexact):
+        return Aval(aval.shape, aval.dtype)
+    return Aval(aval.shape, jax.dtypes.float0)
+
+
+def serialize_module(module: ir.Module, target: str) -> bytes:
+    """The portable artifact of `module` for consumers that read StableHLO `target`.
+
+    The Shardy dialect has no versioned form: its operations are carried as they are.
+    """
+    with module.context:
+        return bytes(jax_mlir.serialize_portable_artifact(module, target, True))
+
+
+def deserialize_module(portable_artifact: bytes, context: Any = None) -> ir.Module:
+    """The StableHLO module of a portable artifact, in `context` or in a new one."""
+    with context or mlir.make_ir_context():
+        module = jax_mlir.deserialize_portable_artifact(portable_artifact)
+        # JAX before 0.10 answers with text.
+        return ir.Module.parse(module) if isinstance(module, str | bytes) else module
+
+
+def module_text(module: ir.Module) -> str:
+    """The textual form of a module, with source locations."""
+    text = io.StringIO()
+    module.operation.print(file=text, enable_debug_info=True, large_elements_limit=None)
+    return text.getvalue()
+
+
+def current_stablehlo_version() -> str:
+    """The newest StableHLO version that the installed jaxlib writes."""
+    return str(stablehlo.get_current_version())
+
+
+def minimum_stablehlo_version() -> str:
+    """The oldest StableHLO version that the installed jaxlib writes."""
+    return str(stablehlo.get_minimum_version())
+
+
+def month_old_stablehlo_version() -> str:
+    """A StableHLO version that consumers built in the last month read."""
+    requirement = stablehlo.StablehloCompatibilityRequirement.WEEK_4
+    return str(stablehlo.get_version_from_compatibility_requirement(requirement))
+
+
+def new_call_primitive(
+    name: str,
+    abstract_eval: Callable[..., tuple[Sequence[Any], set[Any]]],
+    lowering: Callable[..., Sequence[Any]],
+) -> Any:
+    """A primitive with several results, effects, an eager implementation and a lowering."""
+    primitive = jax_core.Primitive(name)
+    primitive.multiple_results = True
+    primitive.def_impl(lambda *args, **params: xla.apply_primitive(primitive, *args, **params))
+    primitive.def_effectful_abstract_eval(abstract_eval)
+    mlir.register_lowering(primitive, lowering)
+    return primitive

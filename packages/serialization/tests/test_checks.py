@@ -1,0 +1,42 @@
+"""Safety checks by name, and the list of stable custom-call targets."""
+
+import pytest
+
+from jaxtf.serialization import DisabledSafetyCheck, UnstableCustomCall
+from jaxtf.serialization._checks import STABLE_CUSTOM_CALLS, check_custom_calls
+
+
+def test_disabled_checks_are_named_as_tensorflow_reads_them():
+    assert str(DisabledSafetyCheck.platform()) == "platform"
+    assert str(DisabledSafetyCheck.shape_assertions()) == "shape_assertions"
+    assert str(DisabledSafetyCheck.custom_call("f")) == "custom_call:f"
+
+
+def test_disabled_checks_are_equal_when_their_names_are():
+    assert DisabledSafetyCheck.custom_call("f") == DisabledSafetyCheck.custom_call("f")
+    assert DisabledSafetyCheck.custom_call("f") != DisabledSafetyCheck.custom_call("g")
+    assert len({DisabledSafetyCheck.platform(), DisabledSafetyCheck.platform()}) == 1
+
+
+def test_only_a_custom_call_check_names_a_target():
+    assert DisabledSafetyCheck.custom_call("a:b").is_custom_call() == "a:b"
+    assert DisabledSafetyCheck.platform().is_custom_call() is None
+
+
+def test_an_unstable_target_is_refused_with_its_place_and_the_check_to_disable():
+    with pytest.raises(UnstableCustomCall) as caught:
+        check_custom_calls([("mine", "model.py:3"), ("Sharding", "x"), ("mine", "model.py:9")], [])
+    assert str(caught.value) == (
+        "Cannot serialize code with custom calls whose targets have no compatibility guarantees:\n"
+        "  'mine' at model.py:3\n"
+        "  remedy: if you vouch for them, pass disabled_checks=[DisabledSafetyCheck.custom_call('mine')]"
+    )
+
+
+@pytest.mark.parametrize("allowed", ["mine", "ALL"])
+def test_an_unstable_target_passes_when_the_caller_allows_it(allowed):
+    check_custom_calls([("mine", "here")], [DisabledSafetyCheck.custom_call(allowed)])
+
+
+def test_shape_assertions_are_stable():
+    assert "shape_assertion" in STABLE_CUSTOM_CALLS

@@ -1,0 +1,203 @@
+"""From a JAX function to an `Exported`."""
+
+import functools
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import ShapeDtypeStruct
+
+from jaxtf.serialization import (
+    CallingConventionError,
+    DisabledSafetyCheck,
+    HostCallbackError,
+    PlatformError,
+    StablehloVersionError,
+    UnstableCustomCall,
+    default_export_platform,
+    export,
+)
+from jaxtf.shapepoly import symbolic_shape
+
+F32 = jnp.float32
+
+
+def double(x):
+    return 2 * x
+
+
+def test_the_record_says_what_was_exported():
+    exported = export(lambda x, y, *, k: {"sum": x + k, "y": y}, platforms=("cpu", "tpu"))(
+        ShapeDtypeStruct((2, 3), F32), ShapeDtypeStruct((), jnp.int32), k=ShapeDtypeStruct((3,), F32)
+    )
+    assert [str(aval) for aval in exported.in_avals] == ["float32[2,3]", "int32[]", "float32[3]"]
+    assert [str(aval) for aval in exported.out_avals] == ["float32[2,3]", "int32[]"]
+    assert exported.in_tree == jax.tree.structure(((0, 0), {"k": 0}))
+    assert exported.out_tree == jax.tree.structure({"sum": 0, "y": 0})
+    assert exported.platforms == ("cpu", "tpu")
+    assert exported.nr_devices == 1
+    assert exported.ordered_effects == exported.unordered_effects == ()
+
+
+def test_printing_an_export_shows_its_signature_not_its_bytes():
+    b, d = symbolic_shape("b, d")
+    exported = export(double)(ShapeDtypeStruct((b, 2 * d), F32))
+    assert str(exported) == "Exported(double: (float32[b,2*d]) -> (float32[b,2*d]) for cpu)"
+    assert "mlir_module_serialized" not in repr(exported)
+
+
+def test_exporting_twice_gives_equal_records():
+    spec = ShapeDtypeStruct((3,), F32)
+    jitted = jax.jit(double)
+    assert export(jitted)(spec) == export(jitted)(spec)
+    assert export(jitted)(spec) != export(jitted)(ShapeDtypeStruct((4,), F32))
+
+
+def test_unused_arguments_are_dropped_and_recorded():
+    exported = export(lambda a, b, c: (a, c))(*[ShapeDtypeStruct((2,), F32)] * 3)
+    assert exported.module_kept_var_idx == (0, 2)
+    assert exported.mlir_module().count("%arg") > 0
+
+
+def test_a_jitted_function_keeps_its_static_arguments():
+    @functools.partial(jax.jit, static_argnums=1)
+    def power(x, n):
+        return x**n
+
+    exported = export(power)(ShapeDtypeStruct((2,), F32), 3)
+    assert len(exported.in_avals) == 1
+    np.testing.assert_array_equal(exported.call(np.array([2.0, 3.0], F32)), [8.0, 27.0])
+
+
+def test_the_avals_of_an_export_are_specifications_for_another():
+    first = export(double)(ShapeDtypeStruct(symbolic_shape("b"), F32))
+    second = export(jnp.sin)(*first.out_avals)
+    assert second.in_avals == first.out_avals
+
+
+def test_a_polymorphic_module_is_marked_for_refinement():
+    (b,) = symbolic_shape("b")
+    assert "jax.uses_shape_polymorphism = true" in export(double)(ShapeDtypeStruct((b,), F32)).mlir_module()
+    assert "jax.uses_shape_polymorphism = false" in export(double)(ShapeDtypeStruct((2,), F32)).mlir_module()
+
+
+def test_a_static_function_that_calls_a_polymorphic_export_is_marked_for_refinement():
+    inner = export(double)(ShapeDtypeStruct(symbolic_shape("b"), F32))
+    outer = export(lambda x: inner.call(x) + 1)(ShapeDtypeStruct((3,), F32))
+    assert outer.uses_global_constants
+    assert "jax.uses_shape_polymorphism = true" in outer.mlir_module()
+    np.testing.assert_array_equal(outer.call(np.arange(3, dtype=F32)), [1, 3, 5])
+
+
+def test_one_module_is_lowered_for_cpu_cuda_and_tpu_at_once():
+    exported = export(lambda x: jnp.cumsum(x @ x.T), platforms=("cpu", "cuda", "tpu"))(
+        ShapeDtypeStruct(symbolic_shape("b, 4"), F32)
+    )
+    text = exported.mlir_module()
+    assert 'tensor<i32> {jax.global_constant = "_platform_index"}' in text
+    x = np.arange(12, dtype=F32).reshape(3, 4)
+    np.testing.assert_allclose(exported.call(x), np.cumsum(x @ x.T), rtol=1e-6)
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "rocm", "tpu"])
+def test_a_platform_that_is_not_present_can_be_exported_for(platform):
+    exported = export(lambda x: jnp.tanh(x).sum(), platforms=[platform])(ShapeDtypeStruct((3,), F32))
+    assert exported.platforms == (platform,)
+
+
+def test_the_default_platform_is_that_of_the_default_backend():
+    assert default_export_platform() == "cpu"
+    assert export(double)(ShapeDtypeStruct((), F32)).platforms == ("cpu",)
+
+
+def test_a_platform_that_does_not_exist_is_refused_before_anything_is_traced():
+    with pytest.raises(PlatformError, match="there is no lowering platform 'gpu'"):
+        export(double, platforms=("gpu",))
+
+
+@pytest.mark.parametrize("version", [9, 10])
+def test_the_calling_convention_version_is_the_one_asked_for(version):
+    assert (
+        export(double, calling_convention_version=version)(ShapeDtypeStruct((), F32)).calling_convention_version
+        == version
+    )
+
+
+@pytest.fixture
+def jax_says_calling_convention_9():
+    before = jax.config.jax_export_calling_convention_version
+    jax.config.update("jax_export_calling_convention_version", 9)
+    yield
+    jax.config.update("jax_export_calling_convention_version", before)
+
+
+@pytest.mark.usefixtures("jax_says_calling_convention_9")
+def test_the_calling_convention_version_comes_from_jax_configuration_by_default():
+    assert export(double)(ShapeDtypeStruct((), F32)).calling_convention_version == 9
+
+
+@pytest.mark.parametrize("version", [8, 11])
+def test_a_calling_convention_version_outside_the_range_is_refused(version):
+    with pytest.raises(
+        CallingConventionError, match=rf"version {version} is outside the range of supported versions \[9\.\.10\]"
+    ):
+        export(double, calling_convention_version=version)
+
+
+def test_the_module_is_written_for_the_stablehlo_version_asked_for():
+    spec = ShapeDtypeStruct(symbolic_shape("b"), F32)
+    exported = export(double, stablehlo_version="1.9.0")(spec)
+    assert exported.stablehlo_version == "1.9.0"
+    assert b"StableHLO_v1.9.0" in exported.mlir_module_serialized
+    with pytest.raises(StablehloVersionError, match=r"cannot write StableHLO version 99\.0\.0"):
+        export(double, stablehlo_version="99.0.0")
+
+
+def test_a_callback_into_python_is_refused():
+    def noisy(x):
+        return jax.pure_callback(np.sin, x, x)
+
+    with pytest.raises(HostCallbackError, match=r"'noisy' calls back into Python \(jax.pure_callback"):
+        export(noisy)(ShapeDtypeStruct((3,), F32))
+
+
+def test_a_custom_call_without_guarantees_is_refused_unless_allowed():
+    def calls_out(x):
+        return jax.ffi.ffi_call("a_target_of_mine", x)(x)
+
+    spec = ShapeDtypeStruct((3,), F32)
+    with pytest.raises(UnstableCustomCall, match="'a_target_of_mine' at "):
+        export(calls_out)(spec)
+    allowed = [DisabledSafetyCheck.custom_call("a_target_of_mine")]
+    assert export(calls_out, disabled_checks=allowed)(spec).disabled_safety_checks == tuple(allowed)
+
+
+def test_source_locations_of_the_user_are_kept():
+    assert "test_export.py" in export(double)(ShapeDtypeStruct((2,), F32)).mlir_module()
+
+
+def test_dimensions_of_two_scopes_among_the_arguments_are_refused():
+    (a,), (b,) = symbolic_shape("a"), symbolic_shape("b")
+    with pytest.raises(ValueError, match="scope"):
+        export(lambda x, y: (x, y))(ShapeDtypeStruct((a,), F32), ShapeDtypeStruct((b,), F32))
+
+
+def test_dimension_variables_that_no_argument_determines_are_refused():
+    a, b = symbolic_shape("a, b")
+    with pytest.raises(ValueError, match=r"Cannot solve for values of dimension variables \{'a', 'b'\}"):
+        export(double)(ShapeDtypeStruct((a + b,), F32))
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float8_e4m3fn, jnp.int4, jnp.complex64, jnp.bool_])
+def test_every_dtype_of_jax_is_exported(dtype):
+    exported = export(lambda x: x)(ShapeDtypeStruct((2,), dtype))
+    assert exported.out_avals[0].dtype == dtype
+
+
+def test_a_random_key_is_an_argument_and_a_result():
+    exported = export(lambda key: (jax.random.split(key)[0], jax.random.normal(key)))(jax.random.key(0))
+    key, sample = exported.call(jax.random.key(7))
+    np.testing.assert_array_equal(sample, jax.random.normal(jax.random.key(7)))
+    np.testing.assert_array_equal(jax.random.key_data(key), jax.random.key_data(jax.random.split(jax.random.key(7))[0]))
