@@ -4,9 +4,8 @@ import subprocess
 import sys
 
 
-def test_importing_the_package_loads_no_jax():
-    program = (
-        "import sys, jaxtf.convert\nprint(sorted({'jax', 'jaxlib'} & {name.split('.')[0] for name in sys.modules}))"
-    )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+def test_the_package_is_imported_where_there_is_no_jax():
+    # TensorFlow itself imports JAX where it is installed, so it is made not to be.
+    program = "import sys; sys.modules['jax'] = sys.modules['jaxlib'] = None; import jaxtf.convert; print('imported')"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert found.stdout.strip() == "imported", found.stderr

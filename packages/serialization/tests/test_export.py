@@ -201,3 +201,11 @@ def test_a_random_key_is_an_argument_and_a_result():
     key, sample = exported.call(jax.random.key(7))
     np.testing.assert_array_equal(sample, jax.random.normal(jax.random.key(7)))
     np.testing.assert_array_equal(jax.random.key_data(key), jax.random.key_data(jax.random.split(jax.random.key(7))[0]))
+
+
+@pytest.mark.parametrize(("consumer", "composites"), [("1.13.7", False), ("1.17.0", True)])
+def test_composites_of_dynamic_shape_are_written_only_for_consumers_that_refine_them(consumer, composites):
+    exported = export(jax.lax.erf, stablehlo_version=consumer)(ShapeDtypeStruct(symbolic_shape("b, 4"), F32))
+    assert ("chlo.erf" in exported.mlir_module()) == composites
+    x = np.linspace(-1, 1, 12, dtype=F32).reshape(3, 4)
+    np.testing.assert_allclose(exported.call(x), jax.lax.erf(x), rtol=1e-6)

@@ -17,7 +17,7 @@ from jaxtf.serialization._errors import HostCallbackError
 from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._paths import argument_paths
 from jaxtf.serialization._platforms import check_platforms
-from jaxtf.serialization._stablehlo import check_stablehlo_version
+from jaxtf.serialization._stablehlo import check_stablehlo_version, refines_composites
 from jaxtf.serialization._versions import check_calling_convention_version
 
 __all__ = ["default_export_platform", "export"]
@@ -161,6 +161,8 @@ def _lower(traced: Any, target: _Target, in_avals: tuple[Aval, ...]) -> tuple[by
         )
     export_main(facts.module, Dimensions(shapes, facts.kept_arguments, solution))
     mark_refined_at_run_time(facts.module, facts.refined_at_run_time)
+    if facts.refined_at_run_time and not refines_composites(target.stablehlo_version):
+        _jax.expand_chlo(facts.module)
     check_custom_calls(_jax.custom_calls(facts.module), target.disabled_checks)
     return _jax.serialize_module(facts.module, target.stablehlo_version), facts
 

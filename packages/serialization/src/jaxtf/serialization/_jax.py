@@ -8,7 +8,6 @@ private name stands once, with why it is needed and the versions it was seen in:
   avoid what consumers of last month do not read. No public parameter says so.
 - `Lowered._lowering.compile_args` (0.10.2, 0.12.0.1): which flat arguments the module keeps,
   its effects in JAX's token order, host callbacks and the number of devices.
-- `serialize_with_sdy`, the third argument of `serialize_portable_artifact`, is public.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import jax.dtypes
 from jax.extend import backend as jax_backend
 from jax.extend import core as jax_core
 from jax.extend import mlir as jax_mlir
-from jax.extend.mlir import ir
+from jax.extend.mlir import ir, passmanager
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir, xla
 
@@ -34,12 +33,21 @@ __all__ = [
     "Lowering",
     "custom_calls",
     "default_calling_convention_version",
+    "current_stablehlo_version",
     "default_export_platform",
+    "deserialize_module",
+    "expand_chlo",
     "lower",
+    "minimum_stablehlo_version",
+    "module_text",
+    "month_old_stablehlo_version",
     "new_call_primitive",
     "registered_platforms",
+    "serialize_module",
+    "tangent_aval",
     "to_aval",
     "to_shaped_array",
+    "uses_shardy",
 ]
 
 
@@ -144,6 +152,18 @@ def tangent_aval(aval: Aval) -> Aval:
     if jax.dtypes.issubdtype(aval.dtype, jax.numpy.inexact):
         return Aval(aval.shape, aval.dtype)
     return Aval(aval.shape, jax.dtypes.float0)
+
+
+def expand_chlo(module: ir.Module) -> None:
+    """Replaces operations of the CHLO dialect (erf, sinh, top_k, ...), in place, by StableHLO ones.
+
+    Written to an artifact they would become composites, which older consumers do not refine to
+    known sizes.
+    """
+    stablehlo.register_stablehlo_passes()
+    with module.context:
+        passes = passmanager.PassManager.parse("builtin.module(func.func(chlo-legalize-to-stablehlo))")
+        passes.run(module.operation)
 
 
 def serialize_module(module: ir.Module, target: str) -> bytes:

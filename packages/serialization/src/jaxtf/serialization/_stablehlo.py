@@ -10,7 +10,15 @@ from __future__ import annotations
 
 from jaxtf.serialization._errors import StablehloVersionError
 
-__all__ = ["check_stablehlo_version", "parse_stablehlo_version"]
+__all__ = ["check_stablehlo_version", "parse_stablehlo_version", "refines_composites"]
+
+# The oldest version seen to refine them (jaxlib 0.10.2); 1.13.7 (TensorFlow 2.21) does not.
+_COMPOSITES_REFINED_SINCE = (1, 17, 0)
+
+
+def refines_composites(consumer: str) -> bool:
+    """Whether a consumer of this StableHLO version refines composites of dynamic shape."""
+    return parse_stablehlo_version(consumer) >= _COMPOSITES_REFINED_SINCE
 
 
 def parse_stablehlo_version(text: str) -> tuple[int, int, int]:

@@ -1,0 +1,87 @@
+"""Polymorphic programs give JAX's numbers in every way that TensorFlow runs them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import convert
+
+from .programs import PROGRAMS
+
+HERE = Path(__file__).parent
+MODES = {
+    "eager": lambda f: f,
+    "graph": lambda f: tf.function(f, autograph=False),
+    "compiled": lambda f: tf.function(f, autograph=False, jit_compile=True),
+}
+
+
+def assert_close(found, expected):
+    """Equal to within the rounding of two compilations of one program."""
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-6)
+
+
+def scalar_of(result):
+    """A number that every floating result enters, to differentiate."""
+    return sum(leaf.sum() for leaf in jax.tree.leaves(result) if leaf.dtype.kind == "f")
+
+
+def gradient_of(program):
+    return jax.grad(lambda *args: scalar_of(program.function(*args)), argnums=tuple(range(len(program.shapes))))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values_and_gradients_are_those_of_jax(name, mode):
+    program = PROGRAMS[name]
+    converted = MODES[mode](convert(program.function, polymorphic_shapes=list(program.shapes)))
+    for sizes in program.sizes:
+        arguments = program.arguments(sizes)
+        variables = [tf.Variable(argument) for argument in arguments]
+        with tf.GradientTape() as tape:
+            found = converted(*variables)
+            total = tf.add_n([tf.reduce_sum(leaf) for leaf in tf.nest.flatten(found) if leaf.dtype.is_floating])
+        expected = jax.jit(program.function)(*arguments)
+        jax.tree.map(lambda a, b: assert_close(a.numpy(), b), found, expected)
+        for a, b in zip(tape.gradient(total, variables), gradient_of(program)(*arguments), strict=True):
+            assert_close(a, b)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """What a process without JAX computes with the SavedModels of all programs: name -> arrays."""
+    folder = tmp_path_factory.mktemp("saved_models")
+    for position, program in enumerate(PROGRAMS.values()):
+        module = tf.Module()
+        specs = [tf.TensorSpec(shape, tf.float32) for shape in program.specs()]
+        converted = convert(program.function, polymorphic_shapes=list(program.shapes))
+        module.f = tf.function(converted, autograph=False, input_signature=specs)
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
+        tf.saved_model.save(module, str(folder / str(position)), options=options)
+        arrays = {
+            f"{i}:{j}": a for i, sizes in enumerate(program.sizes) for j, a in enumerate(program.arguments(sizes))
+        }
+        np.savez(folder / f"{position}.npz", **arrays)
+    command = [sys.executable, str(HERE / "serve_without_jax.py"), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {"jax": False, "programs": len(PROGRAMS)}
+    return folder
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_process_without_jax_serves_the_numbers_of_jax(served, name):
+    position, program = list(PROGRAMS).index(name), PROGRAMS[name]
+    with np.load(served / f"{position}.results.npz") as results:
+        for i, sizes in enumerate(program.sizes):
+            arguments = program.arguments(sizes)
+            for j, expected in enumerate(jax.tree.leaves(jax.jit(program.function)(*arguments))):
+                assert_close(results[f"{i}:value:{j}"], expected)
+            for j, expected in enumerate(gradient_of(program)(*arguments)):
+                assert_close(results[f"{i}:gradient:{j}"], expected)
