@@ -8,6 +8,7 @@ so it is in TensorFlow.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,17 +25,21 @@ def tf_dtype(dtype: Any) -> tf.DType:
     return tf.bool if np.dtype(dtype).names else tf.as_dtype(np.dtype(dtype))
 
 
-def numpy_dtype(value: Any, path: str) -> np.dtype[Any]:
+def numpy_dtype(value: Any, path: Callable[[], str]) -> np.dtype[Any]:
     """The NumPy dtype of a tensor, variable, array or NumPy scalar.
+
+    Args:
+      value: What the caller passed.
+      path: Says where, for the message of an error; not called otherwise.
 
     Raises:
       ArgumentTypeError: JAX has no arrays of its dtype (strings, resources, objects), or it is
-        no array; the message names the argument by its `path`.
+        no array; the message names the argument.
     """
     dtype = getattr(value, "dtype", None)
     if dtype is None:
         raise ArgumentTypeError(
-            f"{path} is not a numeric value: found {type(value).__name__} ({value!r:.60})\n"
+            f"{path()} is not a numeric value: found {type(value).__name__} ({value!r:.60})\n"
             "  remedy: pass a tf.Tensor, tf.Variable, NumPy array or Python scalar, or nested tuples, lists and "
             "dicts of those"
         )
@@ -47,7 +52,7 @@ def numpy_dtype(value: Any, path: str) -> np.dtype[Any]:
             return as_numpy
         found = as_numpy.name
     raise ArgumentTypeError(
-        f"{path} has dtype {found}, which is not a valid JAX array type. Only arrays of numeric types are "
+        f"{path()} has dtype {found}, which is not a valid JAX array type. Only arrays of numeric types are "
         "supported by JAX.\n  remedy: convert it to numbers in TensorFlow before the call of the converted function"
     )
 

@@ -8,8 +8,9 @@ each structure and tuple of ranks.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
@@ -71,7 +72,7 @@ class Signatures:
     def of_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Signature, list[Any]]:
         """The signature of a call, and its flat arguments."""
         flat, tree = jax.tree.flatten((args, kwargs))
-        leaves = tuple(_leaf_spec(value, tree, index) for index, value in enumerate(flat))
+        leaves = tuple(_leaf_spec(value, partial(_path, tree, index)) for index, value in enumerate(flat))
         layout = (tree, tuple(len(leaf.shape) for leaf in leaves))
         open_sizes = self._open_sizes.get(layout)
         if open_sizes is None:
@@ -103,25 +104,25 @@ def _leave_open(leaf: LeafSpec, open_sizes: tuple[bool, ...]) -> LeafSpec:
     return LeafSpec(shape, leaf.dtype, leaf.weak_type)
 
 
-def _leaf_spec(value: Any, tree: Any, index: int) -> LeafSpec:
+def _leaf_spec(value: Any, path: Callable[[], str]) -> LeafSpec:
     # By exact type: NumPy's float64 is a Python float too, and has a dtype of its own.
     if type(value) in (bool, int, float, complex):
         return LeafSpec((), _jax.python_scalar_dtype(value), weak_type=True)
     if isinstance(value, tf.Tensor | tf.Variable):
-        dtype = _jax.canonical_dtype(numpy_dtype(value, _path(tree, index)))
+        dtype = _jax.canonical_dtype(numpy_dtype(value, path))
         if value.shape.rank is None:
             raise ArgumentTypeError(
-                f"{_path(tree, index)} has an unknown rank; JAX needs to know the number of axes\n"
+                f"{path()} has an unknown rank; JAX needs to know the number of axes\n"
                 "  remedy: give the tf.function an input_signature with a shape such as [None, 28, 28]"
             )
         return LeafSpec(tuple(value.shape.as_list()), dtype)
     if _jax.is_tracer(value):
         raise ConversionStateError(
             "convert must be used outside all JAX transformations: "
-            f"{_path(tree, index)} is a value of a JAX transformation in progress, {value}\n"
+            f"{path()} is a value of a JAX transformation in progress, {value}\n"
             "  remedy: call the JAX function itself there; convert what jit, grad or vmap returns"
         )
-    dtype = _jax.canonical_dtype(numpy_dtype(value, _path(tree, index)))
+    dtype = _jax.canonical_dtype(numpy_dtype(value, path))
     return LeafSpec(tuple(value.shape), dtype)
 
 

@@ -31,9 +31,9 @@ from jaxtf.serialization._avals import Aval
 
 __all__ = [
     "Lowering",
+    "current_stablehlo_version",
     "custom_calls",
     "default_calling_convention_version",
-    "current_stablehlo_version",
     "default_export_platform",
     "deserialize_module",
     "expand_chlo",
