@@ -10,21 +10,24 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from jaxtf.convert import _tf
-from jaxtf.convert._dtypes import as_tensor, tf_dtype
+from jaxtf.convert._dtypes import as_tensor
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._gradient import run_differentiable, run_without_gradient
+from jaxtf.convert._native import NativeFunction
 from jaxtf.serialization import (
     BUILT_IN_PLATFORMS,
     DisabledSafetyCheck,
-    Exported,
     export,
     maximum_supported_calling_convention_version,
 )
+
+if TYPE_CHECKING:
+    from jaxtf.convert._signature import Signature, Signatures
 
 __all__ = ["convert"]
 
@@ -88,7 +91,7 @@ def convert(
     # Here, so that what needs no JAX function (running an Exported) needs no JAX.
     import jax
 
-    from jaxtf.convert._signature import Signature, Signatures
+    from jaxtf.convert._signature import Signatures
 
     signatures = Signatures(polymorphic_shapes, tuple(polymorphic_constraints))
     jitted = fun_jax if hasattr(fun_jax, "trace") else jax.jit(fun_jax)
@@ -100,11 +103,11 @@ def convert(
     )
 
     @functools.lru_cache(maxsize=_SIGNATURES_KEPT)
-    def export_for(signature: Signature) -> Exported:
+    def function_for(signature: Signature) -> NativeFunction:
         args, kwargs = signatures.specifications(signature.tree, signature.leaves)
-        return export_jitted(*args, **kwargs)
+        return NativeFunction(export_jitted(*args, **kwargs))
 
-    conversion = _Conversion(signatures, export_for, run_differentiable if with_gradient else run_without_gradient)
+    conversion = _Conversion(signatures, function_for, run_differentiable if with_gradient else run_without_gradient)
 
     def converted(*args: Any, **kwargs: Any) -> Any:
         return conversion.call(args, kwargs)
@@ -121,22 +124,22 @@ class _Conversion:
 
     Attributes:
       signatures: What calls look like under the polymorphic shapes.
-      export_for: The exported function for a signature, remembered.
-      run: How to apply an exported function to flat tensors.
+      function_for: The function exported for a signature, remembered.
+      run: How to apply it to flat tensors.
     """
 
-    signatures: Any
-    export_for: Callable[[Any], Exported]
-    run: Callable[[Exported, Sequence[tf.Tensor]], list[tf.Tensor]]
+    signatures: Signatures
+    function_for: Callable[[Signature], NativeFunction]
+    run: Callable[[NativeFunction, Sequence[tf.Tensor]], list[tf.Tensor]]
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Applies the function to pytrees of TensorFlow values."""
         import jax
 
         signature, flat = self.signatures.of_call(args, kwargs)
-        exported = self.export_for(signature)
-        tensors = [as_tensor(value, tf_dtype(aval.dtype)) for value, aval in zip(flat, exported.in_avals, strict=True)]
-        return jax.tree.unflatten(exported.out_tree, self.run(exported, tensors))
+        function = self.function_for(signature)
+        tensors = list(map(as_tensor, flat, function.argument_dtypes))
+        return jax.tree.unflatten(function.exported.out_tree, self.run(function, tensors))
 
 
 def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...] | None:

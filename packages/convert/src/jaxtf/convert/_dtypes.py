@@ -16,13 +16,17 @@ import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
 
-__all__ = ["as_tensor", "numpy_dtype", "tf_dtype"]
+__all__ = ["as_tensor", "is_float0", "numpy_dtype", "tf_dtype"]
+
+
+def is_float0(dtype: Any) -> bool:
+    """Whether it is JAX's dtype of no gradient: the one structured dtype, [('float0', 'V')]."""
+    return isinstance(dtype, np.dtype) and dtype.names is not None
 
 
 def tf_dtype(dtype: Any) -> tf.DType:
-    """The TensorFlow dtype of values that JAX holds in `dtype`, `float0` included."""
-    # float0 is the structured NumPy dtype [('float0', 'V')].
-    return tf.bool if np.dtype(dtype).names else tf.as_dtype(np.dtype(dtype))
+    """The TensorFlow dtype of values that JAX holds in `dtype`."""
+    return tf.bool if is_float0(dtype) else tf.as_dtype(np.dtype(dtype))
 
 
 def numpy_dtype(value: Any, path: Callable[[], str]) -> np.dtype[Any]:

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert import _tf
-from jaxtf.convert._native import run_exported
-from jaxtf.serialization import Exported
+from jaxtf.convert._native import NativeFunction
 
 __all__ = ["GRADIENT_PREVENTED", "run_differentiable", "run_without_gradient"]
 
@@ -25,57 +23,48 @@ GRADIENT_PREVENTED = (
 )
 
 
-def run_differentiable(exported: Exported, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Applies the exported function so that tapes, `tf.gradients` and SavedModels find its VJP."""
-    if not arguments or not exported.out_avals or (tf.executing_eagerly() and not _tf.any_tape_watches()):
-        return run_exported(exported, arguments)
+def run_differentiable(function: NativeFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Applies the function so that tapes, `tf.gradients` and SavedModels find its VJP."""
+    has_gradient = arguments and function.exported.out_avals
+    if not has_gradient or (tf.executing_eagerly() and not _tf.any_tape_watches()):
+        return function(arguments)
 
     @tf.custom_gradient  # type: ignore[untyped-decorator, unused-ignore]
     def run(*arguments: tf.Tensor) -> tuple[tuple[tf.Tensor, ...], Callable[..., Any]]:
-        results = run_exported(exported, arguments)
+        results = function(arguments)
 
         def gradient(*cotangents: tf.Tensor | None, variables: Any = None) -> list[tf.Tensor | None]:
             assert not variables, f"variables are read before the call, so none is captured in it: {variables}"
-            return _pull_back(exported, arguments, results, cotangents)
+            return _pull_back(function, arguments, results, cotangents)
 
         return tuple(results), gradient
 
     return list(run(*arguments))
 
 
-def run_without_gradient(exported: Exported, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Applies the exported function so that asking for its gradient is an error, also when reloaded."""
-    return [
-        tf.raw_ops.PreventGradient(input=result, message=GRADIENT_PREVENTED)
-        for result in run_exported(exported, arguments)
-    ]
+def run_without_gradient(function: NativeFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Applies the function so that asking for its gradient is an error, also when reloaded."""
+    return [tf.raw_ops.PreventGradient(input=result, message=GRADIENT_PREVENTED) for result in function(arguments)]
 
 
 def _pull_back(
-    exported: Exported,
+    function: NativeFunction,
     arguments: Sequence[tf.Tensor],
     results: Sequence[tf.Tensor],
     cotangents: Sequence[tf.Tensor | None],
 ) -> list[tf.Tensor | None]:
     """The cotangents of the arguments, None for those without."""
-    vjp = exported.vjp()
-    expected = vjp.in_avals[len(arguments) :]
-    given = [
-        # TensorFlow passes None, or some zeros, for results that have no gradient.
-        tf.zeros_like(result, dtype=tf.bool) if _is_float0(aval.dtype) else _or_zeros(cotangent, result)
-        for aval, result, cotangent in zip(expected, results, cotangents, strict=True)
-    ]
+
+    def cotangent_of(result: tf.Tensor, cotangent: tf.Tensor | None, has_gradient: bool) -> tf.Tensor:
+        if not has_gradient:
+            # Whatever TensorFlow passes for it (None, or zeros of some dtype), JAX expects float0.
+            return tf.zeros_like(result, dtype=tf.bool)
+        return tf.zeros_like(result) if cotangent is None else cotangent
+
+    given = map(cotangent_of, results, cotangents, function.result_has_gradient)
     with tf.name_scope("jaxtf_vjp"):
-        pulled = run_differentiable(vjp, [*arguments, *given])
+        pulled = run_differentiable(function.vjp, [*arguments, *given])
     return [
-        None if _is_float0(aval.dtype) else cotangent for aval, cotangent in zip(vjp.out_avals, pulled, strict=True)
+        cotangent if has_gradient else None
+        for cotangent, has_gradient in zip(pulled, function.argument_has_gradient, strict=True)
     ]
-
-
-def _or_zeros(cotangent: tf.Tensor | None, result: tf.Tensor) -> tf.Tensor:
-    return tf.zeros_like(result) if cotangent is None else cotangent
-
-
-def _is_float0(dtype: Any) -> bool:
-    # float0 is the one structured dtype of JAX: [('float0', 'V')].
-    return isinstance(dtype, np.dtype) and dtype.names is not None

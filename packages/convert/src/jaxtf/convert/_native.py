@@ -7,47 +7,83 @@ module for the sizes that its arguments have when it runs, checks them, and runs
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import tensorflow as tf
 
 from jaxtf.convert import _tf
-from jaxtf.convert._dtypes import tf_dtype
+from jaxtf.convert._dtypes import is_float0, tf_dtype
 from jaxtf.convert._errors import TensorFlowTooOld
 from jaxtf.serialization import Exported
 from jaxtf.shapepoly import is_symbolic_dim
 
-__all__ = ["run_exported"]
+__all__ = ["NativeFunction"]
 
 
-def run_exported(exported: Exported, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Applies the exported function to its flat arguments.
+class NativeFunction:
+    """An exported function on flat tensors; what the op needs to know is worked out once.
 
     Args:
       exported: Written for a StableHLO version that this TensorFlow reads.
-      arguments: One tensor for each of `exported.in_avals`, of its dtype (bool for `float0`).
 
-    Returns:
-      One tensor for each of `exported.out_avals`.
+    Attributes:
+      exported: The same.
+      argument_dtypes: Of each flat argument; bool for `float0`.
 
     Raises:
       TensorFlowTooOld: This TensorFlow knows no calling convention as new as the module's.
-      tf.errors.InvalidArgumentError: When run: sizes that the symbolic shapes do not allow, or a
-        platform that the module was not lowered for.
     """
-    newest = _tf.newest_calling_convention_version()
-    if exported.calling_convention_version > newest:
-        raise TensorFlowTooOld(
-            f"XlaCallModule from your TensorFlow installation ({tf.__version__}) supports up to calling convention "
-            f"version {newest} but '{exported.fun_name}' needs version {exported.calling_convention_version}\n"
-            f"  remedy: export with calling_convention_version={newest}, or upgrade TensorFlow"
+
+    def __init__(self, exported: Exported) -> None:
+        newest = _tf.newest_calling_convention_version()
+        if exported.calling_convention_version > newest:
+            raise TensorFlowTooOld(
+                f"XlaCallModule from your TensorFlow installation ({tf.__version__}) supports up to calling "
+                f"convention version {newest} but '{exported.fun_name}' needs version "
+                f"{exported.calling_convention_version}\n"
+                f"  remedy: export with calling_convention_version={newest}, or upgrade TensorFlow"
+            )
+        self.exported = exported
+        self.argument_dtypes = tuple(tf_dtype(aval.dtype) for aval in exported.in_avals)
+        self._module = _tf.ModuleCall(
+            module=exported.mlir_module_serialized,
+            calling_convention_version=exported.calling_convention_version,
+            result_dtypes=[tf_dtype(aval.dtype) for aval in exported.out_avals],
+            result_shapes=[
+                [None if is_symbolic_dim(size) else size for size in aval.shape] for aval in exported.out_avals
+            ],
+            platforms=[name.upper() for name in exported.platforms],
+            disabled_checks=[str(check) for check in exported.disabled_safety_checks],
+            uses_shardy=exported.uses_shardy,
         )
-    return _tf.call_module(
-        [arguments[index] for index in exported.module_kept_var_idx],
-        module=exported.mlir_module_serialized,
-        calling_convention_version=exported.calling_convention_version,
-        result_dtypes=[tf_dtype(aval.dtype) for aval in exported.out_avals],
-        result_shapes=[[None if is_symbolic_dim(size) else size for size in aval.shape] for aval in exported.out_avals],
-        platforms=[name.upper() for name in exported.platforms],
-        disabled_checks=[str(check) for check in exported.disabled_safety_checks],
-        uses_shardy=exported.uses_shardy,
-    )
+
+    def __call__(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Runs the op, or adds it to the graph.
+
+        Args:
+          arguments: One tensor for each of `exported.in_avals`, of its dtype.
+
+        Returns:
+          One tensor for each of `exported.out_avals`.
+
+        Raises:
+          tf.errors.InvalidArgumentError: When run: sizes that the symbolic shapes do not allow.
+          tf.errors.NotFoundError: When run: a platform that the module was not lowered for.
+        """
+        return self._module([arguments[index] for index in self.exported.module_kept_var_idx])
+
+    @cached_property
+    def vjp(self) -> NativeFunction:
+        """The exported VJP in the same form, made when first asked for."""
+        return NativeFunction(self.exported.vjp())
+
+    @cached_property
+    def argument_has_gradient(self) -> tuple[bool, ...]:
+        """For each flat argument, whether it has a cotangent: integers and booleans have none."""
+        return tuple(not is_float0(aval.dtype) for aval in self.vjp.exported.out_avals)
+
+    @cached_property
+    def result_has_gradient(self) -> tuple[bool, ...]:
+        """The same for each flat result."""
+        cotangents = self.vjp.exported.in_avals[len(self.exported.in_avals) :]
+        return tuple(not is_float0(aval.dtype) for aval in cotangents)

@@ -20,24 +20,13 @@ from tensorflow.compiler.mlir.stablehlo import stablehlo
 from tensorflow.compiler.tf2xla.python import xla
 from tensorflow.python.eager import record
 
-__all__ = ["any_tape_watches", "call_module", "newest_calling_convention_version", "stablehlo_version"]
+__all__ = ["ModuleCall", "any_tape_watches", "newest_calling_convention_version", "stablehlo_version"]
 
 
-def call_module(
-    arguments: Sequence[tf.Tensor],
-    *,
-    module: bytes,
-    calling_convention_version: int,
-    result_dtypes: Sequence[tf.DType],
-    result_shapes: Sequence[Sequence[int | None]],
-    platforms: Sequence[str],
-    disabled_checks: Sequence[str],
-    uses_shardy: bool,
-) -> list[tf.Tensor]:
-    """Runs, or adds to the graph, one XlaCallModule op.
+class ModuleCall:
+    """One XlaCallModule op, ready to be applied to arguments any number of times.
 
     Args:
-      arguments: The kept arguments of the module.
       module: The portable artifact.
       calling_convention_version: 9 or 10.
       result_dtypes: Of each result.
@@ -46,24 +35,35 @@ def call_module(
       disabled_checks: Names of the run-time checks to skip.
       uses_shardy: Whether the module's shardings are for Shardy; said from version 10 on.
     """
-    attributes: dict[str, Any] = {}
-    if calling_convention_version >= 10:
-        attributes["use_shardy_partitioner"] = uses_shardy
-    return list(
-        xla.call_module(
-            arguments,
-            version=calling_convention_version,
-            module=module,
-            Tout=result_dtypes,
-            Sout=result_shapes,
-            platforms=platforms,
-            function_list=(),
+
+    def __init__(
+        self,
+        *,
+        module: bytes,
+        calling_convention_version: int,
+        result_dtypes: Sequence[tf.DType],
+        result_shapes: Sequence[Sequence[int | None]],
+        platforms: Sequence[str],
+        disabled_checks: Sequence[str],
+        uses_shardy: bool,
+    ) -> None:
+        self._attributes: dict[str, Any] = {
+            "version": calling_convention_version,
+            "module": module,
+            "Tout": result_dtypes,
+            "Sout": result_shapes,
+            "platforms": platforms,
+            "function_list": (),
             # Read only by calling conventions before 9.
-            has_token_input_output=False,
-            disabled_checks=disabled_checks,
-            **attributes,
-        )
-    )
+            "has_token_input_output": False,
+            "disabled_checks": disabled_checks,
+        }
+        if calling_convention_version >= 10:
+            self._attributes["use_shardy_partitioner"] = uses_shardy
+
+    def __call__(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Runs the op on the kept arguments of the module, or adds it to the graph."""
+        return list(xla.call_module(arguments, **self._attributes))
 
 
 def newest_calling_convention_version() -> int:
