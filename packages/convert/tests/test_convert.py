@@ -117,6 +117,21 @@ class TestPolymorphicShapes:
         concrete = graph.get_concrete_function(tf.TensorSpec([None, 4], tf.float32))
         assert [spec.shape.as_list() for spec in concrete.outputs] == [[4, None], [4]]
 
+    @pytest.mark.parametrize(
+        ("arguments", "results"),
+        [
+            (([8, 6], [3]), [[24], [6, 8]]),
+            (([8, None], [3]), [[24], [None, 8]]),
+            (([None, 6], [None]), [[None], [6, None]]),
+            (([None, 7], [3]), [[None], [None, None]]),
+        ],
+    )
+    def test_sizes_that_a_graph_knows_give_those_of_the_results(self, arguments, results):
+        converted = convert(lambda x, y: ((x[:, :1] * y).reshape(-1), x.T), polymorphic_shapes=["(b, 2*d)", "(c,)"])
+        graph = tf.function(converted, autograph=False)
+        concrete = graph.get_concrete_function(*(tf.TensorSpec(shape, tf.float32) for shape in arguments))
+        assert [spec.shape.as_list() for spec in concrete.outputs] == results
+
     def test_other_known_sizes_make_another_export(self):
         shapes = []
         converted = convert(lambda x: shapes.append(x.shape) or x, polymorphic_shapes=["(b, _)"])

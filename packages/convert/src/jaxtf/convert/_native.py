@@ -14,6 +14,7 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._dtypes import is_float0, tf_dtype
 from jaxtf.convert._errors import TensorFlowTooOld
+from jaxtf.convert._sizes import result_shapes
 from jaxtf.serialization import Exported
 from jaxtf.shapepoly import is_symbolic_dim
 
@@ -45,13 +46,13 @@ class NativeFunction:
             )
         self.exported = exported
         self.argument_dtypes = tuple(tf_dtype(aval.dtype) for aval in exported.in_avals)
+        shapes = [[None if is_symbolic_dim(size) else size for size in aval.shape] for aval in exported.out_avals]
+        self._has_open_results = any(size is None for shape in shapes for size in shape)
         self._module = _tf.ModuleCall(
             module=exported.mlir_module_serialized,
             calling_convention_version=exported.calling_convention_version,
             result_dtypes=[tf_dtype(aval.dtype) for aval in exported.out_avals],
-            result_shapes=[
-                [None if is_symbolic_dim(size) else size for size in aval.shape] for aval in exported.out_avals
-            ],
+            result_shapes=shapes,
             platforms=[name.upper() for name in exported.platforms],
             disabled_checks=[str(check) for check in exported.disabled_safety_checks],
             uses_shardy=exported.uses_shardy,
@@ -70,7 +71,12 @@ class NativeFunction:
           tf.errors.InvalidArgumentError: When run: sizes that the symbolic shapes do not allow.
           tf.errors.NotFoundError: When run: a platform that the module was not lowered for.
         """
-        return self._module([arguments[index] for index in self.exported.module_kept_var_idx])
+        results = self._module([arguments[index] for index in self.exported.module_kept_var_idx])
+        if self._has_open_results and not tf.executing_eagerly():
+            known = result_shapes(self.exported, [argument.shape.as_list() for argument in arguments])
+            for result, shape in zip(results, known, strict=True):
+                result.set_shape(shape)
+        return results
 
     @cached_property
     def vjp(self) -> NativeFunction:

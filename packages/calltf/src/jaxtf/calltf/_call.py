@@ -1,0 +1,124 @@
+"""`call_tf`: a TensorFlow function as a JAX function.
+
+The wrapper flattens the arguments, makes arrays of them, and hands them to `invoke`, which
+runs TensorFlow now or stages the call. It keeps one `Function` for each structure of the
+arguments, and with it all traces, for as long as the wrapper lives.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Final
+
+import jax
+from jax.tree_util import PyTreeDef
+
+from jaxtf.calltf import _gradient, _lowering  # noqa: F401  # the rules of the primitives
+from jaxtf.calltf._declared import Declared
+from jaxtf.calltf._errors import ArgumentTypeError, UnsupportedError
+from jaxtf.calltf._function import Function, UserFunction
+from jaxtf.calltf._jax import evaluating
+from jaxtf.calltf._primitive import invoke
+from jaxtf.calltf._transfer import as_array
+
+_STRUCTURES_KEPT = 64
+
+
+class _Unspecified:
+    """The default of `output_shape_dtype`: None is a result structure, an empty one."""
+
+    def __repr__(self) -> str:
+        return "<unspecified>"
+
+
+UNSPECIFIED: Final = _Unspecified()
+
+
+def call_tf(
+    callable_tf: Callable[..., Any],
+    has_side_effects: bool = True,
+    ordered: bool = False,
+    output_shape_dtype: Any = UNSPECIFIED,
+    call_tf_graph: bool = False,
+) -> Callable[..., Any]:
+    """Makes a JAX function of a TensorFlow function: eager, under `jax.jit`, differentiable.
+
+    Outside of JAX's staging contexts, also under `jax.grad`, the function runs in TensorFlow's
+    eager mode and may do all that is possible there. Inside of them (`jax.jit`,
+    `jax.lax.scan`, `cond`, `while_loop`, ...) it is traced once for each signature, compiled by
+    TensorFlow, and embedded in JAX's program; there it must be compilable
+    (`tf.function(callable_tf, jit_compile=True)`), with static output shapes, and must not write
+    to variables. Reverse-mode derivatives are TensorFlow's, custom gradients included.
+
+    With JAX's 64-bit types off, 64-bit arguments and results become 32-bit ones.
+
+    Args:
+      callable_tf: Takes tensors, or pytrees of them, and returns a pytree of results. Under
+        `jit` it is traced as `tf.function(callable_tf, autograph=False)`; decorate it by
+        `tf.function` to use Python's `if` and `while` on tensors.
+      has_side_effects: Whether a staged call of a function whose traced graph holds a stateful
+        op (like `tf.random.uniform`) is kept by JAX though nobody uses its results. A call of
+        a stateless function never has an effect, nor its cost.
+      ordered: Whether effects keep their order in staged contexts; not supported there yet.
+      output_shape_dtype: The results, declared: a pytree of objects with `.shape` and `.dtype`,
+        like `jax.ShapeDtypeStruct`. Needed in staged contexts when TensorFlow cannot infer
+        the shapes; checked wherever it is given.
+      call_tf_graph: Whether a staged call stays a call of a TensorFlow graph, not compiled;
+        not supported yet.
+
+    Returns:
+      A function of arrays, numbers or tensors, or pytrees of them, that returns JAX arrays in
+      the structure of `callable_tf`'s results.
+
+    Raises:
+      TypeError: Not callable, or an `output_shape_dtype` without shapes and dtypes.
+
+    The function returned raises:
+      TypeError: An argument is not an array.
+      ValueError: A result is not convertible to JAX, or differs from the declared one. In a
+        staged context also: not compilable, dynamic output shapes, variables written.
+      NotImplementedError: Forward-mode differentiation, `jax.vmap`, symbolic shapes; `ordered` or
+        `call_tf_graph` in a staged context.
+
+    >>> import jax, tensorflow as tf
+    >>> from jaxtf.calltf import call_tf
+    >>> jax.jit(jax.value_and_grad(call_tf(lambda x: x**3)))(2.0)
+    (Array(8., dtype=float32), Array(12., dtype=float32))
+    """
+    if not callable(callable_tf):
+        raise TypeError(f"call_tf: callable_tf must be callable, found {callable_tf!r}")
+    declared = None if output_shape_dtype is UNSPECIFIED else Declared.of(output_shape_dtype)
+    staged_only = [name for name, on in (("ordered=True", ordered), ("call_tf_graph=True", call_tf_graph)) if on]
+
+    @functools.lru_cache(_STRUCTURES_KEPT)
+    def function_for(in_tree: PyTreeDef) -> Function:
+        return UserFunction(callable_tf, in_tree, has_side_effects, declared)
+
+    @functools.wraps(callable_tf, updated=())
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if staged_only and not evaluating():
+            raise UnsupportedError(
+                f"call_tf: {' and '.join(staged_only)} is not supported in a JAX staging context (jax.jit, lax.scan, "
+                "...) yet\n  remedy: leave it out, or call the function outside of staged contexts"
+            )
+        leaves, in_tree = jax.tree.flatten((args, kwargs))
+        try:
+            arrays = [as_array(leaf, "an argument") for leaf in leaves]
+        except ArgumentTypeError:
+            _refuse_by_address(args, kwargs)
+            raise
+        results = invoke(function_for(in_tree), arrays)
+        return jax.tree.unflatten(results.tree, results.leaves)
+
+    # Not the signature of callable_tf: its defaults (name=None, mode="fast") are no arrays, and
+    # jax.custom_vjp would fill them in.
+    del call.__wrapped__
+    return call
+
+
+def _refuse_by_address(args: Any, kwargs: Any) -> None:
+    """Raises the error of the first bad argument under its address, like args[0]['x']."""
+    for prefix, values in (("args", args), ("kwargs", kwargs)):
+        for path, leaf in jax.tree_util.tree_leaves_with_path(values):
+            as_array(leaf, prefix + jax.tree_util.keystr(path))

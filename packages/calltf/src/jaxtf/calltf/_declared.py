@@ -1,0 +1,86 @@
+"""The `output_shape_dtype` of a call: results declared by the user, and checked.
+
+`Declared.of` reads the declaration; `check_tree` and `check_leaf` compare what TensorFlow
+returned with it, as far as it is known: eagerly everything is, while TensorFlow traces a
+dimension may not be, and the compiled function is compared once more when it is lowered.
+
+Knows avals, pytrees and tensors' shapes; nothing of functions or primitives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.core import ShapedArray
+from jax.tree_util import PyTreeDef
+
+from jaxtf.calltf._errors import DeclarationError, UnsupportedError
+from jaxtf.calltf._transfer import canonical_dtype, tensorflow_dtype
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The `output_shape_dtype` of a call: the avals of the results, and their pytree."""
+
+    avals: tuple[ShapedArray, ...]
+    tree: PyTreeDef
+
+    @classmethod
+    def of(cls, output_shape_dtype: Any) -> Declared:
+        """Reads a pytree of values that have `.shape` and `.dtype`.
+
+        Raises:
+          UnsupportedError: A dimension that is not a constant.
+          TypeError: A leaf without shape and dtype.
+        """
+        leaves, tree = jax.tree.flatten(output_shape_dtype)
+        for leaf in leaves:
+            if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+                raise TypeError(
+                    f"call_tf: output_shape_dtype holds {leaf!r}, which has no .shape and .dtype\n"
+                    "  remedy: declare each result by a jax.ShapeDtypeStruct(shape, dtype)"
+                )
+            refuse_symbolic(leaf.shape, "output_shape_dtype")
+        return cls(tuple(ShapedArray(leaf.shape, canonical_dtype(leaf.dtype)) for leaf in leaves), tree)
+
+    def check_tree(self, tree: PyTreeDef) -> None:
+        """Raises `DeclarationError` unless the results have the declared structure."""
+        if tree != self.tree:
+            raise DeclarationError(
+                "The pytree of the TensorFlow function results does not match the pytree of the declared "
+                f"output_shape_dtype:\n  results pytree: {tree}\n  output_shape_dtype tree: {self.tree}"
+            )
+
+    def check_leaf(self, index: int, tensor: Any) -> None:
+        """Raises `DeclarationError` if a result is known to differ from the declared one."""
+        aval = self.avals[index]
+        if tensor.dtype != tensorflow_dtype(aval.dtype) or not tensor.shape.is_compatible_with(aval.shape):
+            raise self.mismatch(index, f"{tensor.dtype.name}{shape_text(tensor.shape)}")
+
+    def mismatch(self, index: int, found: str) -> DeclarationError:
+        """The error for one result; `found` is its type, like `float32[3]`."""
+        aval = self.avals[index]
+        return DeclarationError(
+            "The shapes or dtypes returned by the TensorFlow function do not match the declared "
+            f"output_shape_dtype:\n  Result[{index}] is {found} vs. expected "
+            f"{aval.dtype.name}{shape_text(aval.shape)}\n"
+            "  remedy: declare what the function returns, or tf.cast and tf.ensure_shape its results"
+        )
+
+
+def refuse_symbolic(shape: Sequence[Any], what: str) -> None:
+    """Raises `UnsupportedError` for a shape with a dimension that is not an integer."""
+    if not all(isinstance(size, int | np.integer) for size in shape):
+        raise UnsupportedError(
+            f"call_tf: {what} is {tuple(shape)}, a symbolic shape, which call_tf does not support yet\n"
+            "  remedy: give the function that contains call_tf constant shapes (drop polymorphic_shapes)"
+        )
+
+
+def shape_text(shape: Any) -> str:
+    """A shape like `[2, 3]`, `[None]` or `<unknown>`."""
+    return str(list(shape)) if getattr(shape, "rank", 0) is not None else "<unknown>"

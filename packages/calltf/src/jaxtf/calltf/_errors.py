@@ -1,0 +1,40 @@
+"""One class per kind of failure, each derived from the built-in that callers already catch.
+
+Messages keep the phrases that users of the earlier tool search for, say what was found in
+the words of the caller (`args[0]['x']`, `result[1]`), and end with what to do. The classes
+are not public names: catch `TypeError`, `ValueError` or `NotImplementedError`.
+"""
+
+from __future__ import annotations
+
+
+class ArgumentTypeError(TypeError):
+    """An argument that is not an array, or whose element type TensorFlow does not have."""
+
+
+class ResultError(ValueError):
+    """A result of the TensorFlow function that JAX has no value for."""
+
+
+class DeclarationError(ValueError):
+    """The results differ from the declared `output_shape_dtype`."""
+
+
+class DynamicShapeError(ValueError):
+    """A result whose shape is not known, in a staged context."""
+
+
+class CompilationError(ValueError):
+    """TensorFlow could not compile the function, in a staged context."""
+
+
+class VariableWriteError(ValueError):
+    """The function writes to a `tf.Variable`, in a staged context."""
+
+
+class UnsupportedError(NotImplementedError):
+    """What `call_tf` does not do; the message names the parameter and the remedy."""
+
+
+class CaptureWarning(UserWarning):
+    """The function captures variables or tensors, whose values become constants of the program."""

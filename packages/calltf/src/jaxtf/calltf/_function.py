@@ -1,0 +1,253 @@
+"""A TensorFlow function of flat tensors, its traces, and the functions derived from it.
+
+`Function` is what the primitives carry: something that takes a sequence of tensors and gives
+`Results`, tensors and the pytree they are the leaves of. It runs at once (`run`), or is traced
+(`trace`): once per signature, in a bounded cache that lives as long as the function, which
+lives as long as the `call_tf` wrapper or a program that contains it. Functions derived from
+it (its vector-Jacobian products) are kept the same way (`derived`).
+
+`Traced` is one trace: the avals and the tree of its results, the stateful ops found in its
+graph, the values it captures, and its HLO for a platform.
+
+Knows TensorFlow, avals and pytrees; nothing of primitives, lowering or differentiation.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import numpy as np
+import tensorflow as tf
+from jax.core import ShapedArray
+from jax.tree_util import PyTreeDef
+
+from jaxtf.calltf import _graph
+from jaxtf.calltf._declared import Declared, refuse_symbolic
+from jaxtf.calltf._errors import CompilationError, DynamicShapeError
+from jaxtf.calltf._tf import outside_of_graphs
+from jaxtf.calltf._transfer import as_tensor, canonical_dtype, jax_dtype, tensorflow_dtype
+
+_SIGNATURES_KEPT = 128
+_FUNCTIONS_KEPT = 64
+
+LIMITATIONS = "jaxtf-calltf guide, docs/calltf.md, section 'Limitations'"
+
+_Derived = TypeVar("_Derived", bound="Function")
+_Signature = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+
+
+class Results(NamedTuple):
+    """What a TensorFlow function returned: the leaves, and the pytree they belong to."""
+
+    leaves: list[Any]
+    tree: PyTreeDef
+
+
+class Function:
+    """A TensorFlow function of flat tensors; equal only to itself.
+
+    Attributes:
+      name: For messages and for printed programs.
+      has_side_effects: Whether a stateful op in its graph is an effect of the call.
+      declared: The declared results, or None.
+    """
+
+    def __init__(self, name: str, has_side_effects: bool, declared: Declared | None = None):
+        self.name = name
+        self.has_side_effects = has_side_effects
+        self.declared = declared
+        self._trace = functools.lru_cache(_SIGNATURES_KEPT)(self._trace_signature)
+        self._derive = functools.lru_cache(_FUNCTIONS_KEPT)(self._derive_function)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def symbol(self) -> str:
+        """The name, as part of an identifier."""
+        return re.sub(r"\W+", "_", self.name).strip("_")
+
+    def call(self, tensors: Sequence[Any]) -> Results:
+        """Calls the TensorFlow function, eagerly or while TensorFlow traces."""
+        raise NotImplementedError
+
+    def run(self, tensors: Sequence[Any]) -> Results:
+        """Calls the function; every result is a dense tensor of canonical dtype, as declared."""
+        results = self.call(tensors)
+        if self.declared is not None:
+            self.declared.check_tree(results.tree)
+        leaves = [as_tensor(leaf, f"result[{i}]", self.name) for i, leaf in enumerate(results.leaves)]
+        if self.declared is not None:
+            for index, leaf in enumerate(leaves):
+                self.declared.check_leaf(index, leaf)
+        return Results(leaves, results.tree)
+
+    def trace(self, avals: Sequence[Any]) -> Traced:
+        """The trace for arguments of these shapes and dtypes; made once per signature.
+
+        Raises:
+          UnsupportedError: A dimension of an argument is not a constant.
+          DynamicShapeError: The shape of a result is not known, nor declared.
+        """
+        for index, aval in enumerate(avals):
+            refuse_symbolic(aval.shape, f"the shape of argument {index}")
+        signature = tuple((tuple(aval.shape), np.dtype(aval.dtype)) for aval in avals)
+        # Canonical dtypes of results, and nothing else in a trace, depend on the flag.
+        return self._trace(signature, bool(jax.config.jax_enable_x64))
+
+    def derived(self, kind: Callable[..., _Derived], *details: Hashable) -> _Derived:
+        """The function `kind(self, *details)`; made once."""
+        function: _Derived = self._derive(kind, *details)
+        return function
+
+    def _trace_signature(self, signature: _Signature, x64: bool) -> Traced:
+        specs = tuple(tf.TensorSpec(shape, tensorflow_dtype(dtype)) for shape, dtype in signature)
+        body = _Body(self)
+        # Above any graph being built: a trace inside somebody's tf.function stands for itself.
+        with outside_of_graphs():
+            compiled = tf.function(body, autograph=False, jit_compile=True)
+            try:
+                concrete = compiled.get_concrete_function(*specs)
+            except Exception as error:
+                error.add_note(
+                    f"while call_tf traced {self.name} to a TensorFlow graph, because it is called in a JAX "
+                    "staging context (jax.jit, lax.scan, ...); under jit it meets symbolic tensors"
+                )
+                raise
+        assert body.tree is not None, "TensorFlow traced the function without calling it"
+        return Traced(self, compiled, concrete, specs, body.tree, self._result_avals(concrete))
+
+    def _result_avals(self, concrete: Any) -> tuple[ShapedArray, ...]:
+        if self.declared is not None:
+            return self.declared.avals
+        shapes = [tensor.shape for tensor in concrete.outputs]
+        if not all(shape.is_fully_defined() for shape in shapes):
+            raise DynamicShapeError(
+                "call_tf cannot call functions whose output has dynamic shape. "
+                f"Found output shapes: {[str(shape) for shape in shapes]} of {self.name}. "
+                "Consider using the `output_shape_dtype` argument to call_tf.\n"
+                f"  why: in a JAX staging context (jax.jit, lax.scan, ...) shapes are static; see {LIMITATIONS}"
+            )
+        return tuple(
+            ShapedArray(tuple(tensor.shape), canonical_dtype(jax_dtype(tensor.dtype))) for tensor in concrete.outputs
+        )
+
+    def _derive_function(self, kind: Callable[..., _Derived], *details: Hashable) -> _Derived:
+        return kind(self, *details)
+
+
+class UserFunction(Function):
+    """The callable that the user gave to `call_tf`, for arguments of one structure."""
+
+    def __init__(
+        self, callable_tf: Callable[..., Any], in_tree: PyTreeDef, has_side_effects: bool, declared: Declared | None
+    ):
+        super().__init__(getattr(callable_tf, "__name__", type(callable_tf).__name__), has_side_effects, declared)
+        self._callable = callable_tf
+        self._in_tree = in_tree
+
+    def call(self, tensors: Sequence[Any]) -> Results:
+        """Calls it with tensors in the structure of the arguments."""
+        args, kwargs = self._in_tree.unflatten(tensors)
+        results = self._callable(*args, **kwargs)
+        if isinstance(results, tf.Operation):  # what a graph function without results returns
+            results = ()
+        return Results(*jax.tree.flatten(results))
+
+
+class _Body:
+    """The body of one tf.function: remembers the structure of what it returned when traced."""
+
+    def __init__(self, function: Function):
+        self._function = function
+        self.tree: PyTreeDef | None = None
+        self.__name__ = f"call_tf_{function.symbol}"
+
+    def __call__(self, *tensors: Any) -> list[Any]:
+        leaves, self.tree = self._function.run(tensors)
+        return leaves
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A function traced for one signature; equal only to itself.
+
+    Attributes:
+      function: What was traced.
+      compiled: The `tf.function` that holds the trace and compiles it.
+      concrete: The trace: TensorFlow's concrete function.
+      specs: The shapes and dtypes of the arguments.
+      tree: The pytree of the results.
+      avals: The shapes and dtypes of the results, known or declared.
+    """
+
+    function: Function
+    compiled: Any
+    concrete: Any
+    specs: tuple[Any, ...]
+    tree: PyTreeDef
+    avals: tuple[ShapedArray, ...]
+    _hlo: dict[str, bytes] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return self.function.name
+
+    @functools.cached_property
+    def stateful_ops(self) -> frozenset[str]:
+        """Types of the ops in the graph, and in the functions it calls, that do more than compute."""
+        return _graph.stateful_ops(self.concrete)
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether a call must neither be dropped nor repeated."""
+        return self.function.has_side_effects and bool(self.stateful_ops)
+
+    @functools.cached_property
+    def captured(self) -> list[Any]:
+        """The variables and tensors that the graph captures, in the order of HLO's parameters."""
+        variables = {id(variable.handle): variable for variable in self.concrete.graph.variables}
+        return [variables.get(id(captured), captured) for captured in self.concrete.captured_inputs]
+
+    def captured_values(self) -> list[np.ndarray[Any, Any]]:
+        """The values of the captures, now.
+
+        Raises:
+          CompilationError: A captured resource that is not a variable (a hash table, an iterator).
+        """
+        if any(value.dtype == tf.resource for value in self.captured):
+            raise CompilationError(
+                f"Error compiling TensorFlow function {self.function.name}: it captures a resource that is not a "
+                "variable (a table, an iterator, ...)\n"
+                "  remedy: call it outside of JAX staging contexts, or pass what it needs as arguments"
+            )
+        with outside_of_graphs():
+            return [np.asarray(value.numpy()) for value in self.captured]
+
+    def hlo(self, platform: str) -> bytes:
+        """The serialized HLO module for a platform of TensorFlow: `CPU`, `GPU`, `TPU`.
+
+        Its parameters are the arguments, then the captures. Compiled once per platform.
+
+        Raises:
+          CompilationError: TensorFlow cannot compile the function for the platform.
+        """
+        if platform not in self._hlo:
+            with outside_of_graphs():
+                try:
+                    compiler_ir = self.compiled.experimental_get_compiler_ir(*self.specs)
+                    self._hlo[platform] = compiler_ir(stage="hlo_serialized", platform_name=platform)
+                except Exception as error:  # TensorFlow raises ValueError, TypeError and its own OpErrors here
+                    raise CompilationError(
+                        f"Error compiling TensorFlow function {self.function.name} for {platform} (see below for the "
+                        "caught exception).\ncall_tf can be used in a staged context (under jax.jit, lax.scan, etc.) "
+                        "only with compilable functions with static output shapes.\n"
+                        "  remedy: call it outside of staged contexts, where it runs eagerly, or make "
+                        f"tf.function(function, jit_compile=True) work; see {LIMITATIONS}\n\n"
+                        f"Caught TensorFlow exception: {error}"
+                    ) from error
+        return self._hlo[platform]

@@ -1,0 +1,52 @@
+"""What a traced TensorFlow graph does besides computing.
+
+`stateful_ops` and `variable_writes` look at every op of a concrete function and of the
+functions it calls, however deep: a call, a branch or a loop is what its body is.
+
+Reading a captured variable is not state here: in a staged call its value is a constant of
+the program. `Assert` is not either: XLA compiles it to nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from jaxtf.calltf._tf import is_stateful
+
+# Stateful by declaration, harmless in a compiled program: reads of captured variables,
+# assertions, and the ops whose bodies are looked at instead.
+_HARMLESS = re.compile(
+    r"ReadVariableOp|ResourceGather(Nd)?|VariableShape|VarIsInitializedOp|Assert"
+    r"|Placeholder.*|StatefulPartitionedCall|If|While|Case|NoOp"
+)
+_WRITES = re.compile(
+    r"Assign.*|Resource(Scatter|Apply|SparseApply|StridedSliceAssign|CountUpTo|Accumulator).*"
+    r"|Rng(ReadAndSkip|Skip)|NonDeterministicInts|Stateful(Uniform|StandardNormal|Truncated|Random|Binomial).*"
+)
+
+
+def stateful_ops(concrete: Any) -> frozenset[str]:
+    """Types of the ops, anywhere in a concrete function, that do more than compute their results."""
+    return frozenset(op for op in set(_op_types(concrete)) if is_stateful(op) and not _HARMLESS.fullmatch(op))
+
+
+def variable_writes(stateful: frozenset[str]) -> list[str]:
+    """Those of the stateful op types that write to a variable, sorted."""
+    return sorted(op for op in stateful if _WRITES.fullmatch(op))
+
+
+def _op_types(concrete: Any) -> Iterator[str]:
+    """The type of every op that a call of the concrete function may reach."""
+    graph = concrete.graph.as_graph_def()
+    library = {function.signature.name: function.node_def for function in graph.library.function}
+    waiting, met = [graph.node], set[str]()
+    while waiting:
+        for node in waiting.pop():
+            yield node.op
+            called = {node.op} | {attr.func.name for attr in node.attr.values()}
+            called |= {function.name for attr in node.attr.values() for function in attr.list.func}
+            for name in (called & library.keys()) - met:
+                met.add(name)
+                waiting.append(library[name])

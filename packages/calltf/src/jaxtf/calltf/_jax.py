@@ -1,0 +1,69 @@
+"""The door to JAX's private names: each stands here once, under a name of ours.
+
+Everything else of the package uses `jax`, `jax.core`, `jax.extend` and `jax.interpreters`
+only. Knows JAX; nothing of TensorFlow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+# The trace that is active now, and the two traces that end a stack of them: evaluation and
+# staging. `jax.extend.core.find_top_trace` is public but marked for deletion. Seen in JAX
+# 0.10.2 and 0.12.0.1.
+from jax._src.core import EvalTrace as _EvalTrace
+from jax._src.core import to_concrete_value as _to_concrete_value
+from jax._src.core import unsafe_get_current_trace as _current_trace
+
+# The sets of effect types that may be lowered, stand in control flow, in `jax.checkpoint` and
+# under custom derivatives. Only `lowerable_effects` has a public route. Seen in JAX 0.10.2
+# and 0.12.0.1.
+from jax._src.effects import (
+    control_flow_allowed_effects,
+    custom_derivatives_allowed_effects,
+    lowerable_effects,
+    remat_allowed_effects,
+)
+from jax._src.interpreters.partial_eval import DynamicJaxprTrace as _StagingTrace
+
+# HLO, which TensorFlow writes, to StableHLO bytes; jaxlib has no public route. Seen in jaxlib
+# 0.10.2 and 0.12.0.
+from jax._src.lib import _jax as _jaxlib
+
+
+def evaluating() -> bool:
+    """Whether an operation met now is executed at once, not staged into a program.
+
+    True outside of any transformation and directly under `jax.grad`, `jax.jvp` and
+    `jax.vmap`; False inside `jax.jit` and control flow, also for constant arguments.
+    """
+    trace: Any = _current_trace()
+    while not isinstance(trace, _EvalTrace):
+        if isinstance(trace, _StagingTrace):
+            return False
+        trace = getattr(trace, "parent_trace", None)
+        if trace is None:
+            return False
+    return True
+
+
+def concrete_value(value: Any) -> Any:
+    """The value that a tracer stands for, itself for anything else, None if it is not known."""
+    return _to_concrete_value(value)
+
+
+def allow_effect(effect_type: type) -> None:
+    """Lets effects of this type be lowered and stand inside control flow, checkpoints and custom derivatives."""
+    for allowed in (
+        lowerable_effects,
+        control_flow_allowed_effects,
+        remat_allowed_effects,
+        custom_derivatives_allowed_effects,
+    ):
+        allowed.add_type(effect_type)
+
+
+def hlo_to_stablehlo(hlo: bytes) -> bytes:
+    """The StableHLO module, as MLIR bytes, of a serialized HLO module."""
+    stablehlo: bytes = _jaxlib.mlir.hlo_to_stablehlo(hlo)
+    return stablehlo

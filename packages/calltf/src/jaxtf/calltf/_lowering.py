@@ -1,0 +1,109 @@
+"""Staged calls become StableHLO: TensorFlow compiles the trace to HLO, which is embedded.
+
+For each lowering platform TensorFlow compiles the trace for its own platform of that kind
+to unoptimized HLO (no device is needed, unless variables are captured), jaxlib converts it to
+StableHLO, and the module being lowered gets it as one function, shared by all calls of the
+same trace. What remains is pure StableHLO: no custom call back into TensorFlow.
+
+The values that captured variables and tensors have at this moment become constants of the
+program, with a `CaptureWarning`.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Sequence
+
+import tensorflow as tf
+from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import func, stablehlo
+from jax.interpreters import mlir
+
+from jaxtf.calltf._declared import shape_text
+from jaxtf.calltf._errors import CaptureWarning, CompilationError, UnsupportedError
+from jaxtf.calltf._function import LIMITATIONS, Traced
+from jaxtf.calltf._jax import hlo_to_stablehlo
+from jaxtf.calltf._primitive import call_tf_p, refuse_variable_writes
+
+TENSORFLOW_PLATFORMS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
+
+
+def lower_call(
+    ctx: mlir.LoweringRuleContext, *args: ir.Value, traced: Traced, tensorflow_platform: str
+) -> Sequence[ir.Value]:
+    """The results of a call: of the function that TensorFlow compiled for the platform."""
+    refuse_variable_writes(traced)
+    warn_of_captures(traced)
+    constants = [mlir.ir_constant(value) for value in traced.captured_values()]
+    module = ctx.module_context
+    name = mlir.merge_mlir_modules(
+        module.module,
+        f"call_tf_{traced.function.symbol}",
+        ir.Module.parse(hlo_to_stablehlo(traced.hlo(tensorflow_platform))),
+        dst_symtab=module.symbol_table,
+    )
+    found = module.symbol_table[name].type.results
+    call = func.CallOp(found, ir.FlatSymbolRefAttr.get(name), [*args, *constants])
+    expected = [mlir.aval_to_ir_type(module, aval) for aval in traced.avals]
+    check_result_types(traced, found, expected)
+    # A few kernels of tf2xla have float32 results where the op's are float64 (the gradient
+    # of a bilinear resize, TensorFlow 2.21).
+    return [
+        result if result.type == type_expected else stablehlo.convert(type_expected, result)
+        for result, type_expected in zip(call.results, expected, strict=True)
+    ]
+
+
+def warn_of_captures(traced: Traced) -> None:
+    """Warns that the values of captured variables and tensors become constants."""
+    captures = [
+        f"{'tf.Variable ' + value.name if isinstance(value, tf.Variable) else 'tf.Tensor'}"
+        f" {value.dtype.name}{shape_text(value.shape)}"
+        for value in traced.captured
+    ]
+    if captures:
+        warnings.warn(
+            "call_tf works best with a TensorFlow function that does not capture variables or tensors from the "
+            f"context. The following captures were found in {traced.function}: {', '.join(captures)}. Their "
+            "present values become constants of the compiled program\n"
+            f"  remedy: pass them as arguments; see {LIMITATIONS}",
+            CaptureWarning,
+            stacklevel=2,
+        )
+
+
+def check_result_types(traced: Traced, found: Sequence[ir.Type], expected: Sequence[ir.Type]) -> None:
+    """Refuses a compiled function whose results have not the shapes that JAX was told.
+
+    Raises:
+      CompilationError: A dynamic shape.
+      DeclarationError: Another shape than declared.
+    """
+    assert len(found) == len(expected), f"{traced.function} compiled to {len(found)} results, not {len(expected)}"
+    for index, (type_found, type_expected) in enumerate(zip(found, expected, strict=True)):
+        if not type_found.has_static_shape or type_found.encoding is not None:
+            raise CompilationError(
+                f"Compiled TensorFlow function {traced.function} has dynamic output shape {type_found}. call_tf can "
+                "be used in a staged context (under jax.jit, lax.scan, etc.) only with compilable functions with "
+                f"static output shapes.\n  remedy: pad the result to a fixed size; see {LIMITATIONS}"
+            )
+        if type_found.shape != type_expected.shape:
+            assert traced.function.declared is not None, f"{type_found}, but TensorFlow inferred {type_expected}"
+            raise traced.function.declared.mismatch(index, str(type_found))
+
+
+def _refuse_platform(ctx: mlir.LoweringRuleContext, *_: ir.Value, traced: Traced) -> Sequence[ir.Value]:
+    raise UnsupportedError(
+        f"call_tf: {traced.function} cannot be lowered for {ctx.module_context.platforms}: TensorFlow compiles for "
+        f"{', '.join(TENSORFLOW_PLATFORMS)}\n  remedy: call it outside of staged contexts"
+    )
+
+
+mlir.register_lowering(call_tf_p, _refuse_platform)
+for _platform, _tensorflow_platform in TENSORFLOW_PLATFORMS.items():
+    mlir.register_lowering(
+        call_tf_p,
+        functools.partial(lower_call, tensorflow_platform=_tensorflow_platform),
+        platform=_platform,
+    )

@@ -1,0 +1,113 @@
+"""The primitives of a call, and the decision between running it now and staging it.
+
+    call_tf            the results of a traced function
+    call_tf_evaluated  results that were computed eagerly, tied to the arguments they came from
+    call_tf_linear     the derivative of a function at its arguments, applied to tangents
+
+`invoke` calls a `Function`. Where JAX evaluates and every argument has a value, TensorFlow
+runs eagerly, once; if some argument is being differentiated, the finished results are bound
+to it by `call_tf_evaluated`, so that neither Python side effects nor value-dependent shapes
+are lost to `jax.grad`. Anywhere else the function is traced and staged as `call_tf`.
+
+Here are the primitives, their abstract evaluation and what they do when executed;
+lowering, differentiation and batching are rules registered by `_lowering` and `_gradient`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import tensorflow as tf
+from jax.core import ShapedArray
+from jax.extend.core import Primitive
+from jax.interpreters import batching
+
+from jaxtf.calltf import _graph
+from jaxtf.calltf._effects import CALL_TF_EFFECT
+from jaxtf.calltf._errors import UnsupportedError, VariableWriteError
+from jaxtf.calltf._function import LIMITATIONS, Function, Results, Traced
+from jaxtf.calltf._jax import concrete_value, evaluating
+from jaxtf.calltf._tf import outside_of_graphs
+from jaxtf.calltf._transfer import to_array, to_tensor
+
+call_tf_p = Primitive("call_tf")
+call_tf_evaluated_p = Primitive("call_tf_evaluated")
+call_tf_linear_p = Primitive("call_tf_linear")
+for _primitive in (call_tf_p, call_tf_evaluated_p, call_tf_linear_p):
+    _primitive.multiple_results = True
+
+
+def invoke(function: Function, args: Sequence[Any]) -> Results:
+    """Calls a function with flat arrays or tracers, now or as part of the program being staged.
+
+    Raises:
+      DynamicShapeError, VariableWriteError, UnsupportedError: Staged, and not possible there.
+      Whatever the TensorFlow function raises.
+    """
+    if evaluating():
+        values = [concrete_value(arg) for arg in args]
+        if all(value is not None for value in values):
+            evaluated = evaluate(function, values)
+            if not any(isinstance(arg, jax.core.Tracer) for arg in args):
+                return evaluated
+            tied = call_tf_evaluated_p.bind(*args, *evaluated.leaves, function=function, num_args=len(args))
+            return Results(tied, evaluated.tree)
+    traced = function.trace([jax.typeof(arg) for arg in args])
+    refuse_variable_writes(traced)
+    return Results(call_tf_p.bind(*args, traced=traced), traced.tree)
+
+
+def evaluate(function: Function, values: Sequence[Any]) -> Results:
+    """Runs a function eagerly on concrete arrays; the results are JAX arrays."""
+    # Above any graph being built: JAX evaluates, so TensorFlow must too.
+    with contextlib.nullcontext() if tf.executing_eagerly() else outside_of_graphs():
+        results = function.run([to_tensor(value) for value in values])
+        return Results([to_array(leaf) for leaf in results.leaves], results.tree)
+
+
+def refuse_variable_writes(traced: Traced) -> None:
+    """Raises `VariableWriteError` if a staged call would write to a `tf.Variable`."""
+    writes = _graph.variable_writes(traced.stateful_ops)
+    if writes:
+        raise VariableWriteError(
+            f"call_tf: {traced.function} modifies a tf.Variable (by {', '.join(writes)}), which is not possible in a "
+            "JAX staging context (jax.jit, lax.scan, ...)\n"
+            "  remedy: pass the variable's value as an argument and return its new value as a result, or call "
+            f"the function outside of staged contexts; see {LIMITATIONS}"
+        )
+
+
+def _call_impl(*args: Any, traced: Traced) -> list[Any]:
+    """Evaluates a staged call op by op (jax.core.eval_jaxpr): the compiled trace, by TensorFlow."""
+    return [to_array(result) for result in traced.concrete(*map(to_tensor, args))]
+
+
+def _call_abstract(*args: Any, traced: Traced) -> tuple[tuple[ShapedArray, ...], set[Any]]:
+    return traced.avals, {CALL_TF_EFFECT} if traced.has_effect else set()
+
+
+def _evaluated_impl(*args_and_results: Any, function: Function, num_args: int) -> list[Any]:
+    return list(args_and_results[num_args:])
+
+
+def _evaluated_abstract(*args_and_results: Any, function: Function, num_args: int) -> list[ShapedArray]:
+    return [ShapedArray(result.shape, result.dtype) for result in args_and_results[num_args:]]
+
+
+def _refuse_batching(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+    called = params.get("traced", params.get("function"))
+    raise UnsupportedError(
+        f"Batching rule for 'call_tf' not implemented: jax.vmap of a function that calls {called}\n"
+        "  remedy: use jax.lax.map instead of jax.vmap, or write the TensorFlow function for a batch of inputs"
+    )
+
+
+call_tf_p.def_impl(_call_impl)
+call_tf_p.def_effectful_abstract_eval(_call_abstract)
+call_tf_evaluated_p.def_impl(_evaluated_impl)
+call_tf_evaluated_p.def_abstract_eval(_evaluated_abstract)
+for _primitive in (call_tf_p, call_tf_evaluated_p, call_tf_linear_p):
+    batching.primitive_batchers[_primitive] = _refuse_batching

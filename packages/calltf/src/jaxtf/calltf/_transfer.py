@@ -1,0 +1,133 @@
+"""Values on their way between JAX and TensorFlow, and the element types both have.
+
+`as_array` makes of what the user passed an array as JAX would take it, `as_tensor` of what
+a TensorFlow function returned a tensor as JAX can take it; `to_tensor` and `to_array` carry
+one concrete array across. Element types are canonicalized as JAX does: with 64-bit types
+off, float64 becomes float32.
+
+Arrays cross through NumPy's view of the memory. From TensorFlow to JAX on a CPU nothing is
+copied: tensors and arrays are immutable, and each keeps the memory alive. From JAX to
+TensorFlow the elements are copied.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.calltf._errors import ArgumentTypeError, ResultError
+
+_PYTHON_SCALARS = (bool, int, float, complex)
+_WITHOUT_ELEMENTS = (tf.string, tf.resource, tf.variant)
+
+
+def canonical_dtype(dtype: Any) -> np.dtype[Any]:
+    """The element type JAX uses for this one, with 64-bit types on or off as they are now."""
+    return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
+
+
+def is_differentiable(dtype: Any) -> bool:
+    """Whether values of this element type have tangents: floating point and complex."""
+    return bool(jnp.issubdtype(dtype, np.inexact))
+
+
+@functools.cache
+def tensorflow_dtype(dtype: Any) -> Any:
+    """TensorFlow's element type for JAX's.
+
+    Raises:
+      TypeError: TensorFlow has none, or JAX has none (strings).
+    """
+    if jnp.issubdtype(dtype, jax.dtypes.extended):
+        raise TypeError(f"TensorFlow has no element type {dtype}")
+    found = tf.as_dtype(np.dtype(dtype))
+    if found in _WITHOUT_ELEMENTS:
+        raise TypeError(f"JAX has no element type {dtype}")
+    return found
+
+
+@functools.cache
+def jax_dtype(dtype: Any) -> np.dtype[Any]:
+    """JAX's element type for TensorFlow's, 64-bit types included.
+
+    Raises:
+      TypeError: Not a number: string, resource, variant, quantized.
+    """
+    if dtype in _WITHOUT_ELEMENTS or dtype.is_quantized:
+        raise TypeError(f"JAX has no element type {dtype.name}")
+    found: np.dtype[Any] = np.dtype(dtype.as_numpy_dtype)
+    return found
+
+
+def as_array(value: Any, where: str) -> Any:
+    """An argument as a JAX or NumPy array of canonical element type; tracers stay tracers.
+
+    Args:
+      value: A `jax.Array`, NumPy array or scalar, Python number, `tf.Tensor` or `tf.Variable`.
+      where: The address of the argument, as the user would write it.
+
+    Raises:
+      ArgumentTypeError: Anything else, or an element type that TensorFlow does not have.
+    """
+    if isinstance(value, tf.Tensor | tf.Variable) and value.dtype not in _WITHOUT_ELEMENTS:
+        value = _numpy_view(tf.convert_to_tensor(value))
+    elif isinstance(value, _PYTHON_SCALARS) and not isinstance(value, np.generic):
+        value = jnp.asarray(value)  # refuses an integer that does not fit
+    elif not isinstance(value, jax.Array | np.ndarray | np.generic):
+        raise ArgumentTypeError(
+            f"call_tf: {where} is not an array: found {value!r} of type {type(value).__name__}\n"
+            "  remedy: pass numbers, NumPy arrays, JAX arrays or tensors of numbers (or pytrees of them);"
+            " close over anything else in the TensorFlow function"
+        )
+    try:
+        tensorflow_dtype(value.dtype)
+    except TypeError as error:
+        raise ArgumentTypeError(
+            f"call_tf: {where} has element type {value.dtype}, which JAX and TensorFlow do not share\n"
+            "  remedy: convert it first; of a JAX random key pass jax.random.key_data(key)"
+        ) from error
+    dtype = canonical_dtype(value.dtype)
+    return value if value.dtype == dtype else value.astype(dtype)
+
+
+def as_tensor(value: Any, where: str, function: str) -> Any:
+    """A result of a TensorFlow function as a `tf.Tensor` of canonical element type.
+
+    Raises:
+      ResultError: Not convertible to a tensor, or to an array of JAX (strings, ragged and sparse tensors).
+    """
+    try:
+        tensor = value if isinstance(value, tf.Tensor) else tf.convert_to_tensor(value)
+        dtype = jax_dtype(tensor.dtype)
+    except (TypeError, ValueError) as error:
+        raise ResultError(
+            "The called TF function returns a result that is not convertible to JAX: "
+            f"{where} of {function} is {value!r}\n"
+            "  remedy: return dense tensors of numbers, for instance ragged.to_tensor() or tf.sparse.to_dense(sparse)"
+        ) from error
+    canonical = canonical_dtype(dtype)
+    return tensor if dtype == canonical else tf.cast(tensor, tensorflow_dtype(canonical))
+
+
+def to_tensor(array: Any) -> Any:
+    """The `tf.Tensor` with the elements of a concrete array, or of a Python number as JAX takes it."""
+    if not hasattr(array, "dtype"):
+        array = jnp.asarray(array)
+    return tf.constant(np.asarray(array, dtype=array.dtype))
+
+
+def to_array(tensor: Any) -> jax.Array:
+    """The JAX array with the elements of an eager `tf.Tensor`."""
+    array: jax.Array = jax.device_put(_numpy_view(tensor))
+    return array
+
+
+def _numpy_view(tensor: Any) -> np.ndarray[Any, Any]:
+    """A NumPy array over the memory of an eager tensor."""
+    # A bfloat16 scalar has no __array__ that NumPy accepts (TensorFlow 2.21); numpy() works.
+    return np.asarray(tensor.numpy() if tensor.shape.rank == 0 else tensor)

@@ -1,0 +1,261 @@
+"""What `call_tf` accepts, returns and refuses, outside of staging contexts and in general."""
+
+import doctest
+import gc
+import importlib
+import weakref
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.calltf import call_tf
+
+
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+
+def test_arguments_and_results_are_pytrees_of_any_kind():
+    def function(pair, *, scale):
+        assert isinstance(pair.left["x"], tf.Tensor)
+        assert pair.right is None
+        return {"sum": pair.left["x"] + scale, "pair": Pair((), [pair.left["x"]]), "nothing": None}
+
+    for call in (call_tf(function), jax.jit(call_tf(function))):
+        found = call(Pair({"x": jnp.arange(3)}, None), scale=jnp.int32(2))
+        assert jax.tree.structure(found) == jax.tree.structure({"sum": 0, "pair": Pair((), [0]), "nothing": None})
+        np.testing.assert_array_equal(found["sum"], [2, 3, 4])
+        np.testing.assert_array_equal(found["pair"].right[0], [0, 1, 2])
+        assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(found))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [True, 3, 2.5, 1 + 2j, np.float32(2.5), np.arange(3), np.ones(2), jnp.ones(2, jnp.bfloat16), jnp.bfloat16(2)]
+    + [np.array([1, 2], dtype) for dtype in ("int8", "uint16", "uint32", "int64", "uint64", "float16", "complex128")],
+    ids=lambda value: f"{type(value).__name__}-{getattr(value, 'dtype', '')}{np.shape(value)}",
+)
+def test_every_number_is_taken_as_jax_takes_it(value, x64):
+    expected = jnp.asarray(value)
+    for call in (call_tf(lambda x: x), jax.jit(call_tf(lambda x: x))):
+        found = call(value)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_results_of_64_bits_are_canonicalized_as_jax_does(x64):
+    def function():
+        return tf.constant([2**40 + 1]), tf.constant(1 / 3, tf.float64), tf.constant(1 + 1j, tf.complex128)
+
+    for call in (call_tf(function), jax.jit(call_tf(function))):
+        for found, value in zip(call(), function(), strict=True):
+            expected = value.numpy().astype(jax.dtypes.canonicalize_dtype(value.numpy().dtype))
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_the_function_may_be_traced_with_64_bit_types_on_and_off_in_turn():
+    call = jax.jit(call_tf(lambda: tf.constant(2.5, tf.float64)))
+    found = []
+    for enabled in (False, True, False):
+        with jax.enable_x64(enabled):
+            found.append(call().dtype.name)
+    assert found == ["float32", "float64", "float32"]
+
+
+def test_tensors_and_variables_are_arguments_too():
+    found = call_tf(lambda x, y: x + y)(tf.constant([1.0, 2.0]), tf.Variable([3.0, 4.0]))
+    np.testing.assert_array_equal(found, [4.0, 6.0])
+
+
+def test_results_may_be_variables_numpy_arrays_and_python_numbers():
+    variable = tf.Variable([1.0, 2.0])
+    found = call_tf(lambda: (variable, np.arange(2, dtype=np.int32), 3))()
+    variable.assign_add([10.0, 10.0])
+    np.testing.assert_array_equal(found[0], [1.0, 2.0])
+    np.testing.assert_array_equal(found[1], [0, 1])
+    assert found[2] == 3
+
+
+def test_a_call_outside_of_staging_contexts_is_eager():
+    seen = []
+
+    def function(x):
+        seen.append(x.numpy().tolist())  # a symbolic tensor has no numpy()
+        return x[: int(x[0])] if x[0] > 0 else x
+
+    call = call_tf(function)
+    np.testing.assert_array_equal(call(np.array([1, 5, 6], np.int32)), [1])
+    np.testing.assert_array_equal(call(np.array([0, 5, 6], np.int32)), [0, 5, 6])
+    assert seen == [[1, 5, 6], [0, 5, 6]]
+
+
+def test_a_function_that_does_not_compile_runs_eagerly():
+    call = call_tf(lambda x: tf.strings.length(tf.strings.format("Hello {}!", [x])))
+    assert call(np.float32(42.0)) == len("Hello 42!")
+
+
+def test_variables_are_read_and_written_eagerly():
+    variable = tf.Variable(1.0)
+
+    def function(x):
+        variable.assign(11.0)
+        return x + variable
+
+    assert call_tf(function)(2.0) == 13.0
+    assert variable.numpy() == 11.0
+
+
+def test_an_eager_call_is_eager_while_a_tensorflow_graph_is_built():
+    call = call_tf(lambda x: x.numpy() * 2)
+
+    @tf.function(autograph=False)  # AutoGraph would translate all of JAX
+    def outer():
+        return tf.constant(np.asarray(call(jnp.arange(3.0))))
+
+    np.testing.assert_array_equal(outer(), [0.0, 2.0, 4.0])
+
+
+def test_the_jax_function_has_the_name_of_the_tensorflow_function():
+    def cosine(x):
+        """Cosine."""
+        return tf.cos(x)
+
+    assert call_tf(cosine).__name__ == "cosine"
+    assert call_tf(cosine).__doc__ == "Cosine."
+
+
+def test_defaults_of_the_tensorflow_function_are_not_arguments():
+    def function(x, mode="double"):
+        return x * {"double": 2}[mode]
+
+    wrapped = jax.custom_jvp(call_tf(function))  # JAX fills in the defaults of a signature it sees
+    wrapped.defjvp(lambda primals, tangents: (wrapped(*primals), *tangents))
+    assert wrapped(3.0) == 6.0
+
+
+def test_nothing_outlives_the_wrapper():
+    def function(x):
+        return x + 1
+
+    call = call_tf(function)
+    call(1.0)
+    jax.make_jaxpr(call)(1.0)  # a trace, whose program is dropped
+    reference = weakref.ref(function)
+    del function, call
+    jax.clear_caches()
+    gc.collect()
+    assert reference() is None
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ({"a": ["hello"]}, r"args\[0\]\['a'\]\[0\] is not an array: found 'hello' of type str"),
+        (object, r"args\[0\] is not an array: found <class 'object'> of type type"),
+        (np.array(["a"]), r"args\[0\] has element type <U1, which JAX and TensorFlow do not share"),
+        (np.array([None]), r"args\[0\] has element type object, which JAX and TensorFlow do not share"),
+        (tf.constant("a"), r"args\[0\] is not an array: found <tf.Tensor: shape=\(\), dtype=string"),
+    ],
+)
+def test_an_argument_that_is_not_an_array_is_refused_by_its_address(argument, message):
+    with pytest.raises(TypeError, match=message):
+        call_tf(lambda x: x)(argument)
+
+
+def test_a_keyword_argument_that_is_not_an_array_is_refused_by_its_address():
+    with pytest.raises(TypeError, match=r"kwargs\['mode'\] is not an array: found 'fast' of type str"):
+        call_tf(lambda x, mode: x)(1.0, mode="fast")
+
+
+def test_a_random_key_is_refused_with_the_remedy():
+    with pytest.raises(TypeError, match=r"(?s)element type key<fry>.*pass jax.random.key_data\(key\)"):
+        call_tf(lambda x: x)(jax.random.key(0))
+
+
+def test_something_that_cannot_be_called_is_refused():
+    with pytest.raises(TypeError, match="callable_tf must be callable, found 3"):
+        call_tf(3)
+
+
+@pytest.mark.parametrize(
+    "result", [lambda: tf.ragged.constant([[1], [2, 3]]), lambda: tf.constant("text"), lambda: tf.sparse.eye(2)]
+)
+@pytest.mark.parametrize("stage", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_a_result_that_is_not_an_array_is_refused(result, stage):
+    message = r"(?s)The called TF function returns a result that is not convertible to JAX: result\[1\].*remedy"
+    with pytest.raises(ValueError, match=message):
+        stage(call_tf(lambda x: (x, result())))(1.0)
+
+
+STRUCT = jax.ShapeDtypeStruct
+
+
+@pytest.mark.parametrize("stage", [lambda f: f, jax.jit], ids=["eager", "jit"])
+class TestDeclaredResults:
+    def test_what_was_declared_is_returned(self, stage):
+        declared = {"y": STRUCT((2,), np.float32)}
+        found = stage(call_tf(lambda x: {"y": x[: tf.shape(x)[0]]}, output_shape_dtype=declared))(jnp.ones(2))
+        np.testing.assert_array_equal(found["y"], [1.0, 1.0])
+
+    def test_another_structure_is_refused(self, stage):
+        message = "The pytree of the TensorFlow function results does not match the pytree of the declared"
+        with pytest.raises(ValueError, match=message):
+            stage(call_tf(lambda x: [x], output_shape_dtype=STRUCT((), np.float32)))(1.0)
+
+    @pytest.mark.parametrize(
+        ("declared", "found"),
+        [
+            (STRUCT((3,), np.float32), r"float32\[2\] vs. expected float32\[3\]"),
+            (STRUCT((2,), np.int32), r"float32\[2\] vs. expected int32\[2\]"),
+            (STRUCT((2, 1), np.float32), r"float32\[2\] vs. expected float32\[2, 1\]"),
+        ],
+    )
+    def test_another_shape_or_dtype_is_refused(self, stage, declared, found):
+        message = (
+            "The shapes or dtypes returned by the TensorFlow function do not match the declared "
+            rf"output_shape_dtype:\n  Result\[0\] is {found}"
+        )
+        with pytest.raises(ValueError, match=message):
+            stage(call_tf(lambda x: x, output_shape_dtype=declared))(jnp.ones(2))
+
+    def test_nothing_may_be_declared_as_none(self, stage):
+        assert stage(call_tf(lambda x: None, output_shape_dtype=None))(1.0) is None
+
+
+def test_a_declaration_without_shape_is_refused():
+    with pytest.raises(TypeError, match=r"output_shape_dtype holds 3.0, which has no .shape and .dtype"):
+        call_tf(lambda x: x, output_shape_dtype=3.0)
+
+
+@pytest.mark.parametrize("parameter", ["ordered", "call_tf_graph"])
+def test_what_is_not_there_in_staged_contexts_works_eagerly_and_is_refused_staged(parameter):
+    call = call_tf(lambda x: x + 1, **{parameter: True})
+    assert call(1.0) == 2.0
+    message = rf"(?s){parameter}=True is not supported in a JAX staging context.*remedy: leave it out"
+    with pytest.raises(NotImplementedError, match=message):
+        jax.jit(call)(1.0)
+
+
+@pytest.mark.parametrize("stage", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_vmap_is_refused_with_the_remedy(stage):
+    with pytest.raises(NotImplementedError, match=r"(?s)Batching rule for 'call_tf' not implemented.*jax.lax.map"):
+        jax.vmap(stage(call_tf(lambda x: x + 1)))(jnp.ones(3))
+
+
+def test_vmap_over_something_else_calls_eagerly():
+    call = call_tf(lambda x: x.numpy() + 1)
+    np.testing.assert_array_equal(jax.vmap(lambda x: x + call(1.0))(jnp.arange(3.0)), [2.0, 3.0, 4.0])
+
+
+def test_the_examples_in_the_readme_and_the_docstrings_run():
+    readme = Path(__file__).parent.parent / "README.md"
+    assert doctest.testfile(str(readme), module_relative=False) == (0, 3)
+    module = importlib.import_module("jaxtf.calltf._call")
+    assert doctest.testmod(module).failed == 0

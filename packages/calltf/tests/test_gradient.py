@@ -1,0 +1,208 @@
+"""Reverse-mode derivatives: TensorFlow's, for the arguments and results that have any."""
+
+import contextlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+from jax import lax
+
+from jaxtf.calltf import call_tf
+
+STAGES = pytest.mark.parametrize("stage", [lambda f: f, jax.jit], ids=["eager", "jit"])
+
+
+def function_tf(x):
+    return tf.sin(x) * x
+
+
+def function_jax(x):
+    return jnp.sin(x) * x
+
+
+def compositions(f):
+    return {
+        "grad": jax.grad(lambda x: f(x).sum()),
+        "grad of jit": jax.grad(lambda x: jax.jit(f)(x).sum()),
+        "grad of scan": jax.grad(lambda x: lax.scan(lambda c, _: (f(c), c), x, None, length=3)[0].sum()),
+        "grad of cond": jax.grad(lambda x: lax.cond(x[0] > 0, f, lambda x: x, x).sum()),
+        "grad of checkpoint": jax.grad(lambda x: jax.checkpoint(lambda x: jnp.cos(f(x)))(x).sum()),
+        "grad of map": jax.grad(lambda x: lax.map(f, x).sum()),
+        "grad of grad": jax.grad(lambda x: jax.grad(lambda x: f(x).sum())(x).sum()),
+        "third": jax.grad(lambda x: jax.grad(lambda x: jax.grad(lambda x: f(x).sum())(x).sum())(x).sum()),
+        "vjp": lambda x: jax.vjp(f, x)[1](jnp.array([1.0, 2.0, 3.0]))[0],
+        "grad through jnp": jax.grad(lambda x: jnp.tanh(f(jnp.exp(x))).sum()),
+    }
+
+
+@STAGES
+@pytest.mark.parametrize("name", compositions(function_jax))
+def test_derivatives_compose_with_those_of_jax(name, stage):
+    x = jnp.array([0.3, -1.0, 2.0])
+    found = stage(compositions(call_tf(function_tf))[name])(x)
+    np.testing.assert_allclose(found, compositions(function_jax)[name](x), rtol=2e-5, atol=1e-6)
+
+
+@STAGES
+def test_a_pytree_has_a_pytree_of_gradients(stage):
+    def loss(params, x, tanh):
+        return ((tanh(x @ params["w"] + params["b"][0]) - 1) ** 2).sum()
+
+    params = {"w": jnp.ones((3, 2)) / 5, "b": (jnp.zeros(2),)}
+    x = jnp.arange(12.0).reshape(4, 3)
+    call = call_tf(lambda params, x: tf.reduce_sum((tf.tanh(x @ params["w"] + params["b"][0]) - 1) ** 2))
+    found = stage(jax.grad(call, argnums=(0, 1)))(params, x)
+    expected = jax.grad(loss, argnums=(0, 1))(params, x, jnp.tanh)
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), found, expected)
+
+
+@STAGES
+def test_integer_and_unused_arguments_have_the_gradients_jax_gives_them(stage):
+    def function(x0, i0, x1, i1, b):
+        return x0 * 2.0
+
+    args = (jnp.ones(2), jnp.arange(3), jnp.ones(()), jnp.int32(5), jnp.array(True))
+    call = call_tf(function)
+    found = stage(jax.grad(lambda *args: call(*args).sum(), argnums=range(5), allow_int=True))(*args)
+    expected = jax.grad(lambda *args: function(*args).sum(), argnums=range(5), allow_int=True)(*args)
+    for x, y in zip(found, expected, strict=True):
+        assert x.dtype == y.dtype  # float0 for integers and booleans
+        assert x.shape == y.shape
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[2], expected[2])
+
+
+@STAGES
+def test_integer_results_stand_beside_differentiable_ones(stage):
+    call = call_tf(lambda x: (tf.argmax(x), tf.reduce_max(x), x > 0))
+
+    def loss(x):
+        index, largest, positive = call(x)
+        return largest * 3 + jnp.where(positive, x, 0).sum(), index
+
+    found, index = stage(jax.grad(loss, has_aux=True))(jnp.array([1.0, 5.0, -2.0]))
+    np.testing.assert_array_equal(found, [1.0, 4.0, 0.0])
+    assert index == 1
+
+
+@STAGES
+def test_only_the_results_in_use_are_differentiated(stage):
+    @tf.custom_gradient
+    def without_gradient(x):
+        def gradient(_):
+            raise AssertionError("nobody asked for it")
+
+        return tf.identity(x), gradient
+
+    call = call_tf(lambda x: (x * 5, without_gradient(x), x * x))
+    assert stage(jax.grad(lambda x: call(x)[2]))(3.0) == 6.0
+
+
+@STAGES
+def test_custom_gradients_of_tensorflow_are_respected(stage):
+    @tf.custom_gradient
+    def reversed_gradient(x):
+        return tf.identity(x), lambda upstream: -7.0 * upstream
+
+    assert stage(jax.grad(call_tf(lambda x: reversed_gradient(x) * 2.0)))(3.0) == -14.0
+
+
+@STAGES
+def test_custom_gradients_of_jax_around_a_call_are_respected(stage):
+    wrapped = jax.custom_vjp(call_tf(tf.sin))
+    wrapped.defvjp(lambda x: (wrapped(x), None), lambda _, ct: (ct * 5,))
+    assert stage(jax.grad(wrapped))(3.0) == 5.0
+    rule = jax.custom_jvp(lambda x: x)
+    rule.defjvp(lambda primals, tangents: (call_tf(tf.sin)(*primals), tangents[0] * call_tf(tf.cos)(*primals)))
+    np.testing.assert_allclose(stage(jax.grad(rule))(3.0), np.cos(3.0), rtol=1e-6)
+
+
+@STAGES
+@pytest.mark.parametrize("loss", [lambda y: jnp.real(y).sum(), lambda y: jnp.abs(y).sum(), lambda y: jnp.imag(y).sum()])
+def test_complex_gradients_are_those_of_jax(loss, stage):
+    z = jnp.array([1 + 2j, 0.5 - 1j])
+    call = call_tf(lambda z: tf.sin(z) * z * z)
+    found = stage(jax.grad(lambda z: loss(call(z))))(z)
+    expected = jax.grad(lambda z: loss(jnp.sin(z) * z * z))(z)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@STAGES
+def test_a_complex_result_of_a_real_argument_has_a_real_gradient(stage):
+    call = call_tf(lambda x: tf.complex(x, x * x) * (2 + 1j))
+    found = stage(jax.grad(lambda x: jnp.abs(call(x))))(1.5)
+    expected = jax.grad(lambda x: jnp.abs(lax.complex(x, x * x) * (2 + 1j)))(1.5)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@STAGES
+def test_a_sparse_gradient_is_dense_in_jax(stage):
+    call = call_tf(lambda table: tf.gather(table, [2, 0, 2]))
+    found = stage(jax.grad(lambda table: call(table).sum()))(jnp.ones((4, 2)))
+    np.testing.assert_array_equal(found, [[1, 1], [0, 0], [2, 2], [0, 0]])
+
+
+@STAGES
+def test_the_gradient_passes_results_of_64_bits_that_became_32(stage):
+    call = call_tf(lambda x: tf.cast(x, tf.float64) ** 2)
+    found = stage(jax.grad(call))(3.0)
+    assert (found, found.dtype) == (6.0, np.float32)
+
+
+@STAGES
+def test_variables_in_the_function_are_constants_of_the_gradient(stage):
+    variable = tf.Variable(3.0)
+    with pytest.warns(UserWarning, match="does not capture") if stage is jax.jit else contextlib.nullcontext():
+        assert stage(jax.grad(call_tf(lambda x: x * x * variable)))(2.0) == 12.0
+
+
+def test_an_eager_gradient_is_that_of_the_path_taken():
+    def function(x):
+        return x * 2 if x.numpy() > 0 else x * 5
+
+    gradient = jax.grad(call_tf(function))
+    assert (gradient(1.0), gradient(-1.0)) == (2.0, 5.0)
+
+
+def test_a_shape_that_depends_on_values_has_an_eager_gradient():
+    call = call_tf(lambda x: tf.boolean_mask(x, x > 0) ** 2)
+    np.testing.assert_array_equal(jax.grad(lambda x: call(x).sum())(jnp.array([-1.0, 2.0, 3.0])), [0.0, 4.0, 6.0])
+
+
+def test_a_function_pulled_back_under_jit_was_evaluated_eagerly():
+    result, pull_back = jax.vjp(call_tf(function_tf), jnp.array([1.0, 2.0]))
+    np.testing.assert_allclose(result, function_jax(jnp.array([1.0, 2.0])), rtol=1e-6)
+    found = jax.jit(pull_back)(jnp.array([1.0, 3.0]))
+    expected = jax.vjp(function_jax, jnp.array([1.0, 2.0]))[1](jnp.array([1.0, 3.0]))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@STAGES
+def test_a_gradient_under_a_tape_of_tensorflow_is_not_disturbed(stage):
+    with tf.GradientTape() as tape:
+        x = tf.constant(3.0)
+        tape.watch(x)
+        y = x * float(stage(jax.grad(call_tf(lambda x: x * x)))(2.0))
+    assert tape.gradient(y, x) == 4.0
+
+
+@STAGES
+def test_gradients_are_right_while_a_tensorflow_graph_is_built(stage):
+    gradient = stage(jax.grad(call_tf(function_tf)))
+
+    @tf.function(autograph=False)  # AutoGraph would translate all of JAX
+    def outer():
+        return tf.constant(np.asarray(gradient(2.0)))
+
+    np.testing.assert_allclose(outer(), jax.grad(function_jax)(2.0), rtol=1e-6)
+
+
+@STAGES
+@pytest.mark.parametrize("mode", [lambda f: jax.jvp(f, (2.0,), (1.0,)), lambda f: jax.jvp(jax.grad(f), (2.0,), (1.0,))])
+def test_forward_mode_is_refused_with_the_remedy(mode, stage):
+    call = call_tf(function_tf)
+    with pytest.raises(NotImplementedError, match=r"(?s)forward-mode differentiation.*use reverse mode: jax.grad"):
+        stage(lambda: mode(call))()

@@ -1,0 +1,199 @@
+"""A staged call lowers to StableHLO alone, for each platform, once for all calls."""
+
+import re
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.calltf import call_tf
+
+
+def step(x):
+    return tf.sin(x) + x
+
+
+def lowered(function, *args, platforms=("cpu",)):
+    return jax.jit(function).trace(*args).lower(lowering_platforms=platforms).as_text()
+
+
+def operations(text):
+    return set(re.findall(r"[\w.]+\.\w+(?=[ (\"])", text)) - {"func.func"}
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "rocm"])
+def test_a_stateless_call_lowers_to_stablehlo_without_effects_or_custom_calls(platform):
+    def program(x):
+        return jax.grad(lambda x: call_tf(step)(jnp.cos(x)).sum())(x)
+
+    assert not jax.make_jaxpr(program)(jnp.ones(3)).effects
+    text = lowered(program, jnp.ones(3), platforms=(platform,))
+    assert "stablehlo.sine" in text
+    assert "custom_call" not in text
+    assert "token" not in text
+    assert {line.split(".")[0] for line in operations(text) if "." in line} <= {"stablehlo", "func", "jax", "mhlo"}
+
+
+def test_a_call_lowers_for_several_platforms_at_once():
+    text = lowered(call_tf(step), jnp.ones(3), platforms=("cpu", "cuda"))
+    assert "_platform_index" in text
+    assert text.count("stablehlo.sine") == 2
+
+
+def test_jax_itself_exports_and_reloads_a_call():
+    from jax import export  # the authority: what it takes is an ordinary JAX program
+
+    exported = export.export(jax.jit(lambda x: call_tf(step)(x) * 2))(jnp.ones(3))
+    assert exported.ordered_effects == exported.unordered_effects == ()
+    found = export.deserialize(exported.serialize()).call(jnp.ones(3))
+    np.testing.assert_allclose(found, 2 * (np.sin(1) + 1) * np.ones(3), rtol=1e-6)
+
+
+def test_calls_of_one_signature_share_one_function():
+    call = call_tf(step)
+    text = lowered(lambda x: call(call(call(x))), jnp.ones(3))
+    assert text.count("stablehlo.sine") == 1
+    assert text.count("func.func private @call_tf_step") == 1
+
+
+def test_calls_of_different_functions_do_not_collide():
+    def other(x):
+        return tf.cos(x)
+
+    other.__name__ = "step"
+    found = jax.jit(lambda x: (call_tf(step)(x), call_tf(other)(x), call_tf(step)(x[:1])))(jnp.ones(2))
+    np.testing.assert_allclose(found[0], np.sin(1) + np.ones(2), rtol=1e-6)
+    np.testing.assert_allclose(found[1], np.cos(1) * np.ones(2), rtol=1e-6)
+    assert found[2].shape == (1,)
+
+
+def test_lowering_twice_compiles_by_tensorflow_once(monkeypatch):
+    from tensorflow.python.eager import context
+
+    compiled = []
+    original = context.context().get_compiler_ir
+    monkeypatch.setattr(
+        context.context(), "get_compiler_ir", lambda *a, **k: compiled.append(k["stage"]) or original(*a, **k)
+    )
+    call = call_tf(step)
+    lowered(call, jnp.ones(3))
+    lowered(lambda x: call(x) + 1, jnp.ones(3))
+    assert compiled == ["hlo_serialized"]
+
+
+def test_names_of_tensorflow_ops_are_kept_in_the_locations():
+    def function(x):
+        return tf.sin(x, name="my_favourite_sine")
+
+    text = jax.jit(call_tf(function)).lower(jnp.ones(3)).as_text(debug_info=True)
+    assert "my_favourite_sine" in text
+
+
+def test_captured_variables_and_tensors_are_constants_with_a_warning():
+    weights = tf.Variable([1.0, 2.0, 3.0], name="weights")
+    table = tf.constant(np.arange(200, dtype=np.float32))
+
+    @tf.function
+    def nested(x):
+        return x * weights
+
+    program = jax.jit(call_tf(lambda x: nested(x) + tf.reduce_sum(table)))
+    message = (
+        r"(?s)call_tf works best with a TensorFlow function that does not capture variables or tensors from the "
+        r"context. The following captures were found in <lambda>: tf.Variable weights:0 float32\[3\], tf.Tensor "
+        r"float32\[200\]"
+    )
+    with pytest.warns(UserWarning, match=message):
+        found = program(jnp.ones(3))
+    np.testing.assert_array_equal(found, [19901.0, 19902.0, 19903.0])
+    weights.assign([0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(program(jnp.ones(3)), found)  # as documented: the value at lowering
+
+
+def test_a_saved_model_is_called_and_differentiated_under_jit(tmp_path):
+    class Model(tf.Module):
+        def __init__(self):
+            self.weights = tf.Variable(tf.reshape(tf.range(6.0), (3, 2)))
+
+        @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32)])
+        def __call__(self, x):
+            return x @ self.weights
+
+    tf.saved_model.save(Model(), str(tmp_path))
+    call = call_tf(tf.saved_model.load(str(tmp_path)))
+    x = jnp.ones((2, 3))
+    weights = np.arange(6.0).reshape(3, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # it captures its weights
+        value, gradient = jax.jit(jax.value_and_grad(lambda x: call(x).sum()))(x)
+    assert value == np.ones((2, 3)).dot(weights).sum()
+    np.testing.assert_array_equal(gradient, np.ones((2, 2)) @ weights.T)
+
+
+def test_a_captured_table_is_refused_under_jit():
+    keys = tf.lookup.KeyValueTensorInitializer(tf.constant([1, 2]), tf.constant([3, 4]))
+    table = tf.lookup.StaticHashTable(keys, -1)
+    call = call_tf(table.lookup)
+    np.testing.assert_array_equal(call(jnp.array([1, 2, 5])), [3, 4, -1])
+    with (
+        pytest.warns(UserWarning, match="does not capture"),
+        pytest.raises(ValueError, match=r"(?s)captures a resource that is not a variable.*remedy"),
+    ):
+        jax.jit(call)(jnp.array([1, 2, 5]))
+
+
+def test_a_function_that_does_not_compile_is_refused_under_jit():
+    call = call_tf(lambda x: tf.strings.length(tf.strings.format("Hello {}!", [x])))
+    message = (
+        r"(?s)Error compiling TensorFlow function <lambda> for CPU.*call_tf can be used in a staged context \(under "
+        r"jax.jit, lax.scan, etc.\) only with compilable functions with static output shapes.*remedy: call it outside "
+        r"of staged contexts.*Caught TensorFlow exception: .*StringFormat"
+    )
+    with pytest.raises(ValueError, match=message):
+        jax.jit(call)(np.float32(42.0))
+
+
+def test_a_compiled_function_with_a_bounded_dynamic_shape_is_refused():
+    call = call_tf(lambda x: tf.where(x > 0), output_shape_dtype=jax.ShapeDtypeStruct((2, 1), jnp.int32))
+    with pytest.raises(ValueError, match=r"(?s)has dynamic output shape tensor<\?x1xi32.*remedy: pad the result"):
+        jax.jit(call)(jnp.array([1, 2]))
+
+
+def test_a_declared_shape_that_compilation_contradicts_is_refused():
+    call = call_tf(lambda x: x[: tf.shape(x)[0]], output_shape_dtype=jax.ShapeDtypeStruct((3,), jnp.float32))
+    with pytest.raises(ValueError, match=r"do not match the declared output_shape_dtype"):
+        jax.jit(call)(jnp.ones(2))
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_shape_that_only_compilation_knows_is_compared_with_the_declared_one(size):
+    call = call_tf(
+        lambda x: tf.raw_ops.PlaceholderWithDefault(input=x, shape=[None]),
+        output_shape_dtype=jax.ShapeDtypeStruct((size,), jnp.float32),
+    )
+    if size == 2:
+        np.testing.assert_array_equal(jax.jit(call)(jnp.ones(2)), [1.0, 1.0])
+    else:
+        with pytest.raises(ValueError, match=r"Result\[0\] is tensor<2xf32> vs. expected float32\[3\]"):
+            jax.jit(call)(jnp.ones(2))
+
+
+def test_a_compiled_dtype_that_is_not_the_one_tensorflow_inferred_is_converted():
+    with jax.enable_x64(True):
+        call = call_tf(lambda x: tf.cast(tf.image.resize(x, (6, 6)), x.dtype))
+        found = jax.jit(jax.grad(lambda x: call(x).sum()))(np.ones((1, 3, 3, 1)))
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, np.full((1, 3, 3, 1), 4.0), rtol=1e-6)
+
+
+def test_a_platform_that_tensorflow_cannot_compile_for_says_so():
+    with pytest.raises(ValueError, match="Error compiling TensorFlow function step for TPU"):
+        lowered(call_tf(step), jnp.ones(3), platforms=("tpu",))
+
+
+def test_a_platform_that_tensorflow_does_not_know_is_refused():
+    with pytest.raises(NotImplementedError, match=r"(?s)step cannot be lowered for \('metal',\).*remedy"):
+        lowered(call_tf(step), jnp.ones(3), platforms=("metal",))
