@@ -62,7 +62,9 @@ def test_a_saved_model_goes_back_to_jax_with_its_custom_gradient(tmp_path):
         input_signature=[tf.TensorSpec([None, 2], tf.float32)],
     )
     tf.saved_model.save(module, str(tmp_path), options=tf.saved_model.SaveOptions(experimental_custom_gradients=True))
-    restored = call_tf(tf.saved_model.load(str(tmp_path)).f)
+    # The graph is for any batch size: what it returns for this one must be declared.
+    result = jax.ShapeDtypeStruct(X.shape, X.dtype)
+    restored = call_tf(tf.saved_model.load(str(tmp_path)).f, output_shape_dtype=result)
     np.testing.assert_allclose(jax.jit(restored)(X), X * X, rtol=1e-6)
     np.testing.assert_allclose(jax.grad(lambda x: restored(x).sum())(X), 3 * X, rtol=1e-6)
 

@@ -1,0 +1,54 @@
+"""The runner of the pages' examples (tools/run_examples.py) runs what a reader would, and fails when it fails."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUNNER = Path(__file__).resolve().parent.parent / "tools" / "run_examples.py"
+
+
+def run(folder: Path, page: str) -> subprocess.CompletedProcess[str]:
+    file = folder / "page.md"
+    file.write_text(page)
+    return subprocess.run([sys.executable, RUNNER, "--required", file], capture_output=True, text=True, check=False)
+
+
+def block(text: str, words: str = "python") -> str:
+    return f"```{words}\n{text}\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("page", "ran"),
+    [
+        (block("x = 1") + "prose\n\n" + block("assert x == 1"), 2),
+        (block("x = 1") + block(">>> x + 1\n2"), 2),
+        (block(">>> x = 1\n>>> print('one', 'two')\none ..."), 2),
+        (block("x = 1") + block("rm -rf /", "sh") + block("not Python", "python no-run"), 1),
+        ("- in a list\n\n  ```python\n  x = 1\n  if x:\n    x = 2\n  ```\n", 1),
+    ],
+)
+def test_examples_that_hold_pass(tmp_path, page, ran):
+    done = run(tmp_path, page)
+    assert done.returncode == 0, done.stderr
+    assert f"{ran} examples, 0 failed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("page", "complaint"),
+    [
+        (block("x = 1\nassert x == 2"), 'page.md", line 3'),
+        (block(">>> 1 + 1\n3"), "Expected:\n    3\nGot:\n    2"),
+        (block("x = ("), "SyntaxError"),
+        ("no example at all", "0 examples"),
+    ],
+)
+def test_examples_that_do_not_hold_fail(tmp_path, page, complaint):
+    done = run(tmp_path, page)
+    assert done.returncode == 1
+    assert complaint in done.stdout + done.stderr
+
+
+def test_what_follows_a_failure_does_not_run(tmp_path):
+    assert "1 examples, 1 failed" in run(tmp_path, block("1 / 0") + block("print('ran')")).stdout
