@@ -7,7 +7,7 @@ import pytest
 from jax import ShapeDtypeStruct
 
 from jaxtf.serialization import ArgumentMismatch, DisabledSafetyCheck, PlatformError, export
-from jaxtf.shapepoly import InconclusiveDimensionOperation, symbolic_shape
+from jaxtf.shapepoly import symbolic_shape
 
 F32 = jnp.float32
 
@@ -107,7 +107,7 @@ def test_a_symbolic_caller_whose_sizes_may_not_fit_is_refused_while_tracing():
     with pytest.raises(ArgumentMismatch, match=r"args\[0\].shape\[1\]"):
         export(square.call)(ShapeDtypeStruct(symbolic_shape("m, n"), F32))
     at_least_two = export(lambda x: x)(ShapeDtypeStruct(symbolic_shape("b + 1"), F32))
-    with pytest.raises((ArgumentMismatch, InconclusiveDimensionOperation)):
+    with pytest.raises(ArgumentMismatch, match="Expected value >= 1 for dimension variable 'b'"):
         export(at_least_two.call)(ShapeDtypeStruct(symbolic_shape("n"), F32))
     assert export(at_least_two.call)(ShapeDtypeStruct(symbolic_shape("n + 1"), F32)).call(np.ones(2, F32)).shape == (2,)
 

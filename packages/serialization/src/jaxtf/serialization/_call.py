@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import jax
 from jax.extend.mlir import ir
@@ -26,7 +26,7 @@ from jaxtf.serialization._checks import DisabledSafetyCheck
 from jaxtf.serialization._errors import ArgumentMismatch, PlatformError
 from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._paths import argument_paths
-from jaxtf.shapepoly import evaluate, is_symbolic_dim, max_dim, min_dim, solve_dimension_variables
+from jaxtf.shapepoly import ShapeMismatch, SymbolicOperations, evaluate, is_symbolic_dim, solve_dimension_variables
 
 __all__ = ["call_exported"]
 
@@ -70,43 +70,6 @@ def _structure_mismatch(exported: Exported, found: Any) -> str:
     )
 
 
-class _DimensionOperations:
-    """Dimension arithmetic on the caller's sizes: integers or the caller's own expressions."""
-
-    def __init__(self, shapes: Sequence[Sequence[Any]]) -> None:
-        self._shapes = shapes
-
-    def constant(self, value: int) -> Any:
-        return value
-
-    def dimension_size(self, argument: int, axis: int) -> Any:
-        return self._shapes[argument][axis]
-
-    def add(self, left: Any, right: Any) -> Any:
-        return left + right
-
-    def multiply(self, left: Any, right: Any) -> Any:
-        return left * right
-
-    def floordiv(self, left: Any, right: Any) -> Any:
-        return left // right
-
-    def mod(self, left: Any, right: Any) -> Any:
-        return left % right
-
-    def maximum(self, left: Any, right: Any) -> Any:
-        return max_dim(left, right)
-
-    def minimum(self, left: Any, right: Any) -> Any:
-        return min_dim(left, right)
-
-    def require(self, relation: Literal["==", ">="], left: Any, right: Any, message: Sequence[Any]) -> None:
-        # An inconclusive `>=` raises by itself, with witnesses.
-        holds = left == right if relation == "==" else left >= right
-        if not holds:
-            raise ArgumentMismatch("".join(map(str, message)))
-
-
 def _check_argument(exported: Exported, path: str, expected: Any, actual: Any) -> None:
     what = f"in the call of the exported function '{exported.fun_name}'"
     if len(expected.shape) != len(actual.shape):
@@ -133,8 +96,11 @@ def _abstract_call(*actual: Any, exported: Exported) -> tuple[tuple[Any, ...], s
     solution = solve_dimension_variables(
         [(path, aval.shape) for path, aval in zip(paths, exported.in_avals, strict=True)]
     )
-    operations = _DimensionOperations([aval.shape for aval in actual])
-    values = solution.run(operations)
+    operations = SymbolicOperations([aval.shape for aval in actual])
+    try:
+        values = solution.run(operations)
+    except ShapeMismatch as error:
+        raise ArgumentMismatch(str(error)) from error
     results = tuple(
         _jax.to_shaped_array(aval, [evaluate(size, values, operations) for size in aval.shape])
         for aval in exported.out_avals

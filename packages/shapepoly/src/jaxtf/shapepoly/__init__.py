@@ -1,1 +1,48 @@
-"""Symbolic dimensions for array programs: expressions, scopes, constraints, exact decisions."""
+"""Symbolic dimensions for array programs: expressions, scopes, constraints, exact decisions.
+
+Importing this package imports neither JAX nor NumPy nor TensorFlow.
+"""
+
+from jaxtf.shapepoly._dimension import Dimension, evaluate
+from jaxtf.shapepoly._errors import (
+    InconclusiveDimensionOperation,
+    JaxRequiredError,
+    ScopeError,
+    ShapeMismatch,
+    ShapeSpecError,
+    UnsolvableDimensionVariables,
+)
+from jaxtf.shapepoly._evaluation import Arithmetic, IntegerOperations, Operations
+from jaxtf.shapepoly._polyshape import PolyShape
+from jaxtf.shapepoly._scope import Constraint, SymbolicScope
+from jaxtf.shapepoly._shapes import symbolic_args_specs, symbolic_shape
+from jaxtf.shapepoly._sizes import is_symbolic_dim, max_dim, min_dim, symbolic_dim_bounds
+from jaxtf.shapepoly._solution import Solution
+from jaxtf.shapepoly._solver import solve_dimension_variables
+from jaxtf.shapepoly._symbolic_operations import SymbolicOperations
+
+__all__ = [
+    "Arithmetic",
+    "Constraint",
+    "Dimension",
+    "InconclusiveDimensionOperation",
+    "IntegerOperations",
+    "JaxRequiredError",
+    "Operations",
+    "PolyShape",
+    "ScopeError",
+    "ShapeMismatch",
+    "ShapeSpecError",
+    "Solution",
+    "SymbolicOperations",
+    "SymbolicScope",
+    "UnsolvableDimensionVariables",
+    "evaluate",
+    "is_symbolic_dim",
+    "max_dim",
+    "min_dim",
+    "solve_dimension_variables",
+    "symbolic_args_specs",
+    "symbolic_dim_bounds",
+    "symbolic_shape",
+]

@@ -1,0 +1,78 @@
+"""Operations on expressions, simplified by what a scope knows.
+
+Where `_normal` uses what holds for all integers, an `Algebra` also asks the decider of its scope:
+`max(a, b)` is `a` where `a >= b`, and a divisor that may be 0 is refused. Implements the protocol by
+which the parser makes expressions.
+"""
+
+from jaxtf.shapepoly import _normal
+from jaxtf.shapepoly._decision import Decider
+from jaxtf.shapepoly._errors import inconclusive
+from jaxtf.shapepoly._expression import Expression, variable
+from jaxtf.shapepoly._memo import Memo
+from jaxtf.shapepoly._text import to_text
+
+
+class Algebra:
+    """The operations of one scope.
+
+    Args:
+      decider: Knows what holds in the scope.
+    """
+
+    def __init__(self, decider: Decider) -> None:
+        self.decider = decider
+        self._quotients: Memo[tuple[Expression, Expression], Expression] = Memo(1024)
+        self._maxima: Memo[tuple[Expression, Expression], Expression] = Memo(1024)
+
+    def variable(self, name: str) -> Expression:
+        """Returns the dimension variable of a name."""
+        return variable(name)
+
+    def floordiv(self, dividend: Expression, divisor: Expression) -> Expression:
+        """Returns `dividend // divisor`.
+
+        Raises:
+          ZeroDivisionError: The divisor is 0 for all sizes.
+          InconclusiveDimensionOperation: It is 0 for some.
+        """
+        known = self._quotients.get((dividend, divisor))
+        if known is not None:
+            return known
+        if divisor.as_integer is None:
+            self._check_divisor(dividend, divisor)
+        return self._quotients.put((dividend, divisor), _normal.floordiv(dividend, divisor))
+
+    def mod(self, dividend: Expression, divisor: Expression) -> Expression:
+        """Returns `dividend % divisor`; raises as `floordiv` does."""
+        return dividend - divisor * self.floordiv(dividend, divisor)
+
+    def maximum(self, left: Expression, right: Expression) -> Expression:
+        """Returns the larger one."""
+        known = self._maxima.get((left, right))
+        if known is not None:
+            return known
+        if self.decider.verdict(left - right).always:
+            result = left
+        elif self.decider.verdict(right - left).always:
+            result = right
+        else:
+            result = _normal.maximum(left, right)
+        return self._maxima.put((left, right), result)
+
+    def minimum(self, left: Expression, right: Expression) -> Expression:
+        """Returns the smaller one."""
+        return left + right - self.maximum(left, right)
+
+    def _check_divisor(self, dividend: Expression, divisor: Expression) -> None:
+        """Raises where the divisor can be 0."""
+        if self.decider.is_never_zero(divisor):
+            return
+        if self.decider.is_zero(divisor):
+            raise ZeroDivisionError(f"division of the symbolic dimension '{to_text(dividend)}' by zero")
+        positive = f'"{to_text(divisor)} >= 1"'
+        raise inconclusive(
+            f"Cannot divide '{to_text(dividend)}' by '{to_text(divisor)}': "
+            f"that the divisor is not 0 is inconclusive.\n"
+            f"  if the divisor is always positive for you, add the constraint {positive}"
+        )

@@ -1,0 +1,44 @@
+"""One class for each kind of failure of symbolic dimensions.
+
+The messages are written where the failure is found; this module only names the kinds, and
+`inconclusive` chooses the class that JAX catches when JAX is loaded. Knows nothing of expressions.
+"""
+
+from jaxtf.shapepoly._loaded import jax_is_loaded
+
+
+class InconclusiveDimensionOperation(Exception):
+    """A comparison or a division holds for some sizes of the dimension variables and fails for others.
+
+    While JAX is loaded, what is raised is also a `jax.errors.InconclusiveDimensionOperation`, because
+    JAX catches that class in several places.
+    """
+
+
+class ShapeSpecError(ValueError):
+    """A shape text or a constraint text is not in the grammar, or does not fit the shape it is matched with."""
+
+
+class ScopeError(ValueError):
+    """Dimensions of two scopes were mixed, or the constraints of a scope contradict each other."""
+
+
+class UnsolvableDimensionVariables(ValueError):
+    """The argument shapes do not determine the value of some dimension variable."""
+
+
+class ShapeMismatch(ValueError):
+    """Actual argument shapes do not match their specifications, or violate a constraint."""
+
+
+class JaxRequiredError(ImportError):
+    """An operation that needs JAX was asked for in an environment without it."""
+
+
+def inconclusive(message: str) -> InconclusiveDimensionOperation:
+    """Returns the error to raise: the class above, or its subclass that JAX recognizes when JAX is loaded."""
+    if jax_is_loaded():
+        from jaxtf.shapepoly import _jax
+
+        return _jax.InconclusiveDimensionOperation(message)
+    return InconclusiveDimensionOperation(message)

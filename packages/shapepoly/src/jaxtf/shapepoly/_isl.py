@@ -1,0 +1,110 @@
+"""The door to islpy: sets of integer points given by linear inequalities.
+
+islpy is imported when the first set is made, not with this module (it costs about 80 ms). What it lacks
+in types is settled here. Knows columns and rows of integers only.
+
+Source: Verdoolaege, isl: An Integer Set Library for the Polyhedral Model (2010).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import inf
+from typing import Any, NamedTuple
+
+_OPERATIONS_PER_QUESTION = 2_000_000
+"""Bound on the work of isl for one question, in its own unit; about a second."""
+
+
+class Row(NamedTuple):
+    """The inequality: sum of factor * column + constant >= 0."""
+
+    factors: Mapping[int, int]
+    constant: int
+
+    def negated(self) -> Row:
+        """Returns the inequality that holds exactly where this one does not."""
+        return Row({column: -factor for column, factor in self.factors.items()}, -self.constant - 1)
+
+
+class TooHard(Exception):
+    """A question took more work than a question may take."""
+
+
+class Regions:
+    """Makes sets of points with a fixed number of integer columns.
+
+    Args:
+      width: The number of columns.
+    """
+
+    def __init__(self, width: int) -> None:
+        import islpy
+
+        self.isl: Any = islpy
+        self.width = width
+        self.context: Any = islpy.Context()
+        self.context.set_max_operations(_OPERATIONS_PER_QUESTION)
+        space = islpy.Space.set_alloc(self.context, 0, width)
+        self._zero: Any = islpy.Aff.zero_on_domain(islpy.LocalSpace.from_space(space))
+        self.everything = Region(self, islpy.BasicSet.universe(space))
+
+    def affine(self, row: Row) -> Any:
+        """Returns the left-hand side of a row as isl's affine expression."""
+        result = self._zero
+        for column, factor in row.factors.items():
+            result = result.set_coefficient_val(self.isl.dim_type.in_, column, self._integer(factor))
+        return result.set_constant_val(self._integer(row.constant)) if row.constant else result
+
+    def _integer(self, value: int) -> Any:
+        if -(2**31) <= value < 2**31:
+            return self.isl.Val.int_from_si(self.context, value)
+        return self.isl.Val.read_from_str(self.context, str(value))
+
+
+class Region:
+    """The integer points that satisfy all of some rows."""
+
+    def __init__(self, regions: Regions, points: Any) -> None:
+        self._regions = regions
+        self._points = points
+
+    def where(self, rows: Iterable[Row]) -> Region:
+        """Returns the points that satisfy the rows as well."""
+        points = self._points
+        for row in rows:
+            constraint = self._regions.isl.Constraint.inequality_from_aff(self._regions.affine(row))
+            points = points.add_constraint(constraint)
+        return Region(self._regions, points)
+
+    def is_empty(self) -> bool:
+        """Returns whether there is no point; raises `TooHard`."""
+        return bool(self._asked(self._points.is_empty))
+
+    def point(self) -> tuple[int, ...] | None:
+        """Returns some point, or None if there is none; raises `TooHard`."""
+        point = self._asked(self._points.sample_point)
+        if point.is_void():
+            return None
+        kind = self._regions.isl.dim_type.set
+        return tuple(int(point.get_coordinate_val(kind, column).to_python()) for column in range(self._regions.width))
+
+    def minimum(self, row: Row) -> int | float:
+        """Returns the least value of the row's left-hand side, possibly `-inf`; of no points it is `inf`.
+
+        Raises:
+          TooHard: The question took too much work.
+        """
+        points = self._regions.isl.Set.from_basic_set(self._points)
+        value = self._asked(points.min_val, self._regions.affine(row))
+        if value.is_nan():
+            return inf
+        return -inf if value.is_neginfty() else int(value.to_python())
+
+    def _asked(self, question: Any, *arguments: Any) -> Any:
+        """Asks isl, with a bound on its work."""
+        self._regions.context.reset_operations()
+        try:
+            return question(*arguments)
+        except self._regions.isl.Error as error:
+            raise TooHard(str(error)) from error

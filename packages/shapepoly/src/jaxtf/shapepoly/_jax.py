@@ -1,0 +1,159 @@
+"""The door to JAX: the only module here that imports it, and only once JAX is loaded or asked for.
+
+Importing this module makes JAX accept `Dimension` wherever it accepts a Python integer: in shapes,
+and as a value that becomes a scalar of the default integer type. Nothing of it changes how JAX treats
+other types.
+
+Private names of JAX (seen in 0.10.2 and 0.12.0), each with its reason:
+
+- `jax._src.core.pytype_aval_mappings`: the type of a value of a Python class; `jax.core` has it, but
+  deprecated, and no public function registers one.
+- `jax._src.dtypes.python_scalar_types`, `python_scalar_types_to_dtypes`, `register_weak_scalar_type`:
+  which classes count as Python scalars, with which dtype, and promote weakly, as `int` does.
+
+All else is public: `jax.interpreters.xla.canonicalize_dtype_handlers`, `jax.interpreters.mlir`,
+`jax.extend.core.Primitive`, `jax.core.ShapedArray`, `jax.errors`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax, tree_util
+from jax._src import core as _private_core
+from jax._src import dtypes as _private_dtypes
+from jax.core import ShapedArray
+from jax.errors import InconclusiveDimensionOperation as _JaxInconclusive
+from jax.extend.core import Primitive
+from jax.interpreters import mlir, xla
+
+from jaxtf.shapepoly import _errors
+from jaxtf.shapepoly._dimension import Dimension
+from jaxtf.shapepoly._polyshape import PolyShape
+
+
+class InconclusiveDimensionOperation(_errors.InconclusiveDimensionOperation, _JaxInconclusive):
+    """The error of `jaxtf.shapepoly` as JAX knows it: raised in its place while JAX is loaded."""
+
+
+def dimension_dtype() -> np.dtype[Any]:
+    """Returns the dtype of a dimension's value: the default integer type."""
+    return np.dtype(jax.dtypes.result_type(int))
+
+
+def dimension_aval(dim: Any = None) -> ShapedArray:
+    """Returns the type of a dimension's value: a scalar that promotes weakly, as a Python integer does."""
+    return ShapedArray((), dimension_dtype(), weak_type=True)
+
+
+def dimension_value(dimension: Dimension) -> jax.Array:
+    """Returns the value of a dimension in the program that is being traced."""
+    value: jax.Array = dimension_value_p.bind(dim=dimension)
+    return value
+
+
+class JaxOperations:
+    """Arithmetic on JAX integers: sizes that are known when the program runs."""
+
+    def constant(self, value: int) -> Any:
+        """Returns the integer in the dtype of dimensions."""
+        return np.asarray(value, dimension_dtype())
+
+    def add(self, a: Any, b: Any) -> Any:
+        """Returns a + b."""
+        return lax.add(*_same_dtype(a, b))
+
+    def multiply(self, a: Any, b: Any) -> Any:
+        """Returns a * b."""
+        return lax.mul(*_same_dtype(a, b))
+
+    def floordiv(self, a: Any, b: Any) -> Any:
+        """Returns a // b."""
+        return jnp.floor_divide(*_same_dtype(a, b))
+
+    def mod(self, a: Any, b: Any) -> Any:
+        """Returns a % b."""
+        return jnp.remainder(*_same_dtype(a, b))
+
+    def maximum(self, a: Any, b: Any) -> Any:
+        """Returns the larger one."""
+        return lax.max(*_same_dtype(a, b))
+
+    def minimum(self, a: Any, b: Any) -> Any:
+        """Returns the smaller one."""
+        return lax.min(*_same_dtype(a, b))
+
+
+def _same_dtype(a: Any, b: Any) -> tuple[Any, Any]:
+    """Returns both in the dtype of dimensions."""
+    dtype = dimension_dtype()
+    return lax.convert_element_type(a, dtype), lax.convert_element_type(b, dtype)
+
+
+def _value_outside_of_tracing(*, dim: Dimension) -> Any:
+    raise _errors.inconclusive(
+        f"Symbolic dimension '{dim}' used in a context that requires a constant: its value exists only inside a\n"
+        f"  function that is traced with it in the shapes of its arguments"
+    )
+
+
+def _lower_value(ctx: Any, *, dim: Dimension) -> Any:
+    """Lowers a dimension's value to arithmetic on the variables that the module takes as arguments."""
+    names = ctx.module_context.shape_poly_state.dim_vars
+
+    def value(*sizes: Any) -> Any:
+        return lax.convert_element_type(dim._evaluate(dict(zip(names, sizes, strict=True))), dimension_dtype())
+
+    inner = ctx.replace(avals_in=[dimension_aval()] * len(names), tokens_out=None)
+    return mlir.lower_fun(value, multiple_results=False)(inner, *ctx.dim_var_values)
+
+
+dimension_value_p = Primitive("symbolic_dimension_value")
+"""A primitive without operands: the value of its parameter `dim`."""
+
+dimension_value_p.def_abstract_eval(dimension_aval)
+dimension_value_p.def_impl(_value_outside_of_tracing)
+mlir.register_lowering(dimension_value_p, _lower_value)
+
+_private_core.pytype_aval_mappings[Dimension] = dimension_aval
+_private_dtypes.register_weak_scalar_type(Dimension)
+_private_dtypes.python_scalar_types.add(Dimension)
+_private_dtypes.python_scalar_types_to_dtypes[Dimension] = np.dtype("int64")
+xla.canonicalize_dtype_handlers[Dimension] = lambda dimension: dimension
+
+
+def specs_of_arguments(args: Any, shapes_specs: Any, shape_of: Callable[[str, Any, Any], tuple[Any, ...]]) -> Any:
+    """Returns the pytree `args` with a `jax.ShapeDtypeStruct` for each leaf.
+
+    Args:
+      args: A pytree of arrays, scalars or `jax.ShapeDtypeStruct`s.
+      shapes_specs: A prefix pytree of `args` of shape specifications.
+      shape_of: Makes a shape from the path of an argument, its specification and its actual shape.
+    """
+    if isinstance(args, tuple) and isinstance(shapes_specs, list):
+        shapes_specs = tuple(shapes_specs)
+    try:
+        specs = tree_util.tree_broadcast(shapes_specs, args, is_leaf=_is_spec)
+    except ValueError as error:
+        raise _errors.ShapeSpecError(str(error).replace("broadcast_prefix prefix_tree", "shapes_specs")) from error
+    leaves, tree = tree_util.tree_flatten_with_path(args)
+    made = []
+    for (path, leaf), spec in zip(leaves, tree_util.tree_leaves(specs, is_leaf=_is_spec), strict=True):
+        shape, dtype = _shape_and_dtype(leaf)
+        made.append(jax.ShapeDtypeStruct(shape_of(f"args{tree_util.keystr(path)}", spec, shape), dtype))
+    return tree_util.tree_unflatten(tree, made)
+
+
+def _is_spec(node: Any) -> bool:
+    """Returns whether a node of a pytree of specifications is one of them."""
+    return node is None or isinstance(node, PolyShape)
+
+
+def _shape_and_dtype(leaf: Any) -> tuple[Any, Any]:
+    """Returns the shape and dtype of an argument."""
+    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+        return leaf.shape, leaf.dtype
+    aval = jax.typeof(leaf)
+    return aval.shape, aval.dtype

@@ -1,0 +1,305 @@
+"""Texts of shapes and constraints, read into expressions.
+
+    shape       dimension ("," dimension)* [","], in parentheses or not; "..." may stand last
+    dimension   "_" or expression
+    constraint  expression (">=" | "<=" | "==") expression
+    expression  term (("+" | "-") term)*
+    term        factor (("*" | "//" | "%") factor)*
+    factor      "-" factor, or atom [("^" | "**") integer]
+    atom        integer, name, "(" expression ")", or operation "(" expression "," expression ")"
+    operation   "floordiv" | "mod" | "max" | "min"
+
+Names are ASCII letters, digits and underscores, and begin with a letter. A mistake raises
+`ShapeSpecError` with a caret under it. What an operation yields is decided by the `Algebra` passed in;
+this module knows the grammar only.
+
+Method: recursive descent over a list of tokens.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Literal, NamedTuple, NoReturn, Protocol
+
+from jaxtf.shapepoly._errors import ShapeSpecError
+from jaxtf.shapepoly._expression import Expression, integer
+
+Relation = Literal[">=", "<=", "=="]
+
+RESERVED_NAMES = frozenset({"_platform_index"})
+"""Names that JAX gives to integers of its own in a lowered module."""
+
+_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(\.\.\.|//|\*\*|>=|<=|==|[-+*%^(),])|(\S))", re.ASCII)
+_LARGEST_EXPONENT = 64
+_DEEPEST_NESTING = 64
+
+
+class Algebra(Protocol):
+    """Makes the expressions that a text denotes."""
+
+    def variable(self, name: str) -> Expression:
+        """Returns the dimension variable of a name."""
+
+    def floordiv(self, dividend: Expression, divisor: Expression) -> Expression:
+        """Returns the floor quotient."""
+
+    def mod(self, dividend: Expression, divisor: Expression) -> Expression:
+        """Returns the remainder of the floor quotient."""
+
+    def maximum(self, left: Expression, right: Expression) -> Expression:
+        """Returns the larger one."""
+
+    def minimum(self, left: Expression, right: Expression) -> Expression:
+        """Returns the smaller one."""
+
+
+class ParsedDimension(NamedTuple):
+    """A dimension of a shape text: what it says (None for the placeholder `_`), and where it stands."""
+
+    value: Expression | None
+    position: int
+
+
+class ParsedShape(NamedTuple):
+    """A shape text: its dimensions, and where `...` stands, if it does."""
+
+    dimensions: tuple[ParsedDimension, ...]
+    ellipsis: int | None
+
+
+class ParsedConstraint(NamedTuple):
+    """A constraint text: `left relation right`."""
+
+    left: Expression
+    relation: Relation
+    right: Expression
+
+
+def parse_shape(text: str, algebra: Algebra) -> ParsedShape:
+    """Reads the text of a shape.
+
+    Raises:
+      ShapeSpecError: The text is not in the grammar; the message has a caret.
+    """
+    return _Parser(text, "symbolic shape", algebra).shape()
+
+
+def parse_constraint(text: str, algebra: Algebra) -> ParsedConstraint:
+    """Reads the text of a constraint.
+
+    Raises:
+      ShapeSpecError: The text is not in the grammar; the message has a caret.
+    """
+    return _Parser(text, "constraint", algebra).constraint()
+
+
+def syntax_error(text: str, kind: str, position: int, problem: str) -> ShapeSpecError:
+    """Returns the error for a problem at a position of a text."""
+    line = " ".join(text.split("\n"))
+    return ShapeSpecError(f"syntax error in {kind} {text!r}: {problem}\n  {line}\n  {' ' * position}^")
+
+
+class _Token(NamedTuple):
+    kind: str  # "integer", "name", "symbol" or "end"
+    text: str
+    position: int
+
+    @property
+    def described(self) -> str:
+        return "the end of the text" if self.kind == "end" else f"'{self.text}'"
+
+
+class _Parser:
+    """Recursive descent; the methods are the rules of the grammar."""
+
+    def __init__(self, text: str, kind: str, algebra: Algebra) -> None:
+        self._text = text
+        self._kind = kind
+        self._algebra = algebra
+        self._operations: dict[str, Callable[[Expression, Expression], Expression]] = {
+            "floordiv": algebra.floordiv,
+            "max": algebra.maximum,
+            "min": algebra.minimum,
+            "mod": algebra.mod,
+        }
+        self._tokens = self._tokenize()
+        self._next = 0
+        self._depth = 0
+
+    def shape(self) -> ParsedShape:
+        closing = self._parenthesis_around_all()
+        if closing is not None:
+            del self._tokens[closing], self._tokens[0]
+        dimensions: list[ParsedDimension] = []
+        ellipsis: int | None = None
+        while self._peek.kind != "end":
+            if self._peek.text == "...":
+                ellipsis = self._take().position
+                self._accept(",")
+                if self._peek.kind != "end":
+                    self._fail(self._peek, "'...' can only stand at the end of a shape")
+                break
+            dimensions.append(self._dimension())
+            if not self._accept(",") and self._peek.kind != "end":
+                self._fail(self._peek, f"expected an operator, ',' or the end, found {self._peek.described}")
+        return ParsedShape(tuple(dimensions), ellipsis)
+
+    def constraint(self) -> ParsedConstraint:
+        left = self._expression()
+        relation = self._take()
+        match relation.text:
+            case ">=" | "<=" | "==" as symbol:
+                right = self._expression()
+            case _:
+                self._fail(relation, f"expected an operator or one of '>=', '<=', '==', found {relation.described}")
+        if self._peek.kind != "end":
+            self._fail(self._peek, f"expected an operator or the end, found {self._peek.described}")
+        return ParsedConstraint(left, symbol, right)
+
+    def _dimension(self) -> ParsedDimension:
+        token = self._peek
+        if token.text == "_":
+            self._take()
+            return ParsedDimension(None, token.position)
+        return ParsedDimension(self._expression(), token.position)
+
+    def _expression(self) -> Expression:
+        result = self._term()
+        while self._peek.text in ("+", "-"):
+            sign = 1 if self._take().text == "+" else -1
+            result = result.plus(self._term(), sign)
+        return result
+
+    def _term(self) -> Expression:
+        result = self._factor()
+        while self._peek.text in ("*", "//", "%"):
+            operator = self._take()
+            factor = self._factor()
+            match operator.text:
+                case "*":
+                    result = result * factor
+                case "//":
+                    result = self._apply(operator, self._algebra.floordiv, result, factor)
+                case _:
+                    result = self._apply(operator, self._algebra.mod, result, factor)
+        return result
+
+    def _factor(self) -> Expression:
+        self._depth += 1
+        if self._depth > _DEEPEST_NESTING:
+            self._fail(self._peek, f"more than {_DEEPEST_NESTING} levels of nesting")
+        result = -self._factor() if self._accept("-") else self._power()
+        self._depth -= 1
+        return result
+
+    def _power(self) -> Expression:
+        base = self._atom()
+        if not (self._accept("^") or self._accept("**")):
+            return base
+        token = self._take()
+        if token.kind != "integer" or int(token.text) > _LARGEST_EXPONENT:
+            self._fail(token, f"expected an integer exponent up to {_LARGEST_EXPONENT}, found {token.described}")
+        result = integer(1)
+        for _ in range(int(token.text)):
+            result = result * base
+        return result
+
+    def _atom(self) -> Expression:
+        token = self._take()
+        if token.kind == "integer":
+            return integer(int(token.text))
+        if token.kind == "name":
+            return self._call(token) if self._peek.text == "(" else self._variable(token)
+        if token.text != "(":
+            self._fail(token, f"expected an integer, a name or '(', found {token.described}")
+        result = self._expression()
+        self._expect(")")
+        return result
+
+    def _variable(self, token: _Token) -> Expression:
+        if token.text in self._operations:
+            self._fail(token, f"'{token.text}' is an operation; write {token.text}(e1, e2)")
+        if token.text == "_":
+            self._fail(token, "the placeholder '_' must stand alone in its dimension")
+        if token.text in RESERVED_NAMES:
+            self._fail(token, f"the name '{token.text}' is reserved by JAX; choose another one")
+        if token.text.startswith("_"):
+            self._fail(token, "the name of a dimension variable begins with a letter")
+        return self._algebra.variable(token.text)
+
+    def _call(self, name: _Token) -> Expression:
+        operation = self._operations.get(name.text)
+        if operation is None:
+            known = ", ".join(self._operations)
+            self._fail(name, f"unknown operation '{name.text}'; the known operations are {known}")
+        self._expect("(")
+        left = self._expression()
+        self._expect(",")
+        right = self._expression()
+        self._expect(")")
+        return self._apply(name, operation, left, right)
+
+    def _apply(
+        self,
+        token: _Token,
+        operation: Callable[[Expression, Expression], Expression],
+        left: Expression,
+        right: Expression,
+    ) -> Expression:
+        try:
+            return operation(left, right)
+        except ZeroDivisionError as error:
+            raise syntax_error(self._text, self._kind, token.position, "division by zero") from error
+
+    @property
+    def _peek(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _take(self) -> _Token:
+        token = self._tokens[self._next]
+        if token.kind != "end":
+            self._next += 1
+        return token
+
+    def _accept(self, text: str) -> bool:
+        if self._peek.text != text:
+            return False
+        self._take()
+        return True
+
+    def _expect(self, text: str) -> None:
+        token = self._peek
+        if not self._accept(text):
+            self._fail(token, f"expected '{text}', found {token.described}")
+
+    def _fail(self, token: _Token, problem: str) -> NoReturn:
+        raise syntax_error(self._text, self._kind, token.position, problem)
+
+    def _parenthesis_around_all(self) -> int | None:
+        """Returns the index of the ')' that closes a '(' at the start, where it ends the text."""
+        opened: list[int] = []
+        closing: int | None = None
+        for index, token in enumerate(self._tokens):
+            if token.text == "(":
+                opened.append(index)
+            elif token.text == ")" and opened and opened.pop() == 0:
+                closing = index
+        if opened:
+            self._fail(self._tokens[opened[-1]], "this '(' is never closed")
+        return closing if closing is not None and self._tokens[closing + 1].kind == "end" else None
+
+    def _tokenize(self) -> list[_Token]:
+        tokens: list[_Token] = []
+        position = 0
+        while (match := _TOKEN.match(self._text, position)) is not None:
+            position = match.end()
+            digits, name, symbol, stray = match.groups()
+            if stray is not None:
+                raise syntax_error(self._text, self._kind, match.start(4), f"unexpected character {stray!r}")
+            if digits is not None:
+                tokens.append(_Token("integer", digits, match.start(1)))
+            elif name is not None:
+                tokens.append(_Token("name", name, match.start(2)))
+            else:
+                tokens.append(_Token("symbol", symbol, match.start(3)))
+        tokens.append(_Token("end", "", len(self._text.rstrip())))
+        return tokens

@@ -1,0 +1,151 @@
+"""Questions about expressions under facts, answered by integer sets.
+
+A `Problem` holds the points that satisfy all facts about some expressions, as a union of regions: one
+for each choice among alternatives that is possible. Whether an expression can be negative, and how
+small it can get, are then questions to isl about each region.
+
+Where products of variables occur, a region may contain points that are no true values. Such a point is
+excluded by a sharper bound of a product around it, and the question is asked again, a few times.
+"""
+
+from collections.abc import Sequence
+from math import inf
+
+from jaxtf.shapepoly._evaluation import evaluate_integer
+from jaxtf.shapepoly._expression import Expression, Monomial
+from jaxtf.shapepoly._intervals import Bound, Enclosure, Interval
+from jaxtf.shapepoly._isl import Region, Regions, Row, TooHard
+from jaxtf.shapepoly._relaxation import Alternative, Relaxation
+
+_MOST_REGIONS = 64
+_MOST_REFINEMENTS = 24
+
+
+class Problem:
+    """The values that some monomials can take jointly.
+
+    Args:
+      monomials: The monomials that questions will be about.
+      facts: Expressions that are at least 0.
+      enclosure: Bounds of atoms.
+
+    Raises:
+      TooHard: There are too many alternatives, or isl needs too much work.
+    """
+
+    def __init__(self, monomials: Sequence[Monomial], facts: Sequence[Expression], enclosure: Enclosure) -> None:
+        self._facts = tuple(facts)
+        self._relaxation = Relaxation(enclosure)
+        self._relaxation.row(Expression(dict.fromkeys(monomials, 1)))
+        self._relaxation.assume(facts)
+        self._regions = self._all_regions()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no values satisfy the facts."""
+        return not self._regions
+
+    def can_be_negative(self, expression: Expression) -> bool:
+        """Returns whether the expression may be negative; False is certain.
+
+        Raises:
+          TooHard: isl needs too much work.
+        """
+        return self._may_satisfy([self._relaxation.row(expression).negated()])
+
+    def can_be_at_least_zero(self, expression: Expression) -> bool:
+        """Returns whether the expression may be 0 or more; False is certain. Raises as above."""
+        return self._may_satisfy([self._relaxation.row(expression)])
+
+    def can_be_zero(self, expression: Expression) -> bool:
+        """Returns whether the expression may be 0; False is certain. Raises as above."""
+        return self._may_satisfy([self._relaxation.row(expression), self._relaxation.row(-expression)])
+
+    def bounds(self, expression: Expression) -> Interval:
+        """Returns bounds of the expression, attained where no products occur.
+
+        Raises:
+          TooHard: isl needs too much work.
+        """
+        row, opposite = self._relaxation.row(expression), self._relaxation.row(-expression)
+        lower: Bound = min((region.minimum(row) for region in self._regions), default=inf)
+        upper: Bound = min((region.minimum(opposite) for region in self._regions), default=inf)
+        return Interval(lower, -upper)
+
+    def sizes(self, conditions: Sequence[Expression] = ()) -> dict[str, int] | None:
+        """Returns sizes of the variables that satisfy the facts, if some are found.
+
+        The conditions are wishes, considered in order: one that would leave no sizes is dropped.
+
+        Raises:
+          TooHard: isl needs too much work.
+        """
+        for region in self._regions:
+            narrowed = region
+            for condition in conditions:
+                candidate = narrowed.where([self._relaxation.row(condition)])
+                narrowed = narrowed if candidate.is_empty() else candidate
+            sizes = self._true_sizes(narrowed.point())
+            if sizes is not None:
+                return sizes
+        return None
+
+    def _may_satisfy(self, rows: Sequence[Row]) -> bool:
+        """Returns whether some region has a point where the rows hold, unless all such points are untrue."""
+        pending = [region.where(rows) for region in self._regions]
+        refinements = 0
+        while pending:
+            region = pending.pop()
+            point = region.point()
+            if point is None:
+                continue
+            sharper = None if refinements >= _MOST_REFINEMENTS else self._sharper_bound(point)
+            if sharper is None:
+                return True
+            refinements += 1
+            pending += [region.where(sharper.first), region.where(sharper.second)]
+        return False
+
+    def _sharper_bound(self, point: Sequence[int]) -> Alternative | None:
+        """Returns a bound of a product that excludes the point; None if the point may be true.
+
+        The bound is taken around the factor that is closest to 0: small numbers of cases decide more.
+        """
+        columns = self._relaxation.columns
+
+        def value(monomial: Monomial) -> int:
+            return point[columns[monomial]]
+
+        for product in sorted(self._relaxation.products, key=lambda product: abs(value(product.left))):
+            excess = value(product.monomial) - value(product.left) * value(product.right)
+            if excess:
+                sharper = self._relaxation.bounds_product(product, value(product.left), above=excess > 0)
+                if sharper is not None:
+                    return sharper
+        return None
+
+    def _true_sizes(self, point: Sequence[int] | None) -> dict[str, int] | None:
+        """Returns the sizes at a point if they satisfy the facts as they stand."""
+        if point is None:
+            return None
+        sizes = self._relaxation.sizes(point)
+        return sizes if satisfies(self._facts, sizes) else None
+
+    def _all_regions(self) -> list[Region]:
+        """Returns the regions that are not empty, one for each choice among the alternatives."""
+        regions = Regions(len(self._relaxation.columns))
+        found = [regions.everything.where(self._relaxation.rows)]
+        for alternative in self._relaxation.alternatives:
+            candidates = [region.where(side) for region in found for side in alternative]
+            found = [region for region in candidates if not region.is_empty()]
+            if len(found) > _MOST_REGIONS:
+                raise TooHard(f"more than {_MOST_REGIONS} combinations of alternatives")
+        return [region for region in found if not region.is_empty()]
+
+
+def satisfies(facts: Sequence[Expression], sizes: dict[str, int]) -> bool:
+    """Returns whether all facts hold for sizes of all their variables, and are defined there."""
+    try:
+        return all(evaluate_integer(fact, sizes) >= 0 for fact in facts)
+    except ZeroDivisionError:
+        return False

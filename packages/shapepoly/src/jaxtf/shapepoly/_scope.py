@@ -1,0 +1,120 @@
+"""Symbolic scopes: the constraints that a family of dimension expressions lives under.
+
+A scope is immutable. Two scopes never mix, even when their constraints read the same: what was
+decided in one was decided under its own constraints.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from jaxtf.shapepoly._algebra import Algebra
+from jaxtf.shapepoly._decision import Decider
+from jaxtf.shapepoly._errors import ScopeError
+from jaxtf.shapepoly._expression import Expression
+from jaxtf.shapepoly._parser import parse_constraint
+from jaxtf.shapepoly._text import to_text
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A declared constraint: `difference relation 0`, and the text it was declared with.
+
+    `relation` is `>=` or `==`; a constraint `e1 <= e2` is kept as `e2 - e1 >= 0`.
+    """
+
+    difference: Expression
+    relation: Literal[">=", "=="]
+    text: str
+
+    @property
+    def difference_text(self) -> str:
+        """The text of the difference, for messages."""
+        return to_text(self.difference)
+
+    def facts(self) -> tuple[Expression, ...]:
+        """Returns the expressions that the constraint says are at least 0."""
+        return (self.difference,) if self.relation == ">=" else (self.difference, -self.difference)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class SymbolicScope:
+    """The constraints that symbolic dimensions were made under.
+
+    Args:
+      constraints_str: Constraints of the form `e1 >= e2`, `e1 <= e2` or `e1 == e2`. They hold jointly,
+        and jointly with every dimension variable being at least 1.
+
+    Attributes:
+      constraints: The constraints, in the order they were given.
+      algebra: For the modules of this package: the operations that know these constraints.
+
+    Raises:
+      ShapeSpecError: A constraint is not in the grammar.
+      ScopeError: No sizes satisfy all constraints; the message names those that contradict each other.
+
+    >>> from jaxtf.shapepoly import SymbolicScope, symbolic_shape
+    >>> scope = SymbolicScope(["a >= b", "b >= 16"])
+    >>> a, b = symbolic_shape("a, b", scope=scope)
+    >>> a + b >= 32
+    True
+    """
+
+    def __init__(self, constraints_str: Sequence[str] = ()) -> None:
+        if isinstance(constraints_str, str):
+            constraints_str = (constraints_str,)
+        unconstrained = Algebra(Decider())
+        self.constraints = tuple(_read(text, unconstrained) for text in constraints_str)
+        decider = _decider(self.constraints)
+        if decider.is_contradictory():
+            raise ScopeError(_contradiction(self.constraints))
+        self.algebra = Algebra(decider)
+
+    def __str__(self) -> str:
+        if not self.constraints:
+            return "symbolic scope without constraints"
+        return "symbolic scope with constraints:\n" + "\n".join(f"  {c}" for c in self.constraints)
+
+    def __repr__(self) -> str:
+        return f"SymbolicScope({[c.text for c in self.constraints]!r})"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[str, ...]]]:
+        return (type(self), (tuple(c.text for c in self.constraints),))
+
+
+def _read(text: str, algebra: Algebra) -> Constraint:
+    """Reads one constraint."""
+    if not isinstance(text, str):
+        raise TypeError(f"a constraint is a text such as 'a >= b'; found {text!r} of type {type(text).__name__}")
+    parsed = parse_constraint(text, algebra)
+    match parsed.relation:
+        case "<=":
+            return Constraint(parsed.right - parsed.left, ">=", text)
+        case relation:
+            return Constraint(parsed.left - parsed.right, relation, text)
+
+
+def _decider(constraints: Sequence[Constraint]) -> Decider:
+    """Returns a decider that knows the constraints."""
+    return Decider(tuple(fact for constraint in constraints for fact in constraint.facts()))
+
+
+def _contradiction(constraints: Sequence[Constraint]) -> str:
+    """Returns the text of the error for constraints that no sizes satisfy, with those that are needed for it."""
+    culprits = list(constraints)
+    for constraint in constraints:
+        others = [c for c in culprits if c is not constraint]
+        if _decider(others).is_contradictory():
+            culprits = others
+    if len(culprits) == 1:
+        return f"no sizes satisfy the symbolic constraint '{culprits[0]}' (dimension variables are at least 1)"
+    listed = "\n".join(f"  {culprit}" for culprit in culprits)
+    return f"these symbolic constraints contradict each other (dimension variables are at least 1):\n{listed}"

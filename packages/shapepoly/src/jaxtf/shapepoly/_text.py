@@ -1,0 +1,121 @@
+"""Dimension expressions as text that the parser reads back to the same expression.
+
+`mod`, `max` and `min` are no atoms of an expression (see `_expression`); they are found again here, so
+that users read what they wrote: `e - n*floordiv(e, n)` prints as `mod(e, n)` and
+`b + max(a - b, 0)` as `max(a, b)`. Highest degrees come first, then names in alphabetical order,
+then the constant.
+"""
+
+from typing import NamedTuple
+
+from jaxtf.shapepoly._expression import (
+    FLOORDIV,
+    ONE,
+    POSITIVE_PART,
+    Atom,
+    Expression,
+    Monomial,
+    Operation,
+    Variable,
+    from_atom,
+    monomial_order,
+)
+
+
+class _Piece(NamedTuple):
+    """A summand of the text: where it stands, its integer factor, and the text of the rest of it."""
+
+    position: Monomial
+    factor: int
+    text: str
+
+
+def to_text(expression: Expression) -> str:
+    """Returns the text of an expression.
+
+    >>> from jaxtf.shapepoly import symbolic_shape
+    >>> str(symbolic_shape("3 + b*a, mod(4*a, 6), min(b, a)"))
+    '(a*b + 3, 2*mod(2*a, 3), min(a, b))'
+    """
+    pieces: list[_Piece] = []
+    rest = expression
+    for operation in _operations(expression):
+        found = _as_mod(operation, rest) if operation.name == FLOORDIV else _as_max_or_min(operation, rest)
+        if found is not None:
+            piece, rest = found
+            pieces.append(piece)
+    for monomial, coefficient in rest.terms.items():
+        pieces.append(_Piece(monomial, coefficient, "*".join(_power(*power) for power in monomial)))
+    pieces.sort(key=lambda piece: monomial_order(piece.position))
+    return _sum(pieces)
+
+
+def _sum(pieces: list[_Piece]) -> str:
+    """Joins summands with their signs."""
+    text = ""
+    for piece in pieces:
+        size = abs(piece.factor)
+        term = piece.text if size == 1 and piece.text else f"{size}*{piece.text}" if piece.text else str(size)
+        if not text:
+            text = term if piece.factor > 0 else f"-{term}"
+        else:
+            text += f" + {term}" if piece.factor > 0 else f" - {term}"
+    return text or "0"
+
+
+def _power(atom: Atom, exponent: int) -> str:
+    """Returns the text of a power of an atom."""
+    text = atom.name if isinstance(atom, Variable) else _call(atom)
+    return text if exponent == 1 else f"{text}^{exponent}"
+
+
+def _call(operation: Operation) -> str:
+    """Returns the text of an operation as a call."""
+    if operation.name == POSITIVE_PART:
+        return f"max({to_text(operation.operands[0])}, 0)"
+    dividend, divisor = operation.operands
+    return f"floordiv({to_text(dividend)}, {to_text(divisor)})"
+
+
+def _operations(expression: Expression) -> list[Operation]:
+    """Returns the distinct operations among the atoms, in the order of their terms."""
+    found: dict[Operation, None] = {}
+    for monomial, _ in expression.sorted_terms():
+        for atom, _ in monomial:
+            if isinstance(atom, Operation):
+                found[atom] = None
+    return list(found)
+
+
+def _as_mod(operation: Operation, expression: Expression) -> tuple[_Piece, Expression] | None:
+    """Splits `m * mod(e, n)` off an expression that contains `m*e - m*n*floordiv(e, n)`."""
+    dividend, divisor = operation.operands
+    product = divisor * from_atom(operation)
+    monomial, coefficient = product.sorted_terms()[0]
+    multiple, remainder = divmod(-expression.terms.get(monomial, 0), coefficient)
+    remaining = expression.plus(dividend - product, -multiple)
+    shorter = len(remaining.terms) + 1 < len(expression.terms)
+    if not multiple or remainder or not shorter or any(m in remaining.terms for m in product.terms):
+        return None
+    text = f"mod({to_text(dividend)}, {to_text(divisor)})"
+    return _Piece(((operation, 1),), multiple, text), remaining
+
+
+def _as_max_or_min(operation: Operation, expression: Expression) -> tuple[_Piece, Expression] | None:
+    """Splits `c * max(x, y)` or `c * min(x, y)` off an expression that contains `max(x - y, 0)`."""
+    monomial = ((operation, 1),)
+    coefficient = expression.terms.get(monomial, 0)
+    if not coefficient:
+        return None
+    (inside,) = operation.operands
+    shared = {m: -coefficient * c for m, c in inside.terms.items() if expression.terms.get(m) == -coefficient * c}
+    if not shared or (coefficient < 0 and set(shared) == {ONE}):
+        return None
+    size = abs(coefficient)
+    kept = Expression({m: c // size for m, c in shared.items()})
+    other = kept.plus(inside, 1 if coefficient > 0 else -1)
+    name = "max" if coefficient > 0 else "min"
+    operands = sorted((other, kept), key=lambda e: (e.as_integer is not None, to_text(e)))
+    text = f"{name}({', '.join(map(to_text, operands))})"
+    remaining = expression - Expression({**shared, monomial: coefficient})
+    return _Piece(monomial, size, text), remaining

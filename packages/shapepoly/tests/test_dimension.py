@@ -1,0 +1,158 @@
+"""Dimensions as Python objects: operators, equality, hashing, refusals."""
+
+import operator
+
+import pytest
+
+from jaxtf.shapepoly import (
+    InconclusiveDimensionOperation,
+    is_symbolic_dim,
+    max_dim,
+    min_dim,
+    symbolic_shape,
+)
+
+
+class Seven:
+    """Anything that converts by `operator.index` is an integer."""
+
+    def __index__(self):
+        return 7
+
+
+OPERATORS = [operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod]
+
+
+@pytest.mark.parametrize("operation", OPERATORS)
+@pytest.mark.parametrize("other", [7, Seven(), True])
+def test_integers_and_what_converts_to_them_are_operands_on_both_sides(operation, other):
+    (a,) = symbolic_shape("a")
+    for size in (1, 2, 8, 9):
+        left, right = operation(a, other), operation(other, a)
+        assert (left if isinstance(left, int) else left._evaluate({"a": size})) == operation(
+            size, operator.index(other)
+        )
+        assert (right if isinstance(right, int) else right._evaluate({"a": size})) == operation(
+            operator.index(other), size
+        )
+
+
+def test_divmod_power_negation_and_absolute_value_are_those_of_integers():
+    a, b = symbolic_shape("a, b")
+    assert divmod(7 * a + 3, 7) == (a, 3)
+    assert divmod(20, a) == (20 // a, 20 % a)
+    assert (a + b) ** 2 == a * a + 2 * a * b + b * b
+    assert a**0 == 1
+    assert -a + a == 0
+    assert +a is a
+    assert abs(-a) == a
+    assert sum([a, b, 1]) == a + b + 1
+
+
+def test_a_constant_result_is_an_integer():
+    a, b = symbolic_shape("a, b")
+    assert type(a - a) is int
+    assert type((6 * a + 4) % 3) is int
+    assert type(a * 0) is int
+    assert not is_symbolic_dim(a + b - a - b)
+
+
+def test_equality_is_total_and_disequality_is_its_negation():
+    a, b = symbolic_shape("a, b")
+    assert b + b == 2 * b
+    for left, right in [(b + 1, b), (b, 0), (b, 1), (a, b), (a, "a"), (a, None), (a * b, a), (a, 1.5)]:
+        assert (left == right) is False
+        assert (left != right) is True
+    assert a in [b, a]
+    assert a not in (b, 1, "a")
+
+
+def test_equal_dimensions_hash_equal_however_they_were_made():
+    a, b = symbolic_shape("a, b", constraints=["a <= 1", "floordiv(b, 2) >= 3"])
+    assert len({a + b, b + a, (a + b) * 1, b + 1}) == 1
+    assert {a: "one"}[1] == "one"
+    assert hash(a) == hash(1)
+
+
+def test_min_and_max_need_no_decision():
+    a, b = symbolic_shape("a, b")
+    assert str(max_dim(a, b)) == "max(a, b)"
+    assert str(min_dim(a, 3)) == "min(a, 3)"
+    assert max_dim(a, b) == max_dim(b, a)
+    assert max_dim(a, 0) is not None
+    assert max_dim(0, a) == a
+    assert min_dim(0, a) == 0
+    assert (max_dim(2, 3), min_dim(2, 3)) == (3, 2)
+    assert a.rmax(b) == b.max(a)
+    assert a.rmin(b) == b.min(a)
+    with pytest.raises(TypeError, match="max of the symbolic dimension 'a' and 'x', which is no integer"):
+        a.max("x")
+
+
+def test_the_built_in_max_decides_or_raises():
+    a, b = symbolic_shape("a, b")
+    assert max(a, 0) == a
+    with pytest.raises(InconclusiveDimensionOperation, match="is inconclusive"):
+        max(a, b)
+
+
+def test_truth_is_being_other_than_zero():
+    a, b = symbolic_shape("a, b")
+    assert a
+    assert 2 * a - 2 * b + 1
+    with pytest.raises(InconclusiveDimensionOperation, match="'a - b' != 0 is inconclusive") as caught:
+        bool(a - b)
+    assert "it holds for a=1, b=2 and fails for a=1, b=1" in str(caught.value)
+
+
+def test_conversion_to_an_integer_says_what_to_write_instead():
+    (a,) = symbolic_shape("a")
+    with pytest.raises(InconclusiveDimensionOperation) as caught:
+        int(a)
+    assert str(caught.value) == (
+        "Symbolic dimension 'a' used in a context that requires a constant.\n"
+        "  its value is known only when the program runs. Instead of int(d) write d: it adds, multiplies and\n"
+        "  divides as an integer does, and stands in shapes; jnp.array(d) is its value as an array"
+    )
+    with pytest.raises(TypeError):
+        operator.index(a)
+    assert not hasattr(a, "__index__")
+
+
+def test_a_divisor_that_can_be_zero_is_refused():
+    a, b = symbolic_shape("a, b")
+    with pytest.raises(InconclusiveDimensionOperation) as caught:
+        a // (a - b)
+    assert str(caught.value).startswith("Cannot divide 'a' by 'a - b': ")
+    assert 'add the constraint "a - b >= 1"' in str(caught.value)
+    with pytest.raises(ZeroDivisionError):
+        a // 0
+    with pytest.raises(ZeroDivisionError):
+        a % (a - a)
+    a, b = symbolic_shape("a, b", constraints=["a - b >= 1"])
+    assert str(a // (a - b)) == "floordiv(b, a - b) + 1"
+
+
+def test_an_exponent_is_an_integer_at_least_zero():
+    a, b = symbolic_shape("a, b")
+    for power in (lambda: a**b, lambda: 2**a, lambda: a**-1):
+        with pytest.raises(InconclusiveDimensionOperation, match="exponents are integers, at least 0"):
+            power()
+
+
+def test_other_types_are_left_to_themselves():
+    (a,) = symbolic_shape("a")
+    for operation in OPERATORS:
+        with pytest.raises(TypeError):
+            operation(a, "x")
+    with pytest.raises(TypeError):
+        a >= "x"  # noqa: B015
+
+
+def test_evaluation_names_a_variable_without_value():
+    a, b = symbolic_shape("a, b")
+    with pytest.raises(
+        ValueError, match="the value of 'a \\+ b' needs 'b', which no shape of the arguments determines"
+    ):
+        (a + b)._evaluate({"a": 1})
+    assert (a + b)._get_vars() == {"a", "b"}

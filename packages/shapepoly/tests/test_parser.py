@@ -1,0 +1,104 @@
+"""The grammar of shape texts, and the carets of its errors."""
+
+import pytest
+from hypothesis import given
+
+from jaxtf.shapepoly import ShapeSpecError, SymbolicScope, symbolic_shape
+
+from .strategies import NAMES, SYMBOLIC, expressions, value
+
+
+def rendered(text, **options):
+    with pytest.raises(ShapeSpecError) as caught:
+        symbolic_shape(text, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("", "()"),
+        ("()", "()"),
+        ("b", "(b,)"),
+        ("b,", "(b,)"),
+        ("(b,)", "(b,)"),
+        ("(b)", "(b,)"),
+        (" ( b , 3 ) ", "(b, 3)"),
+        ("(a + b) * 2, (c)", "(2*a + 2*b, c)"),
+        ("(a)*(b)", "(a*b,)"),
+        ("- a + 2*b", "(-a + 2*b,)"),
+        ("batch_size, Dim2", "(batch_size, Dim2)"),
+        ("floordiv(a, 2), mod(a, 3), max(a, 2), min(a, b)", "(floordiv(a, 2), mod(a, 3), max(a, 2), min(a, b))"),
+        ("a // 2, a % 3, a ** 2, a^2", "(floordiv(a, 2), mod(a, 3), a^2, a^2)"),
+    ],
+)
+def test_a_text_denotes_a_shape(text, shape):
+    assert str(symbolic_shape(text)) == shape
+
+
+@given(text=expressions)
+def test_the_parser_reads_what_the_operators_compute(text):
+    scope = SymbolicScope()
+    by_operators = value(text, dict(zip(NAMES, symbolic_shape("a, b, c", scope=scope), strict=True)), SYMBOLIC)
+    assert symbolic_shape(f"1000000 + {text}", scope=scope) == (1_000_000 + by_operators,)
+
+
+@given(text=expressions)
+def test_a_printed_expression_parses_to_itself(text):
+    scope = SymbolicScope()
+    dimension = value(text, dict(zip(NAMES, symbolic_shape("a, b, c", scope=scope), strict=True)), SYMBOLIC)
+    if not isinstance(dimension, int):
+        (again,) = symbolic_shape(str(dimension), scope=scope)
+        assert again.expression == dimension.expression
+        assert str(again) == str(dimension)
+
+
+def test_an_unknown_operation_is_named_with_the_known_ones():
+    assert rendered("(b, foo(b))") == (
+        "syntax error in symbolic shape '(b, foo(b))': unknown operation 'foo'; "
+        "the known operations are floordiv, max, min, mod\n"
+        "  (b, foo(b))\n"
+        "      ^"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "column"),
+    [
+        ("a b", "expected an operator, ',' or the end, found 'b'", 2),
+        ("2 b", "expected an operator, ',' or the end, found 'b'", 2),
+        ("a +", "expected an integer, a name or '(', found the end of the text", 3),
+        ("a,, b", "expected an integer, a name or '(', found ','", 2),
+        ("(a, b", "this '(' is never closed", 0),
+        ("a $ b", "unexpected character '$'", 2),
+        ("max(a)", "expected ',', found ')'", 5),
+        ("max, b", "'max' is an operation; write max(e1, e2)", 0),
+        ("_ + 1", "expected an operator, ',' or the end, found '+'", 2),
+        ("a + _", "the placeholder '_' must stand alone in its dimension", 4),
+        ("..., a", "'...' can only stand at the end of a shape", 5),
+        ("_b", "the name of a dimension variable begins with a letter", 0),
+        ("(a, _platform_index)", "the name '_platform_index' is reserved by JAX; choose another one", 4),
+        ("a // 0", "division by zero", 2),
+        ("a ^ b", "expected an integer exponent up to 64, found 'b'", 4),
+        ("a, -3", "the size of dimension 1 is -3", 3),
+        ("(" * 80 + "a" + ")" * 80, "more than 64 levels of nesting", 65),
+        ("a.b", "unexpected character '.'", 1),
+    ],
+)
+def test_a_mistake_gets_a_caret_under_it(text, problem, column):
+    assert rendered(text) == f"syntax error in symbolic shape {text!r}: {problem}\n  {text}\n  {' ' * column}^"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "column"),
+    [
+        ("a > b", "unexpected character '>'", 2),
+        ("a", "expected an operator or one of '>=', '<=', '==', found the end of the text", 1),
+        ("a >= b >= c", "expected an operator or the end, found '>='", 7),
+        ("a >= ", "expected an integer, a name or '(', found the end of the text", 4),
+    ],
+)
+def test_a_mistake_in_a_constraint_gets_a_caret_too(text, problem, column):
+    with pytest.raises(ShapeSpecError) as caught:
+        SymbolicScope([text])
+    assert str(caught.value) == f"syntax error in constraint {text!r}: {problem}\n  {text}\n  {' ' * column}^"

@@ -1,0 +1,84 @@
+"""Scopes: constraints, contradictions, mixing."""
+
+import copy
+import pickle
+
+import pytest
+
+from jaxtf.shapepoly import ScopeError, SymbolicScope, solve_dimension_variables, symbolic_shape
+
+
+def test_a_scope_shows_its_constraints():
+    scope = SymbolicScope(["a >= b", "b <= 8"])
+    assert str(scope) == "symbolic scope with constraints:\n  a >= b\n  b <= 8"
+    assert repr(scope) == "SymbolicScope(['a >= b', 'b <= 8'])"
+    assert [str(constraint) for constraint in scope.constraints] == ["a >= b", "b <= 8"]
+
+
+def test_a_contradiction_names_the_culprits_and_only_these():
+    with pytest.raises(ScopeError) as caught:
+        SymbolicScope(["c >= 3", "a >= b + 1", "d == 2*c", "b >= a"])
+    assert str(caught.value) == (
+        "these symbolic constraints contradict each other (dimension variables are at least 1):\n  a >= b + 1\n  b >= a"
+    )
+
+
+@pytest.mark.parametrize("text", ["a <= 0", "2*a == 3", "3 >= 4", "mod(a, 4) == 5", "a >= a + 1", "a == b + a"])
+def test_a_constraint_that_no_size_satisfies_is_refused(text):
+    with pytest.raises(ScopeError) as caught:
+        SymbolicScope([text])
+    assert str(caught.value) == (
+        f"no sizes satisfy the symbolic constraint '{text}' (dimension variables are at least 1)"
+    )
+
+
+def test_dimensions_of_two_scopes_do_not_mix():
+    (a1,) = symbolic_shape("a,")
+    (a2,) = symbolic_shape("a,", constraints=("a >= 8",))
+    assert a1 != a2
+    with pytest.raises(ScopeError) as caught:
+        a1 + a2
+    assert str(caught.value) == (
+        "Invalid mixing of symbolic scopes for 'a' + 'a'.\n"
+        "  'a' belongs to a symbolic scope without constraints\n"
+        "  'a' belongs to a symbolic scope with constraints:\n"
+        "  a >= 8\n"
+        "  make them in one call of symbolic_shape, or pass scope=a.scope to the second call"
+    )
+    for operation in (lambda: a1 * a2, lambda: a1 // a2, lambda: a1 >= a2, lambda: a1.max(a2), lambda: divmod(a1, a2)):
+        with pytest.raises(ScopeError, match="Invalid mixing of symbolic scopes"):
+            operation()
+    with pytest.raises(ScopeError, match=r"args\[0\].shape\[0\] is 'a'.*\n  and args\[1\].shape\[0\] is 'a'"):
+        solve_dimension_variables([("args[0]", (a1,)), ("args[1]", (a2,))])
+
+
+def test_a_scope_is_reused_by_passing_it():
+    (a,) = symbolic_shape("a,", constraints=("a >= 8",))
+    (b,) = symbolic_shape("b,", scope=a.scope)
+    assert a + b >= 9
+
+
+def test_a_scope_takes_no_further_constraints():
+    with pytest.raises(ValueError, match="Cannot specify both a `scope` and `constraints`"):
+        symbolic_shape("a", scope=SymbolicScope(), constraints=["a >= 2"])
+
+
+def test_a_constraint_is_a_text():
+    with pytest.raises(TypeError, match="a constraint is a text such as 'a >= b'; found 3 of type int"):
+        SymbolicScope([3])
+
+
+def test_copies_belong_to_the_same_scope():
+    a, b = symbolic_shape("a, b", constraints=["a >= b"])
+    assert copy.deepcopy((a, b)) == (a, b)
+    assert copy.copy(a) == a
+
+
+def test_pickling_keeps_the_shape_and_its_constraints_together():
+    shape = symbolic_shape("a, 2*b + mod(a, 3)", constraints=["a >= b"])
+    a, d = pickle.loads(pickle.dumps(shape))
+    assert (str(a), str(d)) == ("a", "2*b + mod(a, 3)")
+    assert a.scope is d.scope
+    assert a.scope is not shape[0].scope
+    assert [str(c) for c in a.scope.constraints] == ["a >= b"]
+    assert hash(a + 0) == hash(a)
