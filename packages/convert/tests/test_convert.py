@@ -191,6 +191,13 @@ class TestCache:
             converted(value)
         assert len(traces) == 2
 
+    def test_a_setting_that_no_argument_shows_traces_again(self):
+        converted = convert(lambda: jnp.arange(3))
+        assert converted().dtype == tf.int32
+        with jax.enable_x64(True):
+            assert converted().dtype == tf.int64
+        assert converted().dtype == tf.int32
+
     def test_a_changed_jax_configuration_traces_again(self):
         converted = convert(lambda x: x * 2.0)
         assert converted(np.float64(1)).dtype == tf.float32
