@@ -50,6 +50,8 @@ def test_the_printed_text_is_a_python_expression_of_the_same_value(text):
         ("max(2*a, 2*b)", "2*max(a, b)"),
         ("(4*a + 2) // 4", "a"),
         ("a**3", "a^3"),
+        ("min(c, min(b, a))", "min(c, min(a, b))"),
+        ("max(a, max(b, c))", "max(a, max(b, c))"),
     ],
 )
 def test_equal_expressions_have_one_normal_form(text, normal):

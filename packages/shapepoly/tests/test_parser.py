@@ -83,6 +83,8 @@ def test_an_unknown_operation_is_named_with_the_known_ones():
         ("a, -3", "the size of dimension 1 is -3", 3),
         ("(" * 80 + "a" + ")" * 80, "more than 64 levels of nesting", 65),
         ("a.b", "unexpected character '.'", 1),
+        ("1234567890123456789", "more than 18 digits", 0),
+        ("(a + b + c + d + e + f)^64", "the expression has more than 5000 terms", 24),
     ],
 )
 def test_a_mistake_gets_a_caret_under_it(text, problem, column):
@@ -102,3 +104,11 @@ def test_a_mistake_in_a_constraint_gets_a_caret_too(text, problem, column):
     with pytest.raises(ShapeSpecError) as caught:
         SymbolicScope([text])
     assert str(caught.value) == f"syntax error in constraint {text!r}: {problem}\n  {text}\n  {' ' * column}^"
+
+
+def test_a_text_that_would_grow_without_bound_is_refused():
+    text = "a"
+    for _ in range(40):
+        text = f"min(b, max({text}, c) + 1)"
+    with pytest.raises(ShapeSpecError):
+        symbolic_shape(text)

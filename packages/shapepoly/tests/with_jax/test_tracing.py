@@ -219,6 +219,7 @@ def test_dimensions_that_are_not_always_equal_do_not_broadcast():
             ValueError,
             "padding argument to conv_general_dilated should be a string or a sequence",
         ),
+        (lambda x: x[x.shape[0] - 1], MATRIX, IndexError, "only integers, slices .* are valid indices. Got b - 1"),
     ],
 )
 def test_what_jax_itself_refuses_with_symbolic_shapes(function, texts, error, message):

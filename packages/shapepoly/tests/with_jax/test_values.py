@@ -83,7 +83,7 @@ def test_with_floats_and_arrays_a_dimension_becomes_an_array_as_an_integer_would
         lambda x, d: jnp.where(x > 0, x, d),
         lambda x, d: lax.add(x, lax.convert_element_type(d, "float32")),
         lambda x, d: x.sum(initial=d),
-        lambda x, d: jnp.maximum(x, d),
+        jnp.maximum,
     ],
 )
 def test_a_dimension_passed_to_jax_is_typed_as_an_integer_is(function):

@@ -42,7 +42,7 @@ class Dimension:
     (2*a + b, 0, True)
     """
 
-    __slots__ = ("_expression", "_hash", "_scope")
+    __slots__ = ("_expression", "_hash", "_scope", "_text")
 
     __array_priority__ = 1000.0
     """NumPy's scalars and arrays leave binary operations with a dimension to the dimension."""
@@ -51,6 +51,7 @@ class Dimension:
         self._expression = expression
         self._scope = scope
         self._hash: int | None = None
+        self._text: str | None = None
         if jax_is_loaded() and "jaxtf.shapepoly._jax" not in sys.modules:
             _jax_door()
 
@@ -65,10 +66,12 @@ class Dimension:
         return self._expression
 
     def __str__(self) -> str:
-        return to_text(self._expression)
+        if self._text is None:
+            self._text = to_text(self._expression)
+        return self._text
 
     def __repr__(self) -> str:
-        return to_text(self._expression)
+        return str(self)
 
     # Integers
 

@@ -44,11 +44,12 @@ class Variable:
 class Operation:
     """A floor division (two operands) or a positive part (one operand), in normal form."""
 
-    __slots__ = ("_hash", "name", "operands", "sort_key")
+    __slots__ = ("_hash", "name", "operands", "size", "sort_key")
 
     def __init__(self, name: OperationName, operands: tuple[Expression, ...]) -> None:
         self.name = name
         self.operands = operands
+        self.size: int = 1 + sum(operand.size for operand in operands)
         self.sort_key: tuple[int, str] = (1, f"{name}{operands}")
         self._hash = hash((name, operands))
 
@@ -123,6 +124,12 @@ class Expression:
         if len(self.terms) == 1:
             return self.terms.get(ONE)
         return None
+
+    @property
+    def size(self) -> int:
+        """How many terms and operations there are, those inside operands included."""
+        inner = sum(atom.size for atom in self.atoms() if isinstance(atom, Operation))
+        return len(self.terms) + inner
 
     @property
     def constant(self) -> int:

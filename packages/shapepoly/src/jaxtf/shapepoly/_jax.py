@@ -8,8 +8,8 @@ Private names of JAX (seen in 0.10.2 and 0.12.0), each with its reason:
 
 - `jax._src.core.pytype_aval_mappings`: the type of a value of a Python class; `jax.core` has it, but
   deprecated, and no public function registers one.
-- `jax._src.dtypes.python_scalar_types`, `python_scalar_types_to_dtypes`, `register_weak_scalar_type`:
-  which classes count as Python scalars, with which dtype, and promote weakly, as `int` does.
+- `jax._src.dtypes.python_scalar_types_to_dtypes`: the dtype of Python's scalar classes, as for `int`.
+- `jax._src.dtypes.register_weak_scalar_type`: which classes promote weakly, as `int` does.
 
 All else is public: `jax.interpreters.xla.canonicalize_dtype_handlers`, `jax.interpreters.mlir`,
 `jax.extend.core.Primitive`, `jax.core.ShapedArray`, `jax.errors`.
@@ -119,7 +119,6 @@ mlir.register_lowering(dimension_value_p, _lower_value)
 
 _private_core.pytype_aval_mappings[Dimension] = dimension_aval
 _private_dtypes.register_weak_scalar_type(Dimension)
-_private_dtypes.python_scalar_types.add(Dimension)
 _private_dtypes.python_scalar_types_to_dtypes[Dimension] = np.dtype("int64")
 xla.canonicalize_dtype_handlers[Dimension] = lambda dimension: dimension
 

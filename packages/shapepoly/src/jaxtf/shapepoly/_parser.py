@@ -18,6 +18,7 @@ Method: recursive descent over a list of tokens.
 
 import re
 from collections.abc import Callable
+from operator import mul
 from typing import Literal, NamedTuple, NoReturn, Protocol
 
 from jaxtf.shapepoly._errors import ShapeSpecError
@@ -31,6 +32,8 @@ RESERVED_NAMES = frozenset({"_platform_index"})
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(\.\.\.|//|\*\*|>=|<=|==|[-+*%^(),])|(\S))", re.ASCII)
 _LARGEST_EXPONENT = 64
 _DEEPEST_NESTING = 64
+_MOST_DIGITS = 18
+_LARGEST_EXPRESSION = 5000
 
 
 class Algebra(Protocol):
@@ -176,7 +179,7 @@ class _Parser:
             factor = self._factor()
             match operator.text:
                 case "*":
-                    result = result * factor
+                    result = self._apply(operator, mul, result, factor)
                 case "//":
                     result = self._apply(operator, self._algebra.floordiv, result, factor)
                 case _:
@@ -200,12 +203,14 @@ class _Parser:
             self._fail(token, f"expected an integer exponent up to {_LARGEST_EXPONENT}, found {token.described}")
         result = integer(1)
         for _ in range(int(token.text)):
-            result = result * base
+            result = self._apply(token, mul, result, base)
         return result
 
     def _atom(self) -> Expression:
         token = self._take()
         if token.kind == "integer":
+            if len(token.text) > _MOST_DIGITS:
+                self._fail(token, f"more than {_MOST_DIGITS} digits")
             return integer(int(token.text))
         if token.kind == "name":
             return self._call(token) if self._peek.text == "(" else self._variable(token)
@@ -246,9 +251,12 @@ class _Parser:
         right: Expression,
     ) -> Expression:
         try:
-            return operation(left, right)
+            result = operation(left, right)
         except ZeroDivisionError as error:
             raise syntax_error(self._text, self._kind, token.position, "division by zero") from error
+        if result.size > _LARGEST_EXPRESSION:
+            self._fail(token, f"the expression has more than {_LARGEST_EXPRESSION} terms")
+        return result
 
     @property
     def _peek(self) -> _Token:

@@ -78,13 +78,13 @@ def _call(operation: Operation) -> str:
 
 
 def _operations(expression: Expression) -> list[Operation]:
-    """Returns the distinct operations among the atoms, in the order of their terms."""
+    """Returns the distinct operations among the atoms, the largest first: they take the smaller ones along."""
     found: dict[Operation, None] = {}
     for monomial, _ in expression.sorted_terms():
         for atom, _ in monomial:
             if isinstance(atom, Operation):
                 found[atom] = None
-    return list(found)
+    return sorted(found, key=lambda operation: -operation.size)
 
 
 def _as_mod(operation: Operation, expression: Expression) -> tuple[_Piece, Expression] | None:
