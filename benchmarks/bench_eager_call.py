@@ -1,0 +1,82 @@
+"""What one eager call costs: the bare XlaCallModule op, `jaxtf.convert`, and upstream's jax2tf beside them.
+
+The function is the sine of f32[16], so that nearly all the time is the way to it. Each row is the median over
+rounds of the CPU time of one call; "polymorphic" takes the size as a dimension variable. A row says why when
+it cannot be measured here.
+
+    python3 run.py bench
+"""
+
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+from tensorflow.compiler.mlir.stablehlo import stablehlo
+from tensorflow.compiler.tf2xla.python import xla
+
+from jaxtf.convert import convert
+
+ROUNDS = 7
+SECONDS_PER_ROUND = 0.3
+
+
+def bare_op() -> Callable[[tf.Tensor], tf.Tensor]:
+    """The op alone, over a module lowered once by JAX and written for the version that this TensorFlow reads."""
+    from jaxlib.mlir.dialects import stablehlo as dialect
+
+    lowered = jax.jit(jnp.sin).lower(jax.ShapeDtypeStruct((16,), np.float32))
+    module = dialect.serialize_portable_artifact_str(str(lowered.compiler_ir()), stablehlo.get_current_version())
+    options = {"version": 9, "Tout": [tf.float32], "Sout": [(16,)], "platforms": ["CPU"]}
+    return lambda x: xla.call_module([x], module=module, **options)[0]
+
+
+def upstream(polymorphic: bool) -> Callable[[tf.Tensor], tf.Tensor]:
+    """The same function by jax.experimental.jax2tf."""
+    with warnings.catch_warnings(action="ignore"):
+        from jax.experimental import jax2tf
+
+        return jax2tf.convert(jnp.sin, polymorphic_shapes=["(n,)"] if polymorphic else None)
+
+
+SUBJECTS = {
+    "bare XlaCallModule, static": bare_op,
+    "jaxtf.convert, static": lambda: convert(jnp.sin),
+    "jaxtf.convert, polymorphic": lambda: convert(jnp.sin, polymorphic_shapes=["(n,)"]),
+    "upstream jax2tf, static": lambda: upstream(polymorphic=False),
+    "upstream jax2tf, polymorphic": lambda: upstream(polymorphic=True),
+}
+
+
+def seconds_per_call(call: Callable[[], object]) -> float:
+    """Median CPU seconds of one call; the first call, which compiles, is not counted."""
+    call()
+    rounds = []
+    for _ in range(ROUNDS):
+        calls, start = 0, time.process_time()
+        while time.process_time() - start < SECONDS_PER_ROUND:
+            call()
+            calls += 1
+        rounds.append((time.process_time() - start) / calls)
+    return statistics.median(rounds)
+
+
+def main() -> None:
+    """Prints one line per subject."""
+    print(f"one eager call of sin on f32[16], CPU time; JAX {jax.__version__}, TensorFlow {tf.__version__}")
+    x = tf.constant(np.linspace(0, 1, 16, dtype=np.float32))
+    for name, make in SUBJECTS.items():
+        try:
+            function = make()
+            np.testing.assert_allclose(function(x), np.sin(x), rtol=1e-6)
+            print(f"{name:30} {1e6 * seconds_per_call(lambda f=function: f(x)):10.1f} us", flush=True)
+        except Exception as error:  # a subject that cannot run here is a result
+            print(f"{name:30} fails: {type(error).__name__}: {str(error).splitlines()[0][:100]}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,273 @@
+"""Every routine of the project, once; `python3 run.py` lists them, `python3 run.py SESSION` runs one.
+
+Sessions take the packages from the tree (editable), except `build`, which takes wheels. What a session
+installs is declared: the packages' own pyproject.toml, and the tools below. Words after `--` go to pytest.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import time
+import tomllib
+from pathlib import Path
+
+import nox
+from nox.command import CommandFailed
+
+ROOT = Path(__file__).resolve().parent
+PYTHONS = ["3.11", "3.12", "3.13"]
+PACKAGES = ("shapepoly", "serialization", "convert", "calltf")  # each needs only those before it
+
+EVERYTHING = ("shapepoly[jax]", "convert[jax]", "calltf")  # and what they need: all four
+
+# What each package must work with: its declared needs alone, and each of its extras.
+ISOLATED = ("shapepoly", "shapepoly[jax]", "serialization", "serialization[jax]", "convert[jax]", "calltf")
+
+# Packages that work without JAX, and whose README shows what they do with it.
+EXAMPLES_NEED_JAX = ("serialization", "convert")
+
+PYTEST = ("pytest>=9,<10", "hypothesis>=6.140")
+RUFF = "ruff==0.17.*"
+MYPY = "mypy==2.4.*"
+MKDOCS = ("mkdocs>=1.6,<2", "mkdocs-material>=9.5,<10")
+
+# Only what the session asked for is used: a Python from this machine, and no accelerator unless the session is for one.
+ON_CPU = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+
+nox.needs_version = ">=2026"
+nox.options.default_venv_backend = "uv"
+nox.options.download_python = "never"
+nox.options.error_on_missing_interpreters = True
+nox.options.sessions = ["tests"]
+os.environ["UV_PYTHON_DOWNLOADS"] = "never"
+
+
+# --- the main job ---
+
+
+@nox.session
+def quickstart(session: nox.Session) -> None:
+    """The main job: train in JAX, convert, serve from a process that has no JAX (examples/digits)."""
+    example = Path("examples", "digits")
+    out = Path("build", "digits")
+    shutil.rmtree(out, ignore_errors=True)
+    start = time.perf_counter()
+    install(session, *from_tree("convert[jax]"), "scikit-learn", "rich")
+    with_jax = time.perf_counter() - start
+    serving = environment(session, "serving", "tensorflow")
+    without_jax = time.perf_counter() - start - with_jax
+    session.run("python", str(example / "train.py"), str(out), env={"JAX_PLATFORMS": "cpu"})
+    session.run("python", str(example / "save.py"), str(out), env=ON_CPU)
+    session.run(serving, str(example / "serve.py"), str(out), env=ON_CPU, external=True)
+    installs = (f"with JAX={with_jax}", f"without JAX={without_jax}")
+    session.run("python", str(example / "report.py"), str(out), *installs)
+
+
+# --- tests ---
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """All that must hold on a CPU, on this interpreter: each package's tests, then those across packages."""
+    all_tests(session)
+
+
+@nox.session(python=PYTHONS)
+def matrix(session: nox.Session) -> None:
+    """`tests` on every supported Python, with the newest JAX and TensorFlow each can have."""
+    all_tests(session)
+
+
+@nox.session
+def lowest(session: nox.Session) -> None:
+    """`tests` with the lowest version of every declared need."""
+    all_tests(session, "--resolution", "lowest-direct")
+
+
+def all_tests(session: nox.Session, *install_options: str) -> None:
+    install(session, *install_options, *from_tree(*EVERYTHING), *PYTEST)
+    if session.posargs:
+        session.run("pytest", *session.posargs, env=ON_CPU)
+        return
+    # One process per package: what a conftest sets in JAX or TensorFlow stays with its own package. All of them run.
+    failed = []
+    for folder in (*(f"packages/{package}/tests" for package in PACKAGES), "tests"):
+        try:
+            session.run("pytest", folder, env=ON_CPU)
+        except CommandFailed:
+            failed.append(folder)
+    if failed:
+        session.error(f"tests failed in {', '.join(failed)}")
+
+
+@nox.session
+@nox.parametrize("package", [nox.param(name, id=name) for name in ISOLATED])
+def isolated(session: nox.Session, package: str) -> None:
+    """A package's own tests with that package and its declared needs alone: `python3 run.py 'isolated(shapepoly)'`."""
+    name, _, extra = package.partition("[")
+    install(session, *from_tree(package), *PYTEST)
+    absent = [f"jaxtf.{other}" for other in PACKAGES if other not in (name, *siblings(name))]
+    if not extra and "jax" in extras(name):
+        absent += ["jax", "jaxlib"]
+    session.run("python", "-c", f"from importlib.util import find_spec as f; assert not [n for n in {absent} if f(n)]")
+    session.run("pytest", f"packages/{name}/tests", *session.posargs, env=ON_CPU)
+
+
+# --- the tests across packages, on one backend ---
+
+
+@nox.session
+def tests_cpu(session: nox.Session) -> None:
+    """The tests across packages on a CPU."""
+    install(session, *from_tree(*EVERYTHING), *PYTEST)
+    session.run("pytest", "tests", *session.posargs, env=ON_CPU | {"JAXTF_TEST_PLATFORM": "cpu"})
+
+
+@nox.session
+def tests_cuda(session: nox.Session) -> None:
+    """The tests across packages on an NVIDIA GPU."""
+    if not glob.glob("/dev/nvidia[0-9]*"):
+        session.error("tests_cuda needs an NVIDIA GPU: there is no /dev/nvidia0 on this machine")
+    on_accelerator(session, "cuda", "jax[cuda12]", "tensorflow[and-cuda]")
+
+
+@nox.session
+def tests_tpu(session: nox.Session) -> None:
+    """The tests across packages on a TPU."""
+    if not (glob.glob("/dev/accel[0-9]*") or glob.glob("/dev/vfio/[0-9]*")):
+        session.error("tests_tpu needs a TPU: there is no /dev/accel0 and no /dev/vfio/0 on this machine")
+    on_accelerator(session, "tpu", "jax[tpu]")
+
+
+def on_accelerator(session: nox.Session, platform: str, *requirements: str) -> None:
+    install(session, *from_tree(*EVERYTHING), *requirements, *PYTEST)
+    environment = {"JAX_PLATFORMS": f"{platform},cpu", "JAXTF_TEST_PLATFORM": platform, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    session.run("pytest", "tests", *session.posargs, env=environment)
+
+
+# --- reading the code ---
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Linter and formatter; `python3 run.py lint -- --fix` corrects what can be corrected."""
+    install(session, RUFF)
+    if "--fix" in session.posargs:
+        session.run("ruff", "check", "--fix", ".")
+        session.run("ruff", "format", ".")
+    else:
+        session.run("ruff", "check", ".")
+        session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Strict types of the four packages."""
+    install(session, *from_tree(*EVERYTHING), MYPY, *PYTEST)
+    session.run("mypy", *(f"packages/{package}/src" for package in PACKAGES))
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The site, warnings being errors, and every example in the pages, the READMEs and the docstrings."""
+    install(session, *from_tree(*EVERYTHING), *MKDOCS, *PYTEST)
+    no_advertisement = {"NO_MKDOCS_2_WARNING": "1"}
+    session.run("mkdocs", "build", "--strict", "--site-dir", str(ROOT / "site"), env=no_advertisement)
+    session.run("python", "tools/run_examples.py", *pages(), env=ON_CPU)
+    session.run("pytest", "--doctest-modules", *(f"packages/{name}/src" for name in PACKAGES), env=ON_CPU)
+
+
+def pages() -> list[str]:
+    found = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("packages/*/README.md")]
+    return sorted(str(page.relative_to(ROOT)) for page in found)
+
+
+# --- the distributions ---
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """Wheels and source distributions; each wheel alone in a clean environment runs its README; then all together."""
+    dist = ROOT / "dist"
+    shutil.rmtree(dist, ignore_errors=True)
+    for package in PACKAGES:
+        session.run("uv", "build", "--quiet", "--out-dir", str(dist), f"packages/{package}", external=True)
+    session.run("python", "tools/check_wheels.py", str(dist))
+    check = str(ROOT / "tools" / "run_examples.py")
+    elsewhere = session.create_tmp()  # so that nothing can be imported from the tree
+    for package in PACKAGES:
+        extra = "[jax]" if package in EXAMPLES_NEED_JAX else ""
+        python = environment(session, package, *wheels(package + extra, *siblings(package)))
+        with session.chdir(elsewhere):
+            session.run(
+                python, check, "--required", str(ROOT / "packages" / package / "README.md"), env=ON_CPU, external=True
+            )
+    python = environment(session, "together", *wheels(*PACKAGES))
+    with session.chdir(elsewhere):
+        names = ", ".join(f"jaxtf.{package}" for package in PACKAGES)
+        session.run(python, "-c", f"import {names}; print('together:', {names})", env=ON_CPU, external=True)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """What things cost, beside the bare op and beside upstream; prints a table, decides nothing."""
+    install(session, *from_tree("convert[jax]"))
+    for script in sorted(ROOT.glob("benchmarks/bench_*.py")):
+        session.run("python", str(script), *session.posargs, env=ON_CPU)
+
+
+# --- helpers ---
+
+
+def pyproject(package: str) -> dict:
+    return tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text())["project"]
+
+
+def extras(package: str) -> dict[str, list[str]]:
+    return pyproject(package).get("optional-dependencies", {})
+
+
+def wheels(*packages: str) -> list[str]:
+    """Installer arguments for the packages' wheels in dist/, such as `convert[jax]`; no index may offer another."""
+    found = []
+    for package in packages:
+        [wheel] = (ROOT / "dist").glob(f"jaxtf_{package.partition('[')[0]}-*.whl")
+        found.append(f"jaxtf-{package} @ {wheel.as_uri()}")
+    return found
+
+
+def from_tree(*packages: str) -> list[str]:
+    """Installer arguments for the packages, such as `convert[jax]`, and those of ours that they need, editable."""
+    needed = dict.fromkeys(packages)
+    for package in packages:
+        for sibling in siblings(package.partition("[")[0]):
+            if not any(other.partition("[")[0] == sibling for other in needed):
+                needed[sibling] = None
+    return [argument for package in needed for argument in ("--editable", str(ROOT / "packages" / package))]
+
+
+def siblings(package: str) -> list[str]:
+    """The packages of ours that this one needs, extras included, however far."""
+    requirements = [
+        *pyproject(package)["dependencies"],
+        *(need for group in extras(package).values() for need in group),
+    ]
+    direct = [name for name in PACKAGES if name != package and any(f"jaxtf-{name}" in text for text in requirements)]
+    return list(dict.fromkeys([*direct, *(further for name in direct for further in siblings(name))]))
+
+
+def install(session: nox.Session, *arguments: str) -> None:
+    """Installs with the installer's progress shown, except in CI."""
+    session.install(*arguments, silent="CI" in os.environ)
+
+
+def environment(session: nox.Session, name: str, *arguments: str) -> str:
+    """A second, clean environment beside the session's own; the path of its interpreter."""
+    home = Path(session.virtualenv.location).with_name(f"{Path(session.virtualenv.location).name}-{name}")
+    session.run("uv", "venv", "--quiet", "--clear", "--python", session.virtualenv.location, str(home), external=True)
+    python = str(home / "bin" / "python")
+    silent = "CI" in os.environ
+    session.run("uv", "pip", "install", "--python", python, *arguments, external=True, silent=silent)
+    return python
