@@ -25,13 +25,11 @@ class Reader(tf.Module):
 
     def __init__(self, parameters: dict[str, np.ndarray]):
         super().__init__()
-        variables = {name: tf.Variable(value, name=name) for name, value in parameters.items()}
         logits = convert(predict, polymorphic_shapes=[None, "(b, 8, 8)"])
         images = tf.TensorSpec((None, 8, 8), tf.float32, name="images")
-        self.parameters = variables
-        # The plain dict, not `self.parameters`: a tf.Module wraps what is assigned to it, and JAX would not know it.
-        self.logits = tf.function(lambda images: logits(variables, images), [images], autograph=False)
-        self.serve = tf.function(lambda images: answers(logits(variables, images)), [images], autograph=False)
+        self.parameters = {name: tf.Variable(value, name=name) for name, value in parameters.items()}
+        self.logits = tf.function(lambda images: logits(self.parameters, images), [images], autograph=False)
+        self.serve = tf.function(lambda images: answers(logits(self.parameters, images)), [images], autograph=False)
 
 
 def answers(logits: tf.Tensor) -> dict[str, tf.Tensor]:

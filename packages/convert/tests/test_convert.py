@@ -1,6 +1,7 @@
 """A JAX function on TensorFlow values: eager, in tf.function, compiled."""
 
 import threading
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -83,6 +84,26 @@ def test_a_function_without_arguments_or_results_converts():
 
 def test_unused_arguments_are_accepted():
     identical(convert(lambda x, y: x + 1)(np.float32(1), np.ones(3, np.float32)), np.float32(2))
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+def test_the_containers_that_a_tf_module_makes_are_those_that_were_assigned_to_it():
+    def total(d, xs, pair, nested):
+        assert isinstance(d, dict)
+        assert isinstance(xs, list)
+        assert isinstance(pair, Pair)
+        return d["a"] + xs[0] * pair.left + pair.right + nested["xs"][0][1]
+
+    module = tf.Module()
+    values = ({"a": 1.0}, [2.0], Pair(3.0, 4.0), {"xs": [(5.0, 6.0)]})
+    module.d, module.xs, module.pair, module.nested = tf.nest.map_structure(tf.Variable, values)
+    assert type(module.d) is not dict
+    found = convert(total)(module.d, module.xs, module.pair, module.nested)
+    assert float(found) == total(*values)
 
 
 def test_a_jitted_function_converts_with_its_name():

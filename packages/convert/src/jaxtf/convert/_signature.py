@@ -72,6 +72,9 @@ class Signatures:
     def of_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Signature, list[Any]]:
         """The signature of a call, and its flat arguments."""
         flat, tree = jax.tree.flatten((args, kwargs))
+        if any(isinstance(value, dict | list | tuple) for value in flat):
+            args, kwargs = jax.tree.map(_plain, (args, kwargs))
+            flat, tree = jax.tree.flatten((args, kwargs))
         leaves = tuple(_leaf_spec(value, partial(_path, tree, index)) for index, value in enumerate(flat))
         layout = (tree, tuple(len(leaf.shape) for leaf in leaves))
         open_sizes = self._open_sizes.get(layout)
@@ -95,6 +98,22 @@ class Signatures:
         ]
         specified: tuple[tuple[Any, ...], dict[str, Any]] = jax.tree.unflatten(tree, with_weak_types)
         return specified
+
+
+def _plain(value: Any) -> Any:
+    """The dict, list or tuple in a container of `tf.Module`'s, at any depth; anything else as it is.
+
+    A `tf.Module` wraps what is assigned to its attributes in classes of its own, which JAX takes for leaves.
+    """
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, tuple):
+        items = map(_plain, value)
+        # The class that a wrapped named tuple says it has is that of the named tuple.
+        return value.__class__(*items) if hasattr(value, "_fields") else tuple(items)
+    return value
 
 
 def _leave_open(leaf: LeafSpec, open_sizes: tuple[bool, ...]) -> LeafSpec:
