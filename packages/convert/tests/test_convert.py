@@ -279,8 +279,17 @@ class TestBadArguments:
 
     @pytest.mark.parametrize(
         "value",
-        ["hello", object(), np.array(["a"]), np.array(["2020-01-01"], "datetime64[D]")],
-        ids=["str", "object", "str array", "dates"],
+        [
+            "hello",
+            object(),
+            np.array(["a"]),
+            np.array(["2020-01-01"], "datetime64[D]"),
+            jax.random.key(0),
+            tf.constant([tf.io.serialize_tensor([1.0]).numpy()]),
+            tf.ragged.constant([[1], []]),
+            tf.sparse.from_dense([[1.0, 0.0]]),
+        ],
+        ids=["str", "object", "str array", "dates", "key", "string tensor", "ragged", "sparse"],
     )
     def test_what_is_not_numeric_is_refused(self, value):
         with pytest.raises(ArgumentTypeError, match=r"args\[1\] (is not a numeric value|has dtype)"):

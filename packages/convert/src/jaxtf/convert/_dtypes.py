@@ -41,24 +41,31 @@ def numpy_dtype(value: Any, path: Callable[[], str]) -> np.dtype[Any]:
         no array; the message names the argument.
     """
     dtype = getattr(value, "dtype", None)
-    if dtype is None:
+    is_composite = tf.is_tensor(value) and not isinstance(value, tf.Tensor | tf.Variable)
+    if dtype is None or is_composite:
         raise ArgumentTypeError(
             f"{path()} is not a numeric value: found {type(value).__name__} ({value!r:.60})\n"
-            "  remedy: pass a tf.Tensor, tf.Variable, NumPy array or Python scalar, or nested tuples, lists and "
+            "  remedy: pass a dense tf.Tensor, tf.Variable, NumPy array or Python scalar, or nested tuples, lists and "
             "dicts of those"
         )
-    as_tf = dtype if isinstance(dtype, tf.DType) else None
-    if as_tf is not None and not (as_tf.is_numpy_compatible and as_tf not in (tf.string, tf.variant, tf.resource)):
-        found = as_tf.name
-    else:
-        as_numpy: np.dtype[Any] = np.dtype(as_tf.as_numpy_dtype if as_tf is not None else dtype)
-        if as_numpy.kind not in "OSUMm" and not (as_numpy.kind == "V" and as_numpy.names):
-            return as_numpy
-        found = as_numpy.name
-    raise ArgumentTypeError(
-        f"{path()} has dtype {found}, which is not a valid JAX array type. Only arrays of numeric types are "
-        "supported by JAX.\n  remedy: convert it to numbers in TensorFlow before the call of the converted function"
-    )
+    found = _numeric_dtype(dtype)
+    if found is None:
+        raise ArgumentTypeError(
+            f"{path()} has dtype {getattr(dtype, 'name', dtype)}, which is not a valid JAX array type. Only arrays of "
+            "numeric types are supported by JAX.\n"
+            "  remedy: convert it to numbers before the call of the converted function (a JAX random key with "
+            "jax.random.key_data, and back inside)"
+        )
+    return found
+
+
+def _numeric_dtype(dtype: Any) -> np.dtype[Any] | None:
+    """The NumPy dtype of numbers; None for strings, resources, objects, dates, quantized and JAX's extended dtypes."""
+    if isinstance(dtype, tf.DType):
+        dtype = np.dtype(dtype.as_numpy_dtype) if dtype.is_numpy_compatible else None
+    # The kind of bfloat16 and its like is V, as is that of structured dtypes, which have names.
+    is_numeric = isinstance(dtype, np.dtype) and dtype.kind in "biufcV" and dtype.names is None
+    return dtype if is_numeric else None
 
 
 def as_tensor(value: Any, dtype: tf.DType, name: str | None = None) -> tf.Tensor:

@@ -12,7 +12,6 @@ assertions other than those of its own arguments.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,21 +27,21 @@ from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._paths import argument_paths
 from jaxtf.shapepoly import ShapeMismatch, SymbolicOperations, evaluate, is_symbolic_dim, solve_dimension_variables
 
-__all__ = ["call_exported"]
+__all__ = ["call_exported", "differentiable_flat_call"]
+
+FlatCall = Callable[..., Sequence[Any]]
 
 
-def call_exported(exported: Exported, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Applies the exported function to pytrees of arrays; see `Exported.call`."""
+def call_exported(exported: Exported, flat_call: FlatCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Applies the exported function, whose flat form is `flat_call`, to pytrees of arrays; see `Exported.call`."""
     flat, tree = jax.tree.flatten((args, kwargs))
     if tree != exported.in_tree:
         raise ArgumentMismatch(_structure_mismatch(exported, tree))
-    results = _flat_call(exported)(*flat)
-    return jax.tree.unflatten(exported.out_tree, results)
+    return jax.tree.unflatten(exported.out_tree, flat_call(*flat))
 
 
-@functools.lru_cache(maxsize=1024)
-def _flat_call(exported: Exported) -> Callable[..., Sequence[Any]]:
-    """The exported function on flat arrays, differentiable in reverse mode."""
+def differentiable_flat_call(exported: Exported) -> FlatCall:
+    """The exported function on flat arrays, differentiable in reverse mode by its exported VJP."""
 
     @jax.custom_vjp
     def call(*flat: Any) -> Any:
@@ -52,7 +51,7 @@ def _flat_call(exported: Exported) -> Callable[..., Sequence[Any]]:
         return call(*flat), flat
 
     def backward(residuals: tuple[Any, ...], cotangents: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(_flat_call(exported.vjp())(*residuals, *cotangents))
+        return tuple(exported.vjp().flat_call(*residuals, *cotangents))
 
     call.defvjp(forward, backward)
     return call

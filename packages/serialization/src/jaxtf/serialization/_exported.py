@@ -7,8 +7,9 @@ needs no JAX; calling it and reading its module text do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from jaxtf.serialization._avals import Aval
@@ -104,7 +105,14 @@ class Exported:
         """
         from jaxtf.serialization._call import call_exported
 
-        return call_exported(self, args, kwargs)
+        return call_exported(self, self.flat_call, args, kwargs)
+
+    @cached_property
+    def flat_call(self) -> Callable[..., Sequence[Any]]:
+        """`call` without the pytrees: from flat arrays to flat arrays, in the order of the avals."""
+        from jaxtf.serialization._call import differentiable_flat_call
+
+        return differentiable_flat_call(self)
 
     def mlir_module(self) -> str:
         """The StableHLO module as text, with source locations."""
