@@ -16,7 +16,7 @@ from jaxtf.convert._dtypes import is_float0, tf_dtype
 from jaxtf.convert._errors import TensorFlowTooOld
 from jaxtf.convert._sizes import result_shapes
 from jaxtf.serialization import Exported
-from jaxtf.shapepoly import is_symbolic_dim
+from jaxtf.shapepoly import ShapeMismatch, is_symbolic_dim
 
 __all__ = ["NativeFunction"]
 
@@ -47,7 +47,6 @@ class NativeFunction:
         self.exported = exported
         self.argument_dtypes = tuple(tf_dtype(aval.dtype) for aval in exported.in_avals)
         shapes = [[None if is_symbolic_dim(size) else size for size in aval.shape] for aval in exported.out_avals]
-        self._has_open_results = any(size is None for shape in shapes for size in shape)
         self._module = _tf.ModuleCall(
             module=exported.mlir_module_serialized,
             calling_convention_version=exported.calling_convention_version,
@@ -68,15 +67,36 @@ class NativeFunction:
           One tensor for each of `exported.out_avals`.
 
         Raises:
-          tf.errors.InvalidArgumentError: When run: sizes that the symbolic shapes do not allow.
+          tf.errors.InvalidArgumentError: Sizes that the symbolic shapes do not allow: at once where
+            TensorFlow knows them, else when the op runs.
           tf.errors.NotFoundError: When run: a platform that the module was not lowered for.
         """
-        results = self._module([arguments[index] for index in self.exported.module_kept_var_idx])
-        if self._has_open_results and not tf.executing_eagerly():
-            known = result_shapes(self.exported, [argument.shape.as_list() for argument in arguments])
-            for result, shape in zip(results, known, strict=True):
+        kept = [arguments[index] for index in self.exported.module_kept_var_idx]
+        if not self.exported.solution.variables:
+            return self._module(kept)
+        if not tf.executing_eagerly():
+            shapes = self._result_shapes(arguments)
+            results = self._module(kept)
+            for result, shape in zip(results, shapes, strict=True):
                 result.set_shape(shape)
-        return results
+            return results
+        try:
+            return self._module(kept)
+        except tf.errors.InvalidArgumentError:
+            # Sizes that do not fit may have broken an operation of the function before they were checked.
+            self._result_shapes(arguments)
+            raise
+
+    def _result_shapes(self, arguments: Sequence[tf.Tensor]) -> list[list[int | None]]:
+        """The shapes of the results as far as they are known.
+
+        Raises:
+          tf.errors.InvalidArgumentError: Sizes that the symbolic shapes do not allow.
+        """
+        try:
+            return result_shapes(self.exported, [argument.shape.as_list() for argument in arguments])
+        except ShapeMismatch as error:
+            raise tf.errors.InvalidArgumentError(None, None, str(error)) from error
 
     @cached_property
     def vjp(self) -> NativeFunction:

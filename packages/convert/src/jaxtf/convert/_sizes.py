@@ -1,8 +1,8 @@
-"""Sizes of results that follow from what TensorFlow knows of the arguments' sizes.
+"""Sizes of results, and sizes that do not fit, from what TensorFlow knows of the arguments' sizes.
 
 In a graph some sizes are known and some are not. A dimension variable is known when the sizes
-that determine it are; so is, then, every expression of known variables. Sizes that break a
-check make nothing known: the module refuses them when it runs.
+that determine it are; so is, then, every expression of known variables. Known sizes that break
+a check of the module are refused at once, in the words in which the module would.
 """
 
 from __future__ import annotations
@@ -12,28 +12,36 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Literal
 
-from jaxtf.serialization import Exported
-from jaxtf.shapepoly import evaluate, solve_dimension_variables
+from jaxtf.serialization import DisabledSafetyCheck, Exported
+from jaxtf.shapepoly import ShapeMismatch, evaluate
 
 __all__ = ["result_shapes"]
 
 
 class _Unknown(Enum):
-    SIZE = "a size that is not known"
+    SIZE = "?"
+
+    def __str__(self) -> str:
+        return self.value
 
 
 _Size = int | _Unknown
 
 
 def result_shapes(exported: Exported, shapes: Sequence[Sequence[int | None]]) -> list[list[int | None]]:
-    """The shape of each flat result for arguments of these shapes; None for what is not known."""
-    specifications = [(f"argument {index}", aval.shape) for index, aval in enumerate(exported.in_avals)]
+    """The shape of each flat result for arguments of these shapes; None for what is not known.
+
+    Raises:
+      ShapeMismatch: Known sizes break a check of the module, and shape assertions are not disabled.
+    """
     sizes = _KnownSizes(shapes)
-    values = solve_dimension_variables(specifications).run(sizes)
+    values = exported.solution.run(sizes)
+    if sizes.mismatch is not None:
+        if DisabledSafetyCheck.shape_assertions() not in exported.disabled_safety_checks:
+            raise ShapeMismatch(sizes.mismatch)
+        return [[size if isinstance(size, int) else None for size in aval.shape] for aval in exported.out_avals]
     results = [[evaluate(size, values, sizes) for size in aval.shape] for aval in exported.out_avals]
-    return [
-        [None if isinstance(size, _Unknown) or sizes.contradictory else size for size in shape] for shape in results
-    ]
+    return [[None if isinstance(size, _Unknown) else size for size in shape] for shape in results]
 
 
 def _if_known(operation: Callable[[int, int], int]) -> Any:
@@ -52,12 +60,12 @@ class _KnownSizes:
     """Dimension arithmetic in which what depends on an unknown size is unknown.
 
     Attributes:
-      contradictory: Whether known sizes break a check.
+      mismatch: What the first check says that known sizes break; None if there is none.
     """
 
     def __init__(self, shapes: Sequence[Sequence[int | None]]) -> None:
         self._shapes = shapes
-        self.contradictory = False
+        self.mismatch: str | None = None
 
     def constant(self, value: int) -> _Size:
         return value
@@ -74,5 +82,7 @@ class _KnownSizes:
     minimum = _if_known(min)
 
     def require(self, relation: Literal["==", ">="], left: _Size, right: _Size, message: Sequence[Any]) -> None:
-        if not isinstance(left, _Unknown) and not isinstance(right, _Unknown):
-            self.contradictory |= not (left == right if relation == "==" else left >= right)
+        if self.mismatch is not None or isinstance(left, _Unknown) or isinstance(right, _Unknown):
+            return
+        if not (left == right if relation == "==" else left >= right):
+            self.mismatch = "".join(map(str, message))

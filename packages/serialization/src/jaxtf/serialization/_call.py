@@ -25,7 +25,7 @@ from jaxtf.serialization._checks import DisabledSafetyCheck
 from jaxtf.serialization._errors import ArgumentMismatch, PlatformError
 from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._paths import argument_paths
-from jaxtf.shapepoly import ShapeMismatch, SymbolicOperations, evaluate, is_symbolic_dim, solve_dimension_variables
+from jaxtf.shapepoly import ShapeMismatch, SymbolicOperations, evaluate, is_symbolic_dim
 
 __all__ = ["call_exported", "differentiable_flat_call"]
 
@@ -92,12 +92,9 @@ def _abstract_call(*actual: Any, exported: Exported) -> tuple[tuple[Any, ...], s
     paths = argument_paths(exported.in_tree)
     for path, expected, aval in zip(paths, exported.in_avals, actual, strict=True):
         _check_argument(exported, path, expected, aval)
-    solution = solve_dimension_variables(
-        [(path, aval.shape) for path, aval in zip(paths, exported.in_avals, strict=True)]
-    )
     operations = SymbolicOperations([aval.shape for aval in actual])
     try:
-        values = solution.run(operations)
+        values = exported.solution.run(operations)
     except ShapeMismatch as error:
         raise ArgumentMismatch(str(error)) from error
     results = tuple(

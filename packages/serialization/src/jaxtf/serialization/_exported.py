@@ -15,6 +15,8 @@ from typing import Any
 from jaxtf.serialization._avals import Aval
 from jaxtf.serialization._checks import DisabledSafetyCheck
 from jaxtf.serialization._errors import VjpUnavailable
+from jaxtf.serialization._paths import argument_paths
+from jaxtf.shapepoly import Solution, solve_dimension_variables
 
 __all__ = ["Exported"]
 
@@ -87,6 +89,16 @@ class Exported:
                 "  remedy: export it again where the JAX function is at hand, with the orders of VJP that you need"
             )
         return self._make_vjp()
+
+    @cached_property
+    def solution(self) -> Solution:
+        """How the dimension variables follow from the shapes of the flat arguments, with the checks that they entail.
+
+        The same computation that the module does when it runs; `Solution.run` does it in a caller's
+        operations. It is made once.
+        """
+        paths = argument_paths(self.in_tree)
+        return solve_dimension_variables([(p, aval.shape) for p, aval in zip(paths, self.in_avals, strict=True)])
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the exported function from JAX, also inside `jit`, `grad` and other exports.
