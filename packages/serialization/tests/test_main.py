@@ -74,3 +74,12 @@ def test_exports_nest_with_their_own_variables_of_the_same_name():
     outer = export(lambda x: middle.call(jnp.concatenate([x, x])))(ShapeDtypeStruct(symbolic_shape("b, d"), F32))
     x = np.arange(6, dtype=F32).reshape(3, 2)
     np.testing.assert_array_equal(outer.call(x), 2 * np.concatenate([x, x]).T.reshape(-1))
+
+
+def test_sizes_that_constraints_make_equal_keep_their_names_and_checks():
+    n, m = symbolic_shape("n, m", constraints=["n >= m", "m >= n"])
+    exported = export(lambda x, y: x + y)(ShapeDtypeStruct((n,), F32), ShapeDtypeStruct((m,), F32))
+    assert [str(aval) for aval in exported.in_avals] == ["float32[n]", "float32[m]"]
+    np.testing.assert_array_equal(exported.call(np.ones(3, F32), np.ones(3, F32)), [2, 2, 2])
+    with pytest.raises(ValueError, match="do not match the symbolic shape constraint"):
+        exported.call(np.ones(3, F32), np.ones(4, F32))

@@ -247,3 +247,15 @@ def test_a_trace_is_found_again_for_equal_shapes():
     assert len(calls) == 1
     function.trace(*specs(["(b, 2*d)"], SymbolicScope()))
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("constraints", [["b == 7"], ["b >= 7", "b <= 7"]])
+def test_static_avals_stay_static_beside_a_dimension_that_equals_their_size(constraints):
+    """JAX interns avals for the whole process: one that equals a symbolic one and hashes equal would be lost in it."""
+    (b,) = symbolic_shape("b", constraints=constraints)
+    assert b == 7
+    symbolic = jax.core.ShapedArray((b, 7), jnp.float32)
+    static = jax.core.ShapedArray((7, 7), jnp.float32)
+    assert str(symbolic.shape) == "(b, 7)"
+    assert all(type(size) is int for size in static.shape)
+    assert all(type(size) is int for size in jax.jit(lambda x: x).trace(static).in_avals[0][0].shape)

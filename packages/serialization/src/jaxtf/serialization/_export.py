@@ -115,7 +115,7 @@ def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwa
 
     jitted = fun if hasattr(fun, "trace") else jax.jit(fun)
     traced = jitted.trace(*_as_specs(args), **_as_specs(kwargs))
-    in_avals = tuple(map(_jax.to_aval, jax.tree.leaves(traced.in_avals)))
+    in_avals = _as_declared(tuple(map(_jax.to_aval, jax.tree.leaves(traced.in_avals))), jax.tree.leaves((args, kwargs)))
     out_avals = tuple(map(_jax.to_aval, jax.tree.leaves(traced.out_avals)))
     module, facts = _lower(traced, target, in_avals)
     return Exported(
@@ -136,6 +136,21 @@ def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwa
         uses_global_constants=facts.refined_at_run_time,
         uses_shardy=_jax.uses_shardy(),
         _make_vjp=functools.cache(functools.partial(_export_vjp, traced, target, in_avals, out_avals)),
+    )
+
+
+def _as_declared(traced: tuple[Aval, ...], declared: Sequence[Any]) -> tuple[Aval, ...]:
+    """The avals of the arguments, in the sizes that the caller wrote.
+
+    JAX traces with the sizes of whichever equal aval it met first: where constraints make `n` equal
+    to `m`, one of the names would be lost, and with it what that argument's size must be.
+    """
+    if len(declared) != len(traced):  # static arguments have no aval
+        return traced
+    shapes = [getattr(leaf, "shape", None) for leaf in declared]
+    return tuple(
+        aval if shape is None or len(shape) != aval.ndim else replace(aval, shape=tuple(shape))
+        for aval, shape in zip(traced, shapes, strict=True)
     )
 
 

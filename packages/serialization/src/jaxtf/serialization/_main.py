@@ -59,13 +59,12 @@ def export_main(module: ir.Module, dimensions: Dimensions) -> None:
       module: As JAX lowered it. Not changed if there is no dimension variable.
       dimensions: The symbolic shapes of its arguments.
     """
-    solution = dimensions.solution
-    if not solution.variables:
+    if not dimensions.solution.variables:
         return
     with module.context, ir.Location.unknown(module.context):
         symbols = ir.SymbolTable(module.operation)
         inner = symbols["main"]
-        layout = _Layout.of(inner, len(solution.variables))
+        layout = _Layout.of(inner)
         inner_name = _unused_name(symbols)
         symbols.set_symbol_name(inner, inner_name)
         symbols.set_visibility(inner, "private")
@@ -94,26 +93,29 @@ class _Layout:
 
     Attributes:
       platform_index: How many (0 or 1) platform indices come first.
-      dimensions: Positions of the dimension variables.
-      outer: Positions of all others, in order.
+      dimensions: Names of the dimension variables, which come next.
+      count: How many arguments there are.
     """
 
     platform_index: int
-    dimensions: range
-    outer: tuple[int, ...]
+    dimensions: tuple[str, ...]
+    count: int
+
+    @property
+    def outer(self) -> tuple[int, ...]:
+        """Positions of all arguments but the dimension variables."""
+        return (*range(self.platform_index), *range(self.platform_index + len(self.dimensions), self.count))
 
     @staticmethod
-    def of(inner: func.FuncOp, variable_count: int) -> _Layout:
+    def of(inner: func.FuncOp) -> _Layout:
         """Reads it from the names that JAX gives to global constants."""
         names = [
-            ir.StringAttr(attributes["jax.global_constant"]).value if "jax.global_constant" in attributes else None
+            ir.StringAttr(attributes["jax.global_constant"]).value
             for attributes in map(ir.DictAttr, inner.arg_attrs)
+            if "jax.global_constant" in attributes
         ]
-        platform_index = int(bool(names) and names[0] == "_platform_index")
-        dimensions = range(platform_index, platform_index + variable_count)
-        outer = (*range(platform_index), *range(dimensions.stop, len(names)))
-        assert all(names[position] is not None for position in dimensions), names
-        return _Layout(platform_index, dimensions, outer)
+        platform_index = int(names[:1] == ["_platform_index"])
+        return _Layout(platform_index, tuple(names[platform_index:]), len(inner.type.inputs))
 
 
 def _unused_name(symbols: ir.SymbolTable) -> str:
@@ -132,10 +134,10 @@ def _inner_operands(
     flat: list[ir.Value | None] = [None] * len(dimensions.shapes)
     for index, array in zip(dimensions.kept, arguments[first_array:], strict=True):
         flat[index] = array
-    operations = StablehloOperations(flat, inner.type.inputs[layout.dimensions.start])
+    operations = StablehloOperations(flat, inner.type.inputs[layout.platform_index])
     values = dimensions.solution.run(operations)
     return [
         *arguments[: layout.platform_index],
-        *(values[name] for name in dimensions.solution.variables),
+        *(values[name] for name in layout.dimensions),
         *arguments[layout.platform_index :],
     ]

@@ -220,8 +220,10 @@ class Dimension:
             if not sample:
                 lower, upper = self._scope.algebra.decider.bounds(self._expression)
                 sample = (int(lower),) if lower == upper else ()
-            constant = len(set(sample)) == 1
-            self._hash = hash(sample[0]) if constant else hash((id(self._scope), sample))
+            # Never that of an integer, not even where constraints leave one value: JAX keeps one aval of
+            # those that are equal and hash equal, for the whole process, and a static program would be
+            # given the symbolic one.
+            self._hash = hash((id(self._scope), sample))
         return self._hash
 
     def __ge__(self, other: Any) -> Any:

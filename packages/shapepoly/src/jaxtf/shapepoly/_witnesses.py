@@ -18,6 +18,9 @@ def small_sizes(variables: Sequence[str], tries: int = _MOST_TRIES) -> Iterator[
     >>> [tuple(sizes.values()) for sizes in small_sizes("ab")][:4]
     [(1, 1), (1, 2), (2, 1), (2, 2)]
     """
+    if len(variables) == 1:
+        yield from ({variables[0]: size} for size in range(1, tries + 1))
+        return
     tried = 0
     largest = 1
     while True:
