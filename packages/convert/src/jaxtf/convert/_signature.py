@@ -20,6 +20,7 @@ import tensorflow as tf
 from jaxtf.convert import _jax
 from jaxtf.convert._dtypes import numpy_dtype
 from jaxtf.convert._errors import ArgumentTypeError, ConversionStateError
+from jaxtf.serialization import argument_paths
 from jaxtf.shapepoly import is_symbolic_dim, symbolic_args_specs
 
 __all__ = ["LeafSpec", "Signature", "Signatures"]
@@ -147,6 +148,4 @@ def _leaf_spec(value: Any, path: Callable[[], str]) -> LeafSpec:
 
 def _path(tree: Any, index: int) -> str:
     """Where the flat argument stands, as the caller would write it."""
-    leaves = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(tree, [0] * tree.num_leaves))[0]
-    path = leaves[index][0]
-    return ("args", "kwargs")[path[0].idx] + jax.tree_util.keystr(path[1:])
+    return argument_paths(tree)[index]

@@ -19,6 +19,7 @@ from jaxtf.serialization._errors import (
 )
 from jaxtf.serialization._export import default_export_platform, export
 from jaxtf.serialization._exported import Exported
+from jaxtf.serialization._paths import argument_paths
 from jaxtf.serialization._platforms import BUILT_IN_PLATFORMS
 from jaxtf.serialization._versions import (
     maximum_supported_calling_convention_version,
@@ -37,6 +38,7 @@ __all__ = [
     "StablehloVersionError",
     "UnstableCustomCall",
     "VjpUnavailable",
+    "argument_paths",
     "default_export_platform",
     "export",
     "maximum_supported_calling_convention_version",

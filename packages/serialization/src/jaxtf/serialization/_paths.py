@@ -11,7 +11,12 @@ __all__ = ["argument_paths"]
 
 
 def argument_paths(tree: Any) -> tuple[str, ...]:
-    """The path of each leaf of a JAX treedef of `(args, kwargs)`, in flattening order."""
+    """The path of each leaf of a JAX treedef of `(args, kwargs)`, in flattening order.
+
+    >>> import jax
+    >>> argument_paths(jax.tree.structure(((1, {"w": 2}), {"mask": 3})))
+    ('args[0]', "args[1]['w']", "kwargs['mask']")
+    """
     import jax
 
     leaves = jax.tree_util.tree_flatten_with_path(jax.tree_util.tree_unflatten(tree, [0] * tree.num_leaves))[0]
