@@ -103,6 +103,13 @@ def all_tests(session: nox.Session, *install_options: str) -> None:
 
 
 @nox.session
+def battery(session: nox.Session) -> None:
+    """The battery of JAX functions at all sizes, with 64-bit numbers too, compiled as users compile; no TensorFlow."""
+    install(session, *from_tree("shapepoly[jax]", "serialization[jax]"), *PYTEST)
+    session.run("pytest", "tests/test_battery.py", *session.posargs, env=ON_CPU | {"JAXTF_FULL": "1"})
+
+
+@nox.session
 @nox.parametrize("package", [nox.param(name, id=name) for name in ISOLATED])
 def isolated(session: nox.Session, package: str) -> None:
     """A package's own tests with that package and its declared needs alone: `python3 run.py 'isolated(shapepoly)'`."""
