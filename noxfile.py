@@ -278,3 +278,14 @@ def environment(session: nox.Session, name: str, *arguments: str) -> str:
     silent = "CI" in os.environ
     session.run("uv", "pip", "install", "--python", python, *arguments, external=True, silent=silent)
     return python
+
+
+# --- long runs ---
+
+
+@nox.session
+def sweep(session: nox.Session) -> None:
+    """shapepoly's decisions against brute force in 100,000 cases (docs/shapepoly.md); more than an hour."""
+    install(session, *from_tree("shapepoly"), *PYTEST)
+    properties = Path("packages", "shapepoly", "tests", "properties")
+    session.run("pytest", str(properties), "--durations=0", *session.posargs, env={"HYPOTHESIS_PROFILE": "sweep"})

@@ -5,7 +5,15 @@ import pickle
 
 import pytest
 
-from jaxtf.shapepoly import ScopeError, SymbolicScope, solve_dimension_variables, symbolic_shape
+from jaxtf.shapepoly import (
+    InconclusiveDimensionOperation,
+    IntegerOperations,
+    ScopeError,
+    ShapeMismatch,
+    SymbolicScope,
+    solve_dimension_variables,
+    symbolic_shape,
+)
 
 
 def test_a_scope_shows_its_constraints():
@@ -30,6 +38,21 @@ def test_a_constraint_that_no_size_satisfies_is_refused(text):
     assert str(caught.value) == (
         f"no sizes satisfy the symbolic constraint '{text}' (dimension variables are at least 1)"
     )
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_divisor_in_a_constraint_may_owe_it_to_another_constraint_that_it_is_not_zero(order):
+    a, b, c = symbolic_shape("a, b, c", constraints=["a >= b + 1", "floordiv(c, a - b) >= 2"][::order])
+    assert c // (a - b) >= 2
+    solution = solve_dimension_variables([("args[0]", (a, b, c))])
+    assert solution.run(IntegerOperations([(4, 2, 5)])) == {"a": 4, "b": 2, "c": 5}
+    with pytest.raises(ShapeMismatch, match=r"constraint a >= b \+ 1. Expected 'a - b - 1' to be greater"):
+        solution.run(IntegerOperations([(2, 2, 5)]))
+
+
+def test_a_divisor_in_a_constraint_that_can_be_zero_is_refused():
+    with pytest.raises(InconclusiveDimensionOperation, match="Cannot divide 'c' by 'a - b'"):
+        SymbolicScope(["floordiv(c, a - b) >= 2", "a >= b"])
 
 
 def test_dimensions_of_two_scopes_do_not_mix():

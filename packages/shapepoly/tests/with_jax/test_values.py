@@ -43,6 +43,14 @@ def test_numpy_sum_and_prod_compute_with_dimensions():
     assert np.prod([a, b, 2]) == 2 * a * b
 
 
+def test_numpy_max_and_min_choose_where_the_answer_is_the_same_for_all_sizes():
+    a, b = symbolic_shape("a, b")
+    assert np.max([a, a + 2, 1]) == a + 2
+    assert np.min([a + b, b]) == b
+    with pytest.raises(jax.errors.InconclusiveDimensionOperation, match="is inconclusive"):
+        np.max([a, b])
+
+
 @pytest.mark.parametrize(
     ("function", "dtype"),
     [

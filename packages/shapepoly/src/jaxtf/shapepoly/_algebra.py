@@ -9,8 +9,11 @@ from jaxtf.shapepoly import _normal
 from jaxtf.shapepoly._decision import Decider
 from jaxtf.shapepoly._errors import inconclusive
 from jaxtf.shapepoly._expression import Expression, variable
+from jaxtf.shapepoly._maximum import linear_maxima, maximum
 from jaxtf.shapepoly._memo import Memo
 from jaxtf.shapepoly._text import to_text
+
+_MOST_COMPARED = 8
 
 
 class Algebra:
@@ -52,17 +55,24 @@ class Algebra:
         known = self._maxima.get((left, right))
         if known is not None:
             return known
-        if self.decider.verdict(left - right).always:
-            result = left
-        elif self.decider.verdict(right - left).always:
-            result = right
-        else:
-            result = _normal.maximum(left, right)
-        return self._maxima.put((left, right), result)
+        return self._maxima.put((left, right), self._maximum(left, right))
+
+    def _maximum(self, left: Expression, right: Expression) -> Expression:
+        """Returns the larger one. Comparing maxima of very many as a whole would take long."""
+        operands = (atom.operands for side in (left, right) for atom in linear_maxima(side))
+        if sum(map(len, operands)) <= _MOST_COMPARED:
+            if self._never_negative(left - right):
+                return left
+            if self._never_negative(right - left):
+                return right
+        return maximum(left, right, self._never_negative)
 
     def minimum(self, left: Expression, right: Expression) -> Expression:
         """Returns the smaller one."""
-        return left + right - self.maximum(left, right)
+        return -self.maximum(-left, -right)
+
+    def _never_negative(self, expression: Expression) -> bool:
+        return self.decider.verdict(expression).always
 
     def _check_divisor(self, dividend: Expression, divisor: Expression) -> None:
         """Raises where the divisor can be 0."""

@@ -4,22 +4,25 @@ A `Decider` answers three questions about an expression `e` under constraints: i
 sizes, for none, or for some (then with two witnesses); what are its bounds; is it always 0. Answers
 are memoised, in tables of bounded size.
 
-Method: interval arithmetic first (`_intervals`); then integer sets (`_presburger`), which decide
-every expression that is linear in its variables with `floordiv` and `mod` by integers, `max` and
-`min`. For products of variables the answer is sound, and may be missing.
+Method: intervals and linear bounds first (`_intervals`, `_linear_bounds`); then integer sets
+(`_presburger`), which decide every expression that is linear in its variables with `floordiv` and `mod` by
+integers, `max` and `min`. For products of variables the answer is sound, and may be missing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
+from jaxtf.shapepoly._anonymous import anonymous, is_linear
 from jaxtf.shapepoly._evaluation import evaluate_integer
 from jaxtf.shapepoly._expression import ONE, ZERO, Expression, Monomial, Variable, integer, variable
 from jaxtf.shapepoly._facts import Facts, FreeSizes, spread_size
 from jaxtf.shapepoly._intervals import Enclosure, Interval
 from jaxtf.shapepoly._isl import TooHard
+from jaxtf.shapepoly._linear_bounds import linear_bounds
 from jaxtf.shapepoly._memo import Memo
-from jaxtf.shapepoly._presburger import Problem, satisfies
+from jaxtf.shapepoly._presburger import Problem, Question, satisfies
 from jaxtf.shapepoly._witnesses import find_sizes
 
 Sizes = Mapping[str, int]
@@ -41,6 +44,9 @@ class Verdict:
 
 
 _SAMPLES = 3
+_FEW_TRIES = 32
+_MOST_TRIES = 4096
+_MOST_POINTS = 8
 
 ALWAYS = Verdict(always=True)
 NEVER = Verdict(never=True)
@@ -68,11 +74,13 @@ class Decider:
             return any(
                 self._facts.interval(name).lower > self._facts.interval(name).upper for name in self._facts.names
             )
-        facts = self._facts.all
-        if find_sizes((), facts, lambda _: True, tries=256) is not None:
-            return False
         try:
-            return not Problem(_monomials(facts), facts, self._enclosure).can_be_at_least_zero(ZERO)
+            if self._points:
+                return False
+            question = anonymous(ZERO, self._facts.all, self._facts.names)
+            original = {name: given for given, name in question.names.items()}
+            enclosure = Enclosure(lambda name: self._facts.interval(original[name]))
+            return not Problem(_monomials(question.facts), question.facts, enclosure).can_be_at_least_zero(ZERO)
         except TooHard:
             return False
 
@@ -95,24 +103,24 @@ class Decider:
 
     def bounds(self, expression: Expression) -> Interval:
         """Returns the smallest interval known to contain the expression."""
-        enclosing = self._enclosure.of(expression)
+        enclosing = linear_bounds(expression, self._enclosure)
         if enclosing.lower == enclosing.upper:
             return enclosing
         try:
-            exact = self._problem(expression).bounds(expression)
+            exact = self._question(expression).bounds()
         except TooHard:
             return enclosing
         return Interval(max(enclosing.lower, exact.lower), min(enclosing.upper, exact.upper))
 
     def is_never_zero(self, expression: Expression) -> bool:
         """Returns whether the expression is known to be other than 0 for all sizes."""
-        if 0 in self.sample(expression):
-            return False
-        lower, upper = self._enclosure.of(expression)
+        lower, upper = linear_bounds(expression, self._enclosure)
         if lower > 0 or upper < 0:
             return True
+        if any(evaluate_integer(expression, sizes) == 0 for sizes in self._points):
+            return False
         try:
-            return not self._problem(expression).can_be_zero(expression)
+            return not self._question(expression).can_be_zero()
         except TooHard:
             return False
 
@@ -120,7 +128,7 @@ class Decider:
         """Returns whether the expression is known to be 0 for all sizes."""
         if not expression.terms:
             return True
-        if any(self.sample(expression)):
+        if any(evaluate_integer(expression, sizes) for sizes in self._points):
             return False
         return self.verdict(expression).always and self.verdict(-expression).always
 
@@ -129,7 +137,7 @@ class Decider:
         return tuple(evaluate_integer(expression, sizes) for sizes in self._sample_sizes)
 
     def _decide(self, expression: Expression) -> Verdict:
-        lower, upper = self._enclosure.of(expression)
+        lower, upper = linear_bounds(expression, self._enclosure)
         if lower >= 0:
             return ALWAYS
         if upper < 0:
@@ -139,20 +147,20 @@ class Decider:
         if holds is not None and fails is not None:
             return Verdict(holds_for=holds, fails_for=fails)
         try:
-            problem = self._problem(expression)
-            if fails is None and not problem.can_be_negative(expression):
+            question = self._question(expression)
+            if fails is None and not question.can_be_negative():
                 return ALWAYS
-            if holds is None and not problem.can_be_at_least_zero(expression):
+            if holds is None and not question.can_be_at_least_zero():
                 return NEVER
-            holds = holds or self._confirmed(problem.sizes((expression,)), expression, _is_at_least_zero)
-            fails = fails or self._confirmed(problem.sizes((-expression - integer(1),)), expression, _is_negative)
+            holds = holds or self._found(question.sizes(negative=False), expression, _is_at_least_zero)
+            fails = fails or self._found(question.sizes(negative=True), expression, _is_negative)
         except TooHard:
             pass  # what was found until then is still true
         return Verdict(holds_for=holds, fails_for=fails)
 
     def _sampled(self, expression: Expression, wanted: Callable[[int], bool]) -> Sizes | None:
         """Returns the first sample sizes that give the expression a wanted value."""
-        for sizes in self._sample_sizes:
+        for sizes in self._points:
             if wanted(evaluate_integer(expression, sizes)):
                 return self._confirmed(sizes, expression, wanted)
         return None
@@ -160,7 +168,8 @@ class Decider:
     def _small_sizes(self, expression: Expression, wanted: Callable[[int], bool]) -> Sizes | None:
         """Returns small sizes that give the expression a wanted value, if some are found."""
         facts, _ = self._facts.about(expression.variables())
-        return find_sizes((expression,), facts, lambda values: wanted(values[0]))
+        relations = sum(len(fact.terms) > 2 for fact in facts)
+        return find_sizes((expression,), facts, lambda values: wanted(values[0]), _MOST_TRIES // (1 + relations))
 
     def _confirmed(self, sizes: Sizes | None, expression: Expression, wanted: Callable[[int], bool]) -> Sizes | None:
         """Returns the sizes of the variables that matter, if they satisfy the facts and show what is wanted."""
@@ -170,9 +179,28 @@ class Decider:
         needed = {name: sizes[name] for name in sorted(names)}
         return needed if satisfies(facts, needed) and wanted(evaluate_integer(expression, needed)) else None
 
-    def _problem(self, expression: Expression) -> Problem:
-        """Returns the problem whose columns include the monomials of the expression."""
+    def _found(self, sizes: Sizes | None, expression: Expression, wanted: Callable[[int], bool]) -> Sizes | None:
+        """Confirms sizes that integer sets found, and keeps them for the questions that follow."""
+        confirmed = self._confirmed(sizes, expression, wanted)
+        if confirmed is not None and len(self._points) < _MOST_POINTS:
+            everything = {**self._points[0], **confirmed} if self._points else confirmed
+            if self._facts.names <= everything.keys() and satisfies(self._facts.all, everything):
+                self._points.append(FreeSizes(len(self._points), everything))
+        return confirmed
+
+    def _question(self, expression: Expression) -> Question:
+        """Returns the question about an expression, without its names where the answer could depend on them."""
         facts, names = self._facts.about(expression.variables())
+        if is_linear(expression) and self._facts.are_linear:
+            return Question(self._linear_problem(expression, facts, names), expression)
+        question = anonymous(expression, facts, names)
+        original = {name: given for given, name in question.names.items()}
+        enclosure = Enclosure(lambda name: self._exact_interval(original[name]))
+        monomials = _monomials((question.expression, *question.facts))
+        return Question(Problem(monomials, question.facts, enclosure), question.expression, original)
+
+    def _linear_problem(self, expression: Expression, facts: tuple[Expression, ...], names: frozenset[str]) -> Problem:
+        """Returns the problem whose columns include the monomials of the expression."""
         monomials = {m for m in expression.terms if m != ONE}
         monomials |= {((Variable(name), 1),) for name in names}
         key = frozenset(monomials)
@@ -192,7 +220,12 @@ class Decider:
         if known is not None:
             return known
         try:
-            exact = Problem(_monomials(facts), facts, self._enclosure).bounds(variable(name))
+            question = anonymous(variable(name), facts, self._facts.about(frozenset({name}))[1])
+            original = {new: given for given, new in question.names.items()}
+            enclosure = Enclosure(lambda new: self._facts.interval(original[new]))
+            exact = Problem(_monomials((question.expression, *question.facts)), question.facts, enclosure).bounds(
+                question.expression
+            )
         except TooHard:
             exact = enclosing
         return self._intervals.put(name, exact)
@@ -202,14 +235,32 @@ class Decider:
         """A few sizes that the facts allow: the same for all expressions, in all processes."""
         if self._facts.all_unary:
             return tuple(self._facts.unary_sizes(seed) for seed in range(_SAMPLES))
+        found: list[Sizes | None] = []
+        with suppress(TooHard):  # those that were found until then will do
+            for seed in range(_SAMPLES):
+                found.append(self._facts_problem.sizes(self._spread(seed)))
+        known = [sizes for sizes in found if sizes is not None] or self._points
+        return tuple(FreeSizes(seed, sizes) for seed, sizes in enumerate(known))
+
+    @cached_property
+    def _points(self) -> list[Sizes]:
+        """Sizes that the facts allow, which refute what is not always so; grows by those that were found since."""
+        if self._facts.all_unary:
+            return list(self._sample_sizes)
         facts = self._facts.all
-        try:
-            problem = Problem(_monomials(facts), facts, self._enclosure)
-            found = [problem.sizes(self._spread(seed)) for seed in range(_SAMPLES)]
-        except TooHard:
-            found = [None]
-        known = found if any(found) else [find_sizes((), facts, lambda _: True)]
-        return tuple(FreeSizes(seed, sizes) for seed, sizes in enumerate(known) if sizes is not None)
+        found = find_sizes((), facts, lambda _: True, tries=_FEW_TRIES)
+        if found is None:
+            try:
+                found = self._facts_problem.sizes()
+            except TooHard:
+                found = None
+        found = found or find_sizes((), facts, lambda _: True)
+        return [] if found is None else [FreeSizes(0, found)]
+
+    @cached_property
+    def _facts_problem(self) -> Problem:
+        """The problem of all facts; making it raises `TooHard`."""
+        return Problem(_monomials(self._facts.all), self._facts.all, self._enclosure)
 
     def _spread(self, seed: int) -> list[Expression]:
         """Returns wishes for sizes, one for each variable of the facts: to be at least a number that varies."""

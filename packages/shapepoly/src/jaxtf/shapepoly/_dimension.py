@@ -176,7 +176,7 @@ class Dimension:
         return self
 
     def __abs__(self) -> Any:
-        return self if self >= 0 else -self
+        return self.max(-self)
 
     def __truediv__(self, other: Any) -> Any:
         return self._with_array(other, operator.truediv)

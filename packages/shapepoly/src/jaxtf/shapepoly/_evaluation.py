@@ -147,6 +147,8 @@ def _evaluate_atom(atom: Atom, values: Mapping[str, V], operations: Arithmetic[V
     first = evaluate_expression(atom.operands[0], values, operations)
     if atom.name == FLOORDIV:
         return operations.floordiv(first, evaluate_expression(atom.operands[1], values, operations))
+    for operand in atom.operands[1:]:
+        first = operations.maximum(first, evaluate_expression(operand, values, operations))
     return operations.maximum(first, operations.constant(0))
 
 
@@ -169,7 +171,5 @@ def evaluate_integer(expression: Expression, sizes: Mapping[str, int]) -> int:
 
 def _operation_value(operation: Operation, sizes: Mapping[str, int]) -> int:
     """Returns the value of an operation for given sizes."""
-    first = evaluate_integer(operation.operands[0], sizes)
-    if operation.name == FLOORDIV:
-        return first // evaluate_integer(operation.operands[1], sizes)
-    return max(first, 0)
+    values = [evaluate_integer(operand, sizes) for operand in operation.operands]
+    return values[0] // values[1] if operation.name == FLOORDIV else max(0, *values)

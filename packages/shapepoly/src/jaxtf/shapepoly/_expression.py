@@ -1,9 +1,9 @@
 """Dimension expressions: integer polynomials over dimension variables and two operations.
 
 An `Expression` is a sum of monomials with integer coefficients; a monomial is a product of powers of
-atoms; an atom is a variable, a `floordiv(e1, e2)` that does not simplify, or the positive part
-`max(e, 0)`. Two operations are enough: `mod(e, n)` is `e - n*floordiv(e, n)`, `max(x, y)` is
-`y + max(x - y, 0)` and `min(x, y)` is `x - max(x - y, 0)`. So `4*(a//4) + a%4` is `a` and
+atoms; an atom is a variable, a `floordiv(e1, e2)` that does not simplify, or the maximum of 0 and some
+expressions, `max(0, e1, e2, ...)`. Two operations are enough: `mod(e, n)` is `e - n*floordiv(e, n)`,
+`max(x, y)` is `y + max(0, x - y)` and `min(x, y)` is `x - max(0, x - y)`. So `4*(a//4) + a%4` is `a` and
 `max(a, b) + min(a, b)` is `a + b` with no rule that says so.
 
 Values here are immutable, equality is equality of form (the order of terms does not matter), and
@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 FLOORDIV: Final = "floordiv"
-POSITIVE_PART: Final = "positive_part"
-OperationName = Literal["floordiv", "positive_part"]
+MAXIMUM: Final = "maximum"
+OperationName = Literal["floordiv", "maximum"]
 
 
 class Variable:
@@ -42,7 +42,7 @@ class Variable:
 
 
 class Operation:
-    """A floor division (two operands) or a positive part (one operand), in normal form."""
+    """A floor division (two operands), or the maximum of 0 and one or more operands; in normal form."""
 
     __slots__ = ("_hash", "name", "operands", "size", "sort_key")
 

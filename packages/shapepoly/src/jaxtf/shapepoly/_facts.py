@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from math import inf
 
+from jaxtf.shapepoly._anonymous import is_linear
 from jaxtf.shapepoly._expression import ONE, Expression, Variable
 from jaxtf.shapepoly._intervals import Interval
 from jaxtf.shapepoly._memo import Memo
@@ -23,6 +24,7 @@ class Facts:
       all: The facts.
       names: All variables that they mention.
       all_unary: Whether each fact is linear in a single variable.
+      are_linear: Whether each fact is linear, with division by integers, and maxima.
     """
 
     def __init__(self, facts: Sequence[Expression]) -> None:
@@ -31,6 +33,7 @@ class Facts:
         self._intervals: dict[str, Interval] = {}
         unary = [self._note_if_unary(fact) for fact in facts]
         self.all_unary = all(unary)
+        self.are_linear = all(map(is_linear, facts))
         self._variables = [fact.variables() for fact in facts]
         self._about: Memo[frozenset[str], tuple[tuple[Expression, ...], frozenset[str]]] = Memo(256)
 
@@ -78,7 +81,16 @@ class Facts:
 
 
 def spread_size(seed: int, name: str, width: int) -> int:
-    """Returns a number below `width` that depends on seed and name only; the same in every process."""
+    """Returns a number below `width` that depends on seed and name only; the same in every process.
+
+    Of two names, the one with the larger number under seed 0 has the smaller one under seed 1; under seed 2
+    all have 0. So two sizes are seen to differ in both directions.
+    """
+    match seed:
+        case 1:
+            return width - 1 - spread_size(0, name, width)
+        case 2:
+            return 0
     return zlib.crc32(f"{seed}:{name}".encode()) % width
 
 

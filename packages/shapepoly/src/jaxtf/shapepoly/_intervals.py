@@ -42,7 +42,9 @@ def multiply(left: Interval, right: Interval) -> Interval:
 
 
 def divide(dividend: Interval, divisor: Interval) -> Interval:
-    """Returns the interval of floor quotients; everything where the divisor may be 0 or negative."""
+    """Returns the interval of floor quotients; everything where the divisor may be 0."""
+    if divisor.upper < 0:
+        dividend, divisor = multiply(dividend, Interval(-1, -1)), multiply(divisor, Interval(-1, -1))
     if divisor.lower < 1:
         return EVERYTHING
     corners = [_quotient(a, b) for a in dividend for b in divisor]
@@ -89,6 +91,10 @@ class Enclosure:
         lower: Bound = 0
         upper: Bound = 0
         for monomial, coefficient in expression.terms.items():
+            if not monomial:
+                lower += coefficient
+                upper += coefficient
+                continue
             low, high = self.of_monomial(monomial)
             if coefficient < 0:
                 low, high = high, low
@@ -98,6 +104,8 @@ class Enclosure:
 
     def of_monomial(self, monomial: Monomial) -> Interval:
         """Returns an interval that contains every value of the monomial."""
+        if len(monomial) == 1 and monomial[0][1] == 1:
+            return self.of_atom(monomial[0][0])
         result = Interval(1, 1)
         for atom, exponent in monomial:
             result = multiply(result, power(self.of_atom(atom), exponent))
@@ -110,7 +118,7 @@ class Enclosure:
         return self._of_operation(atom)
 
     def _of_operation(self, operation: Operation) -> Interval:
-        first = self.of(operation.operands[0])
+        intervals = [self.of(operand) for operand in operation.operands]
         if operation.name == FLOORDIV:
-            return divide(first, self.of(operation.operands[1]))
-        return Interval(max(first.lower, 0), max(first.upper, 0))
+            return divide(*intervals)
+        return Interval(max(0, *(i.lower for i in intervals)), max(0, *(i.upper for i in intervals)))

@@ -25,6 +25,10 @@ class Row(NamedTuple):
     factors: Mapping[int, int]
     constant: int
 
+    def opposite(self) -> Row:
+        """Returns the inequality that together with this one says that the left-hand side is 0."""
+        return Row({column: -factor for column, factor in self.factors.items()}, -self.constant)
+
     def negated(self) -> Row:
         """Returns the inequality that holds exactly where this one does not."""
         return Row({column: -factor for column, factor in self.factors.items()}, -self.constant - 1)

@@ -1,4 +1,4 @@
-"""Normal forms of floor division, remainder, maximum and minimum of expressions.
+"""Normal forms of floor division and remainder of expressions.
 
 What holds for all integers is used here, and one fact about variables: they are at least 1. What
 depends on constraints is left to `_scope`. Writing `e // k` for `floordiv(e, k)`:
@@ -6,10 +6,9 @@ depends on constraints is left to `_scope`. Writing `e // k` for `floordiv(e, k)
 - k an integer: multiples of k leave the division, so the coefficients inside lie in [0, k); a factor
   that all of them share with k is divided out (the constant rounds down); and
   `(t + e // j) // k` with j, k > 0 is `(j*t + e) // (j*k)`.
-- k an expression: exact polynomial division with remainder, after dividing both sides by the integer
-  and by the variables that all their terms share.
-- `max(e, 0)`: a positive integer factor goes outside, and the first coefficient is made positive by
-  `max(-e, 0) == max(e, 0) - e`.
+- k an expression: polynomial division, where quotient and rest are the same in whatever order variables
+  are named: the rest is 0 or of smaller degree in the variables of k, or k is a single term; then both
+  sides are divided by the integer and by the variables that all their terms share.
 
 Each rule removes terms or makes coefficients smaller, so rewriting ends.
 """
@@ -18,12 +17,12 @@ from math import gcd
 
 from jaxtf.shapepoly._expression import (
     FLOORDIV,
-    POSITIVE_PART,
     ZERO,
     Expression,
     Monomial,
     Operation,
     Variable,
+    degree,
     divide_monomials,
     from_atom,
     integer,
@@ -49,30 +48,6 @@ def floordiv(dividend: Expression, divisor: Expression) -> Expression:
 def mod(dividend: Expression, divisor: Expression) -> Expression:
     """Returns the normal form of `dividend % divisor`, with the sign of the divisor as in Python."""
     return dividend - divisor * floordiv(dividend, divisor)
-
-
-def maximum(left: Expression, right: Expression) -> Expression:
-    """Returns the normal form of `max(left, right)`."""
-    return right + positive_part(left - right)
-
-
-def minimum(left: Expression, right: Expression) -> Expression:
-    """Returns the normal form of `min(left, right)`."""
-    return left - positive_part(left - right)
-
-
-def positive_part(expression: Expression) -> Expression:
-    """Returns the normal form of `max(expression, 0)`."""
-    constant = expression.as_integer
-    if constant is not None:
-        return integer(max(constant, 0))
-    content = gcd(*expression.terms.values())
-    leading = expression.sorted_terms()[0][1]
-    reduced = Expression(
-        {m: abs(c) // content * (1 if (c > 0) == (leading > 0) else -1) for m, c in expression.terms.items()}
-    )
-    result = from_atom(Operation(POSITIVE_PART, (reduced,))).scaled(content)
-    return result if leading > 0 else result + expression
 
 
 def _divide_by_integer(dividend: Expression, by: int) -> Expression:
@@ -111,7 +86,8 @@ def _divide_by_expression(dividend: Expression, divisor: Expression) -> Expressi
     """Returns the normal form of `dividend // divisor` for a divisor that is no integer."""
     if divisor.sorted_terms()[0][1] < 0:
         dividend, divisor = -dividend, -divisor
-    quotient, rest = _polynomial_division(dividend, divisor)
+    divide = _division_by_term if len(divisor.terms) == 1 else _polynomial_division
+    quotient, rest = divide(dividend, divisor)
     if rest == ZERO:
         return quotient
     rest, divisor = _without_shared_factors(rest, divisor)
@@ -121,12 +97,36 @@ def _divide_by_expression(dividend: Expression, divisor: Expression) -> Expressi
     return quotient + from_atom(Operation(FLOORDIV, (rest, divisor)))
 
 
+def _division_by_term(dividend: Expression, divisor: Expression) -> tuple[Expression, Expression]:
+    """Returns the multiple of a divisor of one term, divided by it, and the terms that are no multiples."""
+    ((leading, by),) = divisor.terms.items()
+    quotient: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for monomial, coefficient in dividend.terms.items():
+        factor = divide_monomials(monomial, leading)
+        if factor is None or coefficient % by:
+            rest[monomial] = coefficient
+        else:
+            quotient[factor] = coefficient // by
+    return Expression(quotient), Expression(rest)
+
+
 def _polynomial_division(dividend: Expression, divisor: Expression) -> tuple[Expression, Expression]:
-    """Returns quotient and rest; the leading monomial of the divisor divides no term of the rest exactly."""
+    """Returns quotient and rest; both are the same whatever the variables are named.
+
+    A rest of smaller degree than the divisor, counting only the atoms of the divisor, is the only one of its
+    kind: the difference of two of them would be a multiple of the divisor. Any other rest depends on the
+    order of terms, and so the dividend is left whole.
+    """
+    atoms = {atom for monomial in divisor.terms for atom, _ in monomial}
+
+    def degree_in_divisor(monomial: Monomial) -> int:
+        return sum(exponent for atom, exponent in monomial if atom in atoms)
+
     leading, leading_coefficient = divisor.sorted_terms()[0]
     quotient, rest, pending = ZERO, ZERO, dividend
     while pending.terms:
-        monomial = min(pending.terms, key=monomial_order)
+        monomial = min(pending.terms, key=lambda m: (-degree_in_divisor(m), monomial_order(m)))
         coefficient = pending.terms[monomial]
         factor = divide_monomials(monomial, leading)
         if factor is None or coefficient % leading_coefficient:
@@ -135,6 +135,8 @@ def _polynomial_division(dividend: Expression, divisor: Expression) -> tuple[Exp
         else:
             step = Expression({factor: coefficient // leading_coefficient})
             quotient, pending = quotient + step, pending - step * divisor
+    if any(degree_in_divisor(m) >= degree(leading) for m in rest.terms):
+        return ZERO, dividend
     return quotient, rest
 
 

@@ -6,7 +6,8 @@
     expression  term (("+" | "-") term)*
     term        factor (("*" | "//" | "%") factor)*
     factor      "-" factor, or atom [("^" | "**") integer]
-    atom        integer, name, "(" expression ")", or operation "(" expression "," expression ")"
+    atom        integer, name, "(" expression ")", or operation "(" expression "," expression ")";
+                for "max" and "min" also more than two expressions
     operation   "floordiv" | "mod" | "max" | "min"
 
 Names are ASCII letters, digits and underscores, and begin with a letter. A mistake raises
@@ -239,9 +240,11 @@ class _Parser:
         self._expect("(")
         left = self._expression()
         self._expect(",")
-        right = self._expression()
+        result = self._apply(name, operation, left, self._expression())
+        while name.text in ("max", "min") and self._accept(","):
+            result = self._apply(name, operation, result, self._expression())
         self._expect(")")
-        return self._apply(name, operation, left, right)
+        return result
 
     def _apply(
         self,

@@ -8,11 +8,11 @@ Where products of variables occur, a region may contain points that are no true 
 excluded by a sharper bound of a product around it, and the question is asked again, a few times.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 
 from jaxtf.shapepoly._evaluation import evaluate_integer
-from jaxtf.shapepoly._expression import Expression, Monomial
+from jaxtf.shapepoly._expression import Expression, Monomial, integer
 from jaxtf.shapepoly._intervals import Bound, Enclosure, Interval
 from jaxtf.shapepoly._isl import Region, Regions, Row, TooHard
 from jaxtf.shapepoly._relaxation import Alternative, Relaxation
@@ -103,7 +103,7 @@ class Problem:
             if sharper is None:
                 return True
             refinements += 1
-            pending += [region.where(sharper.first), region.where(sharper.second)]
+            pending += [region.where(side) for side in sharper]
         return False
 
     def _sharper_bound(self, point: Sequence[int]) -> Alternative | None:
@@ -143,7 +143,46 @@ class Problem:
         return [region for region in found if not region.is_empty()]
 
 
-def satisfies(facts: Sequence[Expression], sizes: dict[str, int]) -> bool:
+class Question:
+    """A question about one expression under the facts of a problem.
+
+    Args:
+      problem: The problem, with columns for the expression.
+      expression: The expression, in the names of the problem.
+      names: The name to answer with for each variable; None if they are those of the problem.
+    """
+
+    def __init__(self, problem: Problem, expression: Expression, names: Mapping[str, str] | None = None) -> None:
+        self._problem = problem
+        self._expression = expression
+        self._names = names
+
+    def can_be_negative(self) -> bool:
+        """Answers as `Problem` does; so do the other methods."""
+        return self._problem.can_be_negative(self._expression)
+
+    def can_be_at_least_zero(self) -> bool:
+        """Returns whether the expression may be 0 or more."""
+        return self._problem.can_be_at_least_zero(self._expression)
+
+    def can_be_zero(self) -> bool:
+        """Returns whether the expression may be 0."""
+        return self._problem.can_be_zero(self._expression)
+
+    def bounds(self) -> Interval:
+        """Returns bounds of the expression."""
+        return self._problem.bounds(self._expression)
+
+    def sizes(self, *, negative: bool) -> dict[str, int] | None:
+        """Returns sizes that satisfy the facts, and for which the expression has the sign if some are found."""
+        wished = -self._expression - integer(1) if negative else self._expression
+        sizes = self._problem.sizes((wished,))
+        if sizes is None or self._names is None:
+            return sizes
+        return {self._names[name]: size for name, size in sizes.items()}
+
+
+def satisfies(facts: Sequence[Expression], sizes: Mapping[str, int]) -> bool:
     """Returns whether all facts hold for sizes of all their variables, and are defined there."""
     try:
         return all(evaluate_integer(fact, sizes) >= 0 for fact in facts)

@@ -4,8 +4,8 @@ Each monomial is a column. A column's meaning becomes rows, which every true val
 
 - a variable is at least 1;
 - `q = e // k`, k a positive integer: `0 <= e - k*q <= k - 1`, which is exact. With an expression for k,
-  the products in `k*q` are columns of their own;
-- `r = max(e, 0)`: `r >= 0`, `r >= e`, and either `r == e` or `r == 0`, which is exact;
+  the products in `k*q` are columns of their own, and q lies between 0 and e;
+- `r = max(0, e1, e2, ...)`: r is at least each of them, and equal to one, which is exact;
 - a product `u*v` of terms with bounds: the four products of their distances from their bounds are
   not negative (McCormick). This is sound, and not exact.
 
@@ -32,12 +32,8 @@ from jaxtf.shapepoly._expression import (
 from jaxtf.shapepoly._intervals import Enclosure
 from jaxtf.shapepoly._isl import Row
 
-
-class Alternative(NamedTuple):
-    """Either all of the first rows hold, or all of the second."""
-
-    first: tuple[Row, ...]
-    second: tuple[Row, ...]
+Alternative = tuple[tuple[Row, ...], ...]
+"""Sides, of which one holds: all of its rows."""
 
 
 class Product(NamedTuple):
@@ -100,7 +96,7 @@ class Relaxation:
         value = Expression({product.monomial: 1})
         below = (self.row(integer(low) - left), self.row(right.scaled(low) - value))
         over = (self.row(left - integer(low + 1)), self.row(value - right.scaled(low + 1)))
-        return Alternative(below, over)
+        return below, over
 
     def _variables(self) -> Iterator[tuple[Variable, int]]:
         for monomial, column in self.columns.items():
@@ -128,33 +124,47 @@ class Relaxation:
         elif atom.name == FLOORDIV:
             self._define_quotient(atom)
         else:
-            self._define_positive_part(atom)
+            self._define_maximum(atom)
         return column
 
     def _define_quotient(self, operation: Operation) -> None:
         dividend, divisor = operation.operands
         remainder = dividend - divisor * from_atom(operation)
         one = integer(1)
-        positive = (self.row(remainder), self.row(divisor - one - remainder))
+        positive = (
+            self.row(remainder),
+            self.row(divisor - one - remainder),
+            *self._bounds_of_quotient(from_atom(operation), dividend, divisor),
+        )
         sign = self._enclosure.of(divisor)
         if sign.lower >= 1:
             self.rows += positive
             return
-        negative = (self.row(-remainder), self.row(remainder - divisor - one))
+        negative = (
+            self.row(-remainder),
+            self.row(remainder - divisor - one),
+            *self._bounds_of_quotient(from_atom(operation), -dividend, divisor),
+        )
         if sign.upper <= -1:
             self.rows += negative
             return
-        self.alternatives.append(
-            Alternative((self.row(divisor - one), *positive), (self.row(-divisor - one), *negative))
-        )
+        self.alternatives.append(((self.row(divisor - one), *positive), (self.row(-divisor - one), *negative)))
 
-    def _define_positive_part(self, operation: Operation) -> None:
-        (inside,) = operation.operands
+    def _bounds_of_quotient(self, quotient: Expression, dividend: Expression, divisor: Expression) -> Iterator[Row]:
+        """Yields that a quotient by a positive expression lies between 0 and its dividend, whose sign is known."""
+        if divisor.as_integer is not None:
+            return
+        sign = self._enclosure.of(dividend)
+        if sign.lower >= 0:
+            yield from (self.row(quotient), self.row(dividend - quotient))
+        elif sign.upper <= 0:
+            yield from (self.row(-quotient), self.row(quotient - dividend))
+
+    def _define_maximum(self, operation: Operation) -> None:
         value = from_atom(operation)
-        self.rows += [self.row(value), self.row(value - inside)]
-        self.alternatives.append(
-            Alternative((self.row(inside), self.row(inside - value)), (self.row(-inside), self.row(-value)))
-        )
+        excesses = [self.row(value), *(self.row(value - operand) for operand in operation.operands)]
+        self.rows += excesses
+        self.alternatives.append(tuple((row.opposite(),) for row in excesses))
 
     def _define_product(self, monomial: Monomial) -> None:
         value = Expression({monomial: 1})

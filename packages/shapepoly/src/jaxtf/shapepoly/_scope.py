@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from jaxtf.shapepoly._algebra import Algebra
 from jaxtf.shapepoly._decision import Decider
-from jaxtf.shapepoly._errors import ScopeError
+from jaxtf.shapepoly._errors import InconclusiveDimensionOperation, ScopeError
 from jaxtf.shapepoly._expression import Expression
 from jaxtf.shapepoly._parser import parse_constraint
 from jaxtf.shapepoly._text import to_text
@@ -26,6 +26,8 @@ class Constraint:
     difference: Expression
     relation: Literal[">=", "=="]
     text: str
+    depth: int = 0
+    """0, or one more than that of the constraints without which a divisor in this one could be 0."""
 
     @property
     def difference_text(self) -> str:
@@ -53,6 +55,7 @@ class SymbolicScope:
 
     Raises:
       ShapeSpecError: A constraint is not in the grammar.
+      InconclusiveDimensionOperation: A divisor in a constraint can be 0, all other constraints considered.
       ScopeError: No sizes satisfy all constraints; the message names those that contradict each other.
 
     >>> from jaxtf.shapepoly import SymbolicScope, symbolic_shape
@@ -65,8 +68,7 @@ class SymbolicScope:
     def __init__(self, constraints_str: Sequence[str] = ()) -> None:
         if isinstance(constraints_str, str):
             constraints_str = (constraints_str,)
-        unconstrained = Algebra(Decider())
-        self.constraints = tuple(_read(text, unconstrained) for text in constraints_str)
+        self.constraints = _read_all(constraints_str)
         decider = _decider(self.constraints)
         if decider.is_contradictory():
             raise ScopeError(_contradiction(self.constraints))
@@ -90,16 +92,37 @@ class SymbolicScope:
         return (type(self), (tuple(c.text for c in self.constraints),))
 
 
-def _read(text: str, algebra: Algebra) -> Constraint:
+def _read_all(texts: Sequence[str]) -> tuple[Constraint, ...]:
+    """Reads constraints; a divisor may owe it to other constraints, whatever their order, that it is not 0."""
+    found: dict[int, Constraint] = {}
+    depth = 0
+    while len(found) < len(texts):
+        known = [found[position] for position in sorted(found)]
+        algebra = Algebra(_decider(known))
+        refusal: InconclusiveDimensionOperation | None = None
+        for position, text in enumerate(texts):
+            if position in found:
+                continue
+            try:
+                found[position] = _read(text, algebra, depth)
+            except InconclusiveDimensionOperation as error:
+                refusal = refusal or error
+        if refusal is not None and len(found) == len(known):
+            raise refusal
+        depth += 1
+    return tuple(found[position] for position in range(len(texts)))
+
+
+def _read(text: str, algebra: Algebra, depth: int) -> Constraint:
     """Reads one constraint."""
     if not isinstance(text, str):
         raise TypeError(f"a constraint is a text such as 'a >= b'; found {text!r} of type {type(text).__name__}")
     parsed = parse_constraint(text, algebra)
     match parsed.relation:
         case "<=":
-            return Constraint(parsed.right - parsed.left, ">=", text)
+            return Constraint(parsed.right - parsed.left, ">=", text, depth)
         case relation:
-            return Constraint(parsed.left - parsed.right, relation, text)
+            return Constraint(parsed.left - parsed.right, relation, text, depth)
 
 
 def _decider(constraints: Sequence[Constraint]) -> Decider:

@@ -93,7 +93,7 @@ def _constraints_about(scope: SymbolicScope | None, variables: frozenset[str]) -
         related = tuple(c for c in constraints if reached & c.difference.variables())
         wider = reached.union(*(c.difference.variables() for c in related))
         if wider == reached:
-            return related
+            return tuple(sorted(related, key=lambda c: c.depth))
         reached = wider
 
 

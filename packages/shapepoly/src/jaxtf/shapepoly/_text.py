@@ -2,16 +2,18 @@
 
 `mod`, `max` and `min` are no atoms of an expression (see `_expression`); they are found again here, so
 that users read what they wrote: `e - n*floordiv(e, n)` prints as `mod(e, n)` and
-`b + max(a - b, 0)` as `max(a, b)`. Highest degrees come first, then names in alphabetical order,
+`b + max(0, a - b)` as `max(a, b)`. Highest degrees come first, then names in alphabetical order,
 then the constant.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from jaxtf.shapepoly._expression import (
     FLOORDIV,
+    MAXIMUM,
     ONE,
-    POSITIVE_PART,
+    ZERO,
     Atom,
     Expression,
     Monomial,
@@ -20,6 +22,8 @@ from jaxtf.shapepoly._expression import (
     from_atom,
     monomial_order,
 )
+
+_LONGEST_CHAIN = 8
 
 
 class _Piece(NamedTuple):
@@ -71,8 +75,8 @@ def _power(atom: Atom, exponent: int) -> str:
 
 def _call(operation: Operation) -> str:
     """Returns the text of an operation as a call."""
-    if operation.name == POSITIVE_PART:
-        return f"max({to_text(operation.operands[0])}, 0)"
+    if operation.name == MAXIMUM:
+        return _nested("max", [*operation.operands, ZERO])
     dividend, divisor = operation.operands
     return f"floordiv({to_text(dividend)}, {to_text(divisor)})"
 
@@ -102,20 +106,46 @@ def _as_mod(operation: Operation, expression: Expression) -> tuple[_Piece, Expre
 
 
 def _as_max_or_min(operation: Operation, expression: Expression) -> tuple[_Piece, Expression] | None:
-    """Splits `c * max(x, y)` or `c * min(x, y)` off an expression that contains `max(x - y, 0)`."""
+    """Splits `c * max(x, y, ...)` or `c * min(x, y, ...)` off an expression that contains `max(0, x - y, ...)`."""
     monomial = ((operation, 1),)
     coefficient = expression.terms.get(monomial, 0)
     if not coefficient:
         return None
-    (inside,) = operation.operands
-    shared = {m: -coefficient * c for m, c in inside.terms.items() if expression.terms.get(m) == -coefficient * c}
+    shared = {
+        m: -coefficient * c
+        for m, c in _usual_terms(operation.operands).items()
+        if expression.terms.get(m) == -coefficient * c
+    }
     if not shared or (coefficient < 0 and set(shared) == {ONE}):
         return None
     size = abs(coefficient)
     kept = Expression({m: c // size for m, c in shared.items()})
-    other = kept.plus(inside, 1 if coefficient > 0 else -1)
-    name = "max" if coefficient > 0 else "min"
-    operands = sorted((other, kept), key=lambda e: (e.as_integer is not None, to_text(e)))
-    text = f"{name}({', '.join(map(to_text, operands))})"
+    others = (kept.plus(operand, 1 if coefficient > 0 else -1) for operand in operation.operands)
+    text = _nested("max" if coefficient > 0 else "min", [*others, kept])
     remaining = expression - Expression({**shared, monomial: coefficient})
     return _Piece(monomial, size, text), remaining
+
+
+def _usual_terms(operands: Sequence[Expression]) -> dict[Monomial, int]:
+    """Returns the terms that most of the operands and 0 have; of two coefficients as frequent, the first operand's."""
+    usual = {}
+    for monomial in {m: None for operand in operands for m in operand.terms}:
+        coefficients = [*(operand.terms.get(monomial, 0) for operand in operands), 0]
+        most = max(coefficients, key=lambda c: (coefficients.count(c), c != 0))
+        if most:
+            usual[monomial] = most
+    return usual
+
+
+def _nested(name: str, operands: Sequence[Expression]) -> str:
+    """Returns the text of a maximum or minimum of many: calls with two operands, which every reader knows."""
+    ordered = sorted((operand.as_integer is not None, to_text(operand)) for operand in operands)
+    return _balanced(name, [text for _, text in ordered])
+
+
+def _balanced(name: str, texts: Sequence[str]) -> str:
+    """Returns nested calls: for a few operands one in the other, for many in halves, so that nesting stays low."""
+    if len(texts) == 1:
+        return texts[0]
+    middle = 1 if len(texts) <= _LONGEST_CHAIN else len(texts) // 2
+    return f"{name}({_balanced(name, texts[:middle])}, {_balanced(name, texts[middle:])})"
