@@ -53,6 +53,19 @@ def test_values_and_gradients_are_those_of_jax(name, mode):
             assert_close(a, b)
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_one_module_for_cpu_cuda_and_tpu_gives_the_numbers_of_jax_here(name):
+    """None of the platforms but this one is present: lowering and serializing need no device."""
+    program = PROGRAMS[name]
+    platforms = ("tpu", "cuda", "cpu")
+    converted = convert(
+        program.function, polymorphic_shapes=list(program.shapes), native_serialization_platforms=platforms
+    )
+    arguments = program.arguments(program.sizes[1])
+    expected = jax.jit(program.function)(*arguments)
+    jax.tree.map(lambda a, b: assert_close(a.numpy(), b), converted(*arguments), expected)
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     """What a process without JAX computes with the SavedModels of all programs: name -> arrays."""
