@@ -1,6 +1,7 @@
 """A JAX function on TensorFlow values: eager, in tf.function, compiled."""
 
 import threading
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -9,7 +10,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.convert import ArgumentTypeError, ConversionOptionError, ConversionStateError, DisabledSafetyCheck, convert
+from jaxtf.convert import (
+    ArgumentTypeError,
+    ConversionOptionError,
+    ConversionStateError,
+    DisabledSafetyCheck,
+    TensorFlowTooOld,
+    convert,
+)
+from jaxtf.convert._native import NativeFunction
+from jaxtf.serialization import export
 
 MODES = {
     "eager": lambda f: f,
@@ -319,3 +329,14 @@ class TestBadArguments:
     def test_graph_mode_is_refused_until_it_exists(self):
         with pytest.raises(NotImplementedError, match="native_serialization=False asks for graph mode"):
             convert(jnp.sin, native_serialization=False)
+
+
+def test_a_module_newer_than_this_tensorflow_reads_is_refused_with_both_numbers():
+    exported = export(jnp.sin)(jax.ShapeDtypeStruct((), jnp.float32))
+    with pytest.raises(TensorFlowTooOld) as caught:
+        NativeFunction(replace(exported, calling_convention_version=11))
+    assert str(caught.value) == (
+        f"XlaCallModule from your TensorFlow installation ({tf.__version__}) supports up to calling convention "
+        "version 10 but 'sin' needs version 11\n"
+        "  remedy: export with calling_convention_version=10, or upgrade TensorFlow"
+    )
