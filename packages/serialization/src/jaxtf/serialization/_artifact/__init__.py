@@ -1,0 +1,1 @@
+"""The bytes of an artifact: their schema, reading, writing, and the trailer; nothing of JAX."""
