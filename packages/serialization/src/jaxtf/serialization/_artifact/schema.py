@@ -12,6 +12,7 @@ say which format brought a field, in the numbering of JAX's serializer.
 Source: the flatbuffer schema of jax.export, as written by JAX 0.4.30 to 0.12.0.1.
 """
 
+# ruff: noqa: RUF009 - `_slot` makes a field: it is to these classes what dataclasses.field is to others
 from __future__ import annotations
 
 import dataclasses
