@@ -1,4 +1,4 @@
-"""What can go wrong in exporting and calling, one class per kind of failure.
+"""What can go wrong in exporting, calling and reading, one class per kind of failure.
 
 Each class derives from the built-in that callers of `jax.export` already catch. Knows nothing
 of JAX: the texts are made where the failure is found.
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 __all__ = [
     "ArgumentMismatch",
+    "ArtifactError",
     "CallingConventionError",
     "HostCallbackError",
     "PlatformError",
+    "SerializationError",
     "StablehloVersionError",
     "UnstableCustomCall",
+    "VersionError",
     "VjpUnavailable",
 ]
 
@@ -43,3 +46,23 @@ class HostCallbackError(NotImplementedError):
 
 class VjpUnavailable(ValueError):
     """An exported function that carries no way to make its VJP."""
+
+
+class SerializationError(ValueError):
+    """An exported function that holds something the artifact format has no form for."""
+
+
+class ArtifactError(ValueError):
+    """Bytes that are no artifact, or a damaged one.
+
+    Attributes:
+      offset: Where in the bytes it was found, from their start; None where no single place can be named.
+    """
+
+    def __init__(self, message: str, offset: int | None = None) -> None:
+        super().__init__(message if offset is None else f"{message}\n  at byte:  {offset}")
+        self.offset = offset
+
+
+class VersionError(ValueError):
+    """An artifact of a format, calling convention or StableHLO version outside the range that is read."""

@@ -260,17 +260,17 @@ _TABLES = {
 
 @dataclass(frozen=True)
 class TableField:
-    """A field of a table: the attribute that holds it, its slot and its type."""
+    """A field of a table: the attribute that holds it, its slot and what it holds."""
 
     name: str
     slot: int
-    type: FieldType
+    holds: FieldType
 
     @property
     def table(self) -> type[Any]:
         """The class of the table, or of the tables, that the field refers to."""
-        assert isinstance(self.type, Table | Tables), "only fields of tables refer to one"
-        return _TABLES[self.type.name]
+        assert isinstance(self.holds, Table | Tables), "only fields of tables refer to one"
+        return _TABLES[self.holds.name]
 
 
 def fields_of(table: type[Any]) -> tuple[TableField, ...]:
