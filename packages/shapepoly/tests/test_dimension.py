@@ -129,9 +129,19 @@ def test_conversion_to_an_integer_says_what_to_write_instead():
         "  its value is known only when the program runs. Instead of int(d) write d: it adds, multiplies and\n"
         "  divides as an integer does, and stands in shapes; jnp.array(d) is its value as an array"
     )
-    with pytest.raises(TypeError):
-        operator.index(a)
-    assert not hasattr(a, "__index__")
+
+
+@pytest.mark.parametrize("use", [operator.index, range, lambda a: [1, 2][a], lambda a: "x" * a])
+def test_use_as_an_index_says_what_to_write_instead(use):
+    (a,) = symbolic_shape("a")
+    with pytest.raises(TypeError) as caught:
+        use(a)
+    assert str(caught.value) == (
+        "Symbolic dimension 'a' used in a context that requires a constant.\n"
+        "  its value is known only when the program runs; range(d), NumPy's shapes and the indices of\n"
+        "  sequences need it now. Instead write jax.lax.fori_loop(0, d, ...), jnp.zeros((d,)), jnp.arange(d);\n"
+        "  jnp.array(d) is its value as an array"
+    )
 
 
 def test_a_divisor_that_can_be_zero_is_refused():

@@ -47,7 +47,7 @@ def test_too_many_dimensions_are_told_with_both_ranks():
 
 def test_a_placeholder_needs_a_known_size():
     assert rendered("(b, _)", (None, None)) == (
-        "syntax error in symbolic shape '(b, _)': placeholder '_' stands for dimension 1, whose size is unknown in "
+        "mismatch in symbolic shape '(b, _)': placeholder '_' stands for dimension 1, whose size is unknown in "
         "(None, None); write a dimension variable in its place\n"
         "  (b, _)\n"
         "      ^"
@@ -59,7 +59,7 @@ def test_a_placeholder_needs_a_known_size():
 
 def test_a_constant_must_be_the_known_size():
     assert rendered("(b, 4)", (3, 5)) == (
-        "syntax error in symbolic shape '(b, 4)': dimension 1 is 4, but the shape given is (3, 5)\n  (b, 4)\n      ^"
+        "mismatch in symbolic shape '(b, 4)': dimension 1 is 4, but the shape given is (3, 5)\n  (b, 4)\n      ^"
     )
 
 

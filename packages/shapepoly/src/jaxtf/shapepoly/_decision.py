@@ -11,8 +11,8 @@ integers, `max` and `min`. For products of variables the answer is sound, and ma
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from jaxtf.shapepoly._anonymous import anonymous, is_linear
 from jaxtf.shapepoly._evaluation import evaluate_integer
@@ -29,8 +29,7 @@ Sizes = Mapping[str, int]
 """A size for each dimension variable."""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Whether `expression >= 0` holds for the sizes of a scope.
 
     `always` and `never` are both False where it holds for some sizes and fails for others, or where

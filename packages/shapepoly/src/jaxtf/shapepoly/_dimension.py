@@ -189,9 +189,16 @@ class Dimension:
 
     def __int__(self) -> int:
         raise inconclusive(
-            f"Symbolic dimension '{self}' used in a context that requires a constant.\n"
-            f"  its value is known only when the program runs. Instead of int(d) write d: it adds, multiplies and\n"
+            f"{_no_constant(self)}. Instead of int(d) write d: it adds, multiplies and\n"
             f"  divides as an integer does, and stands in shapes; jnp.array(d) is its value as an array"
+        )
+
+    def __index__(self) -> int:
+        # JAX asks every size, to see by the TypeError that it is no integer.
+        raise TypeError(
+            f"{_no_constant(self)}; range(d), NumPy's shapes and the indices of\n"
+            f"  sequences need it now. Instead write jax.lax.fori_loop(0, d, ...), jnp.zeros((d,)), jnp.arange(d);\n"
+            f"  jnp.array(d) is its value as an array"
         )
 
     # Comparisons
@@ -352,6 +359,14 @@ class Dimension:
             return NotImplemented
         value = self.dimension_as_value()
         return operation(other, value) if reflected else operation(value, other)
+
+
+def _no_constant(dimension: Dimension) -> str:
+    """Returns how an error begins where a dimension stands in place of an integer."""
+    return (
+        f"Symbolic dimension '{dimension}' used in a context that requires a constant.\n"
+        f"  its value is known only when the program runs"
+    )
 
 
 def _from_text(text: str, scope: SymbolicScope) -> Dimension:

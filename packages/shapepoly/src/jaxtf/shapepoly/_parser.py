@@ -96,10 +96,10 @@ def parse_constraint(text: str, algebra: Algebra) -> ParsedConstraint:
     return _Parser(text, "constraint", algebra).constraint()
 
 
-def syntax_error(text: str, kind: str, position: int, problem: str) -> ShapeSpecError:
-    """Returns the error for a problem at a position of a text."""
+def error_at(text: str, heading: str, position: int, problem: str) -> ShapeSpecError:
+    """Returns the error for a problem at a position of a text; the heading says what is wrong with what."""
     line = " ".join(text.split("\n"))
-    return ShapeSpecError(f"syntax error in {kind} {text!r}: {problem}\n  {line}\n  {' ' * position}^")
+    return ShapeSpecError(f"{heading} {text!r}: {problem}\n  {line}\n  {' ' * position}^")
 
 
 class _Token(NamedTuple):
@@ -117,7 +117,7 @@ class _Parser:
 
     def __init__(self, text: str, kind: str, algebra: Algebra) -> None:
         self._text = text
-        self._kind = kind
+        self._heading = f"syntax error in {kind}"
         self._algebra = algebra
         self._operations: dict[str, Callable[[Expression, Expression], Expression]] = {
             "floordiv": algebra.floordiv,
@@ -256,7 +256,7 @@ class _Parser:
         try:
             result = operation(left, right)
         except ZeroDivisionError as error:
-            raise syntax_error(self._text, self._kind, token.position, "division by zero") from error
+            raise error_at(self._text, self._heading, token.position, "division by zero") from error
         if result.size > _LARGEST_EXPRESSION:
             self._fail(token, f"the expression has more than {_LARGEST_EXPRESSION} terms")
         return result
@@ -283,7 +283,7 @@ class _Parser:
             self._fail(token, f"expected '{text}', found {token.described}")
 
     def _fail(self, token: _Token, problem: str) -> NoReturn:
-        raise syntax_error(self._text, self._kind, token.position, problem)
+        raise error_at(self._text, self._heading, token.position, problem)
 
     def _parenthesis_around_all(self) -> int | None:
         """Returns the index of the ')' that closes a '(' at the start, where it ends the text."""
@@ -305,7 +305,7 @@ class _Parser:
             position = match.end()
             digits, name, symbol, stray = match.groups()
             if stray is not None:
-                raise syntax_error(self._text, self._kind, match.start(4), f"unexpected character {stray!r}")
+                raise error_at(self._text, self._heading, match.start(4), f"unexpected character {stray!r}")
             if digits is not None:
                 tokens.append(_Token("integer", digits, match.start(1)))
             elif name is not None:

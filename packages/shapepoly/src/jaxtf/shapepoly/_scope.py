@@ -5,8 +5,7 @@ decided in one was decided under its own constraints.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from jaxtf.shapepoly._algebra import Algebra
 from jaxtf.shapepoly._decision import Decider
@@ -16,8 +15,7 @@ from jaxtf.shapepoly._parser import parse_constraint
 from jaxtf.shapepoly._text import to_text
 
 
-@dataclass(frozen=True)
-class Constraint:
+class Constraint(NamedTuple):
     """A declared constraint: `difference relation 0`, and the text it was declared with.
 
     `relation` is `>=` or `==`; a constraint `e1 <= e2` is kept as `e2 - e1 >= 0`.

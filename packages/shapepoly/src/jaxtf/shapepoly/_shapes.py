@@ -10,10 +10,12 @@ from typing import Any
 from jaxtf.shapepoly._dimension import Dimension
 from jaxtf.shapepoly._errors import JaxRequiredError, ShapeSpecError
 from jaxtf.shapepoly._expression import Expression
-from jaxtf.shapepoly._parser import ParsedShape, parse_shape, syntax_error
+from jaxtf.shapepoly._parser import ParsedShape, error_at, parse_shape
 from jaxtf.shapepoly._polyshape import PolyShape
 from jaxtf.shapepoly._scope import SymbolicScope
 from jaxtf.shapepoly._sizes import DimSize
+
+_MISMATCH = "mismatch in symbolic shape"
 
 
 def symbolic_shape(
@@ -131,11 +133,13 @@ def _filled(text: str, parsed: ParsedShape, like: Sequence[int | None] | None) -
         known = None if like is None else like[axis]
         constant = value.as_integer
         if constant is not None and constant < 0:
-            raise syntax_error(text, "symbolic shape", position, f"the size of dimension {axis} is {constant}")
+            raise error_at(
+                text, "syntax error in symbolic shape", position, f"the size of dimension {axis} is {constant}"
+            )
         if constant is not None and isinstance(known, int) and constant != known:
-            raise syntax_error(
+            raise error_at(
                 text,
-                "symbolic shape",
+                _MISMATCH,
                 position,
                 f"dimension {axis} is {constant}, but the shape given is {_shape_text(like)}",
             )
@@ -150,14 +154,14 @@ def _from_like(text: str, placeholder: str, position: int, like: Sequence[int | 
     """Returns the size that a placeholder takes from `like`."""
     if like is None:
         problem = f"placeholder '{placeholder}' takes its size from a shape, and none was given (parameter 'like')"
-        raise syntax_error(text, "symbolic shape", position, problem)
+        raise error_at(text, _MISMATCH, position, problem)
     size = like[axis]
     if size is None:
         problem = (
             f"placeholder '{placeholder}' stands for dimension {axis}, whose size is unknown in {_shape_text(like)}; "
             f"write a dimension variable in its place"
         )
-        raise syntax_error(text, "symbolic shape", position, problem)
+        raise error_at(text, _MISMATCH, position, problem)
     return size
 
 

@@ -6,8 +6,7 @@ that `jax.export` uses, so that programs and people that look for them find them
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from jaxtf.shapepoly._dimension import Dimension
 from jaxtf.shapepoly._evaluation import Operations, evaluate_expression
@@ -21,8 +20,7 @@ _MISMATCH = "Input shapes do not match the polymorphic shapes specification. "
 _MORE = " Please see docs/shapepoly.md, section 'Shape assertion errors' for more details."
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Where a size comes from: an axis of a flat argument, and the specification of that axis."""
 
     path: str
@@ -34,16 +32,14 @@ class Source:
         return f"{self.path}.shape[{self.axis}]"
 
 
-@dataclass(frozen=True)
-class Equation:
+class Equation(NamedTuple):
     """`expression` equals the size at `source`; or 0, where it comes from an equality constraint."""
 
     expression: Expression
     source: Source | None
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """How a variable follows: it is the sum of factor * (size - known terms), divided by `divisor`.
 
     `terms` pairs each equation that takes part with its integer factor and with those of its terms that
@@ -55,8 +51,7 @@ class Step:
     divisor: Expression
 
 
-@dataclass(frozen=True)
-class Solution:
+class Solution(NamedTuple):
     """A plan that computes dimension variables from argument shapes and checks the shapes.
 
     Attributes:

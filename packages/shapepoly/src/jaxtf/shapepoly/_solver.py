@@ -14,7 +14,7 @@ Knows nothing of JAX.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jaxtf.shapepoly._dimension import Dimension
 from jaxtf.shapepoly._elimination import Combination, determined_unknowns
@@ -117,8 +117,7 @@ def _plan(
     return tuple(steps)
 
 
-@dataclass(frozen=True)
-class _SplitEquation:
+class _SplitEquation(NamedTuple):
     """An equation as known terms plus factors (known expressions) of unknown variables.
 
     `factors` is None where an unknown occurs in another way: in an operation, or in a product of unknowns.
