@@ -1,17 +1,30 @@
 """Shape and dtype of a value, without the value: ours, so that no JAX is needed to hold one.
 
 Knows dimensions as integers or symbolic dimensions, dtypes as NumPy dtypes (with those of
-`ml_dtypes`) or as JAX's extended dtypes, which pass through untouched.
+`ml_dtypes`), or as an `ExtendedDtype`, the name of one that only JAX knows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-__all__ = ["Aval", "Shape"]
+__all__ = ["Aval", "ExtendedDtype", "Shape", "dtype_from_name", "dtype_name"]
 
 Shape = tuple[Any, ...]
+
+EXTENDED_PREFIX = "key<"
+
+
+@dataclass(frozen=True)
+class ExtendedDtype:
+    """A dtype of JAX's own, such as that of random keys, by its name: `key<fry>`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True)
@@ -20,13 +33,15 @@ class Aval:
 
     Attributes:
       shape: Integers and dimension expressions.
-      dtype: A NumPy dtype, or one of JAX's extended dtypes (such as that of random keys).
+      dtype: A NumPy dtype, or an `ExtendedDtype`.
       weak_type: Whether JAX lets the other operand choose the dtype, as for Python scalars.
+      memory_space: Where it lives: `device`, `host` or `any`.
     """
 
     shape: Shape
     dtype: Any
     weak_type: bool = False
+    memory_space: str = "device"
 
     @property
     def ndim(self) -> int:
@@ -34,5 +49,28 @@ class Aval:
         return len(self.shape)
 
     def __str__(self) -> str:
-        name = getattr(self.dtype, "name", str(self.dtype))
-        return f"{name}[{','.join(str(size) for size in self.shape)}]"
+        return f"{dtype_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a dtype: `float32`, `bfloat16`, `float0`, `key<fry>`."""
+    if isinstance(dtype, ExtendedDtype):
+        return dtype.name
+    return "float0" if dtype.names == ("float0",) else str(dtype.name)
+
+
+@cache
+def dtype_from_name(name: str) -> Any:
+    """The dtype of a name that `dtype_name` gave.
+
+    Raises:
+      TypeError: There is no dtype of this name.
+    """
+    import ml_dtypes
+    import numpy as np
+
+    if name.startswith(EXTENDED_PREFIX):
+        return ExtendedDtype(name)
+    if name == "float0":
+        return np.dtype([("float0", np.void, 0)])
+    return np.dtype(getattr(ml_dtypes, name, name))

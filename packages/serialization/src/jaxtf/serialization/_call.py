@@ -21,6 +21,7 @@ from jax.extend.mlir.dialects import func, stablehlo
 from jax.interpreters import mlir
 
 from jaxtf.serialization import _jax
+from jaxtf.serialization._avals import dtype_name
 from jaxtf.serialization._checks import DisabledSafetyCheck
 from jaxtf.serialization._errors import ArgumentMismatch, PlatformError
 from jaxtf.serialization._exported import Exported
@@ -58,7 +59,7 @@ def differentiable_flat_call(exported: Exported) -> FlatCall:
 
 
 def _structure_mismatch(exported: Exported, found: Any) -> str:
-    expected_paths, found_paths = argument_paths(exported.in_tree), argument_paths(found)
+    expected_paths, found_paths = exported.in_names, argument_paths(found)
     lines = [f"  {path}: exported with it, missing in the call" for path in expected_paths if path not in found_paths]
     lines += [f"  {path}: in the call, not when exported" for path in found_paths if path not in expected_paths]
     if not lines:
@@ -75,9 +76,9 @@ def _check_argument(exported: Exported, path: str, expected: Any, actual: Any) -
         raise ArgumentMismatch(
             f"Rank mismatch for {path} {what}: expected {expected.shape} and called with {actual.shape}"
         )
-    if expected.dtype != actual.dtype:
+    if expected.dtype != _jax.to_dtype(actual.dtype):
         raise ArgumentMismatch(
-            f"Dtype mismatch for {path} {what}: expected {expected.dtype} and called with {actual.dtype}"
+            f"Dtype mismatch for {path} {what}: expected {dtype_name(expected.dtype)} and called with {actual.dtype}"
         )
     for axis, (size, found) in enumerate(zip(expected.shape, actual.shape, strict=True)):
         if not is_symbolic_dim(size) and (is_symbolic_dim(found) or size != found):
@@ -89,8 +90,7 @@ def _check_argument(exported: Exported, path: str, expected: Any, actual: Any) -
 
 def _abstract_call(*actual: Any, exported: Exported) -> tuple[tuple[Any, ...], set[Any]]:
     """Avals of the results and effects of a call with arguments of the `actual` avals."""
-    paths = argument_paths(exported.in_tree)
-    for path, expected, aval in zip(paths, exported.in_avals, actual, strict=True):
+    for path, expected, aval in zip(exported.in_names, exported.in_avals, actual, strict=True):
         _check_argument(exported, path, expected, aval)
     operations = SymbolicOperations([aval.shape for aval in actual])
     try:
@@ -101,7 +101,7 @@ def _abstract_call(*actual: Any, exported: Exported) -> tuple[tuple[Any, ...], s
         _jax.to_shaped_array(aval, [evaluate(size, values, operations) for size in aval.shape])
         for aval in exported.out_avals
     )
-    return results, {*exported.ordered_effects, *exported.unordered_effects}
+    return results, set(map(_jax.from_effect, (*exported.ordered_effects, *exported.unordered_effects)))
 
 
 def _lower_call(ctx: Any, *arguments: Any, exported: Exported) -> Sequence[Any]:
@@ -113,13 +113,14 @@ def _lower_call(ctx: Any, *arguments: Any, exported: Exported) -> Sequence[Any]:
     name = mlir.merge_mlir_modules(
         caller.module, f"call_exported_{exported.fun_name}", callee, dst_symtab=caller.symbol_table
     )
-    leading = [*_platform_index(ctx, exported, main_type), *(ctx.tokens_in.get(e) for e in exported.ordered_effects)]
+    ordered = tuple(map(_jax.from_effect, exported.ordered_effects))
+    leading = [*_platform_index(ctx, exported, main_type), *(ctx.tokens_in.get(effect) for effect in ordered)]
     kept = [arguments[index] for index in exported.module_kept_var_idx]
     operands = [_as_type(value, expected) for value, expected in zip([*leading, *kept], main_type.inputs, strict=True)]
     call = func.CallOp(list(main_type.results), ir.FlatSymbolRefAttr.get(name), operands)
-    token_count = len(exported.ordered_effects)
+    token_count = len(ordered)
     if token_count:
-        tokens = zip(exported.ordered_effects, call.results, strict=False)
+        tokens = zip(ordered, call.results, strict=False)
         ctx.set_tokens_out(mlir.TokenSet({effect: (token,) for effect, token in tokens}))
     expected_types = [mlir.aval_to_ir_type(caller, aval) for aval in ctx.avals_out]
     return [_as_type(value, type_) for value, type_ in zip(call.results[token_count:], expected_types, strict=True)]

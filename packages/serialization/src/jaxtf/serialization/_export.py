@@ -15,9 +15,10 @@ from jaxtf.serialization._avals import Aval
 from jaxtf.serialization._checks import DisabledSafetyCheck, check_custom_calls
 from jaxtf.serialization._errors import HostCallbackError
 from jaxtf.serialization._exported import Exported
-from jaxtf.serialization._paths import argument_paths
+from jaxtf.serialization._paths import argument_paths, result_paths
 from jaxtf.serialization._platforms import check_platforms
 from jaxtf.serialization._stablehlo import check_stablehlo_version, refines_composites
+from jaxtf.serialization._tree import Tree
 from jaxtf.serialization._versions import check_calling_convention_version
 
 __all__ = ["default_export_platform", "export"]
@@ -120,13 +121,17 @@ def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwa
     module, facts = _lower(traced, target, in_avals)
     return Exported(
         fun_name=traced.fun_name,
-        in_tree=traced.in_tree,
+        in_structure=Tree.of_treedef(traced.in_tree),
         in_avals=in_avals,
-        out_tree=traced.out_tree,
+        in_names=argument_paths(traced.in_tree),
+        in_shardings=(None,) * len(in_avals),
+        out_structure=Tree.of_treedef(traced.out_tree),
         out_avals=out_avals,
+        out_names=result_paths(traced.out_tree),
+        out_shardings=(None,) * len(out_avals),
         platforms=target.platforms,
-        ordered_effects=facts.ordered_effects,
-        unordered_effects=facts.unordered_effects,
+        ordered_effects=tuple(map(_jax.to_effect, facts.ordered_effects)),
+        unordered_effects=tuple(map(_jax.to_effect, facts.unordered_effects)),
         disabled_safety_checks=target.disabled_checks,
         nr_devices=facts.device_count,
         mlir_module_serialized=module,
@@ -135,6 +140,7 @@ def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwa
         module_kept_var_idx=facts.kept_arguments,
         uses_global_constants=facts.refined_at_run_time,
         uses_shardy=_jax.uses_shardy(),
+        producer=_jax.producer(),
         _make_vjp=functools.cache(functools.partial(_export_vjp, traced, target, in_avals, out_avals)),
     )
 

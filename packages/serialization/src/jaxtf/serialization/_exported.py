@@ -1,8 +1,8 @@
 """`Exported`: the immutable record of one exported function.
 
 The waist of jaxtf: everything on the JAX side makes one, everything that consumes a function
-(JAX, a TensorFlow op, a SavedModel, a tf.Graph) needs nothing else. Holding and comparing one
-needs no JAX; calling it and reading its module text do.
+(JAX, a TensorFlow op, a SavedModel, a tf.Graph) needs nothing else. Holding, comparing, writing
+and reading one needs no JAX; calling it and reading its module text do.
 """
 
 from __future__ import annotations
@@ -14,25 +14,46 @@ from typing import Any
 
 from jaxtf.serialization._avals import Aval
 from jaxtf.serialization._checks import DisabledSafetyCheck
+from jaxtf.serialization._effects import Effect
 from jaxtf.serialization._errors import VjpUnavailable
-from jaxtf.serialization._paths import argument_paths
-from jaxtf.shapepoly import Solution, solve_dimension_variables
+from jaxtf.serialization._shardings import Sharding
+from jaxtf.serialization._tree import Tree
+from jaxtf.shapepoly import Dimension, Solution, SymbolicScope, solve_dimension_variables
 
-__all__ = ["Exported"]
+__all__ = ["Exported", "Producer"]
 
 
 @dataclass(frozen=True)
+class Producer:
+    """The releases that exported a function.
+
+    Attributes:
+      jaxtf: Of `jaxtf-serialization`; None where `jax.export` was used instead.
+      jax: Of JAX; None in artifacts from before July 2026 that are not ours.
+      jaxlib: Of jaxlib; None in artifacts that are not ours.
+    """
+
+    jaxtf: str | None = None
+    jax: str | None = None
+    jaxlib: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Exported:
     """A JAX function lowered to StableHLO, with everything needed to call it.
 
     Attributes:
       fun_name: Name of the exported function, for messages.
-      in_tree: The JAX treedef of `(args, kwargs)`.
-      in_avals: Shape and dtype of each flat argument, in the order of `in_tree`; sizes may be
+      in_structure: The pytree structure of `(args, kwargs)`.
+      in_avals: Shape and dtype of each flat argument, in the order of `in_structure`; sizes may be
         dimension expressions.
-      out_tree: The JAX treedef of the result.
+      in_names: Path of each flat argument, as its caller writes it: `args[0]['w']`.
+      in_shardings: How each flat argument is split over devices; None where that is not said.
+      out_structure: The pytree structure of the result.
       out_avals: Shape and dtype of each flat result; its dimension variables are among those
         of `in_avals`.
+      out_names: Path of each flat result: `result['loss']`.
+      out_shardings: How each flat result is split over devices; None where that is not said.
       platforms: Lowering platforms, in the order of the platform index.
       ordered_effects: Ordered effects; `main` takes and returns one token each, in this order.
       unordered_effects: Effects without a token.
@@ -45,18 +66,24 @@ class Exported:
       uses_global_constants: Whether dimension variables or the platform index must be filled in
         before the module can be compiled.
       uses_shardy: Whether the module's shardings are for the Shardy partitioner.
+      producer: The releases that exported it; of no account for equality.
 
-    The names are those of `jax.export.Exported`. Two are equal if all of these are.
+    The names are those of `jax.export.Exported`, as far as it has them. Two are equal if all of
+    these are, shapes and constraints by their text: the scopes of two exports are never the same.
     """
 
     fun_name: str
-    in_tree: Any
+    in_structure: Tree
     in_avals: tuple[Aval, ...]
-    out_tree: Any
+    in_names: tuple[str, ...]
+    in_shardings: tuple[Sharding | None, ...]
+    out_structure: Tree
     out_avals: tuple[Aval, ...]
+    out_names: tuple[str, ...]
+    out_shardings: tuple[Sharding | None, ...]
     platforms: tuple[str, ...]
-    ordered_effects: tuple[Any, ...]
-    unordered_effects: tuple[Any, ...]
+    ordered_effects: tuple[Effect, ...]
+    unordered_effects: tuple[Effect, ...]
     disabled_safety_checks: tuple[DisabledSafetyCheck, ...]
     nr_devices: int
     mlir_module_serialized: bytes = field(repr=False)
@@ -65,8 +92,67 @@ class Exported:
     module_kept_var_idx: tuple[int, ...]
     uses_global_constants: bool
     uses_shardy: bool
+    producer: Producer = Producer()
     # Makes the VJP when first asked; it remembers what it made.
-    _make_vjp: Callable[[], Exported] | None = field(default=None, compare=False, repr=False)
+    _make_vjp: Callable[[], Exported] | None = field(default=None, repr=False)
+
+    @cached_property
+    def _compared(self) -> tuple[Any, ...]:
+        """What makes this function the same as another, in the order of the attributes."""
+        constraints = () if self.scope is None else self.scope.constraints
+        return (
+            self.fun_name,
+            self.in_structure,
+            tuple(map(_compared_aval, self.in_avals)),
+            self.in_names,
+            self.in_shardings,
+            self.out_structure,
+            tuple(map(_compared_aval, self.out_avals)),
+            self.out_names,
+            self.out_shardings,
+            self.platforms,
+            self.ordered_effects,
+            self.unordered_effects,
+            self.disabled_safety_checks,
+            self.nr_devices,
+            self.stablehlo_version,
+            self.calling_convention_version,
+            self.module_kept_var_idx,
+            self.uses_global_constants,
+            self.uses_shardy,
+            frozenset((constraint.difference_text, constraint.relation) for constraint in constraints),
+            self.mlir_module_serialized,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Exported):
+            return NotImplemented
+        return self._compared == other._compared
+
+    def __hash__(self) -> int:
+        # Cheap: JAX hashes it for every call.
+        return hash((self.fun_name, len(self.in_avals), len(self.mlir_module_serialized)))
+
+    @property
+    def in_tree(self) -> Any:
+        """JAX's treedef of `(args, kwargs)`; needs JAX, and the custom types among its nodes to be registered."""
+        return self.in_structure.treedef
+
+    @property
+    def out_tree(self) -> Any:
+        """JAX's treedef of the result; likewise."""
+        return self.out_structure.treedef
+
+    @cached_property
+    def scope(self) -> SymbolicScope | None:
+        """The symbolic scope of the shapes, with its constraints; None where no size is symbolic."""
+        for aval in (*self.in_avals, *self.out_avals):
+            for size in aval.shape:
+                if isinstance(size, Dimension):
+                    return size.scope
+        return None
 
     def has_vjp(self) -> bool:
         """Whether `vjp` can answer."""
@@ -97,8 +183,9 @@ class Exported:
         The same computation that the module does when it runs; `Solution.run` does it in a caller's
         operations. It is made once.
         """
-        paths = argument_paths(self.in_tree)
-        return solve_dimension_variables([(p, aval.shape) for p, aval in zip(paths, self.in_avals, strict=True)])
+        return solve_dimension_variables(
+            [(name, aval.shape) for name, aval in zip(self.in_names, self.in_avals, strict=True)]
+        )
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the exported function from JAX, also inside `jit`, `grad` and other exports.
@@ -136,3 +223,7 @@ class Exported:
         arguments = ", ".join(map(str, self.in_avals))
         results = ", ".join(map(str, self.out_avals))
         return f"Exported({self.fun_name}: ({arguments}) -> ({results}) for {', '.join(self.platforms)})"
+
+
+def _compared_aval(aval: Aval) -> tuple[Any, ...]:
+    return tuple(map(str, aval.shape)), aval.dtype, aval.weak_type, aval.memory_space

@@ -8,10 +8,13 @@ private name stands once, with why it is needed and the versions it was seen in:
   avoid what consumers of last month do not read. No public parameter says so.
 - `Lowered._lowering.compile_args` (0.10.2, 0.12.0.1): which flat arguments the module keeps,
   its effects in JAX's token order, host callbacks and the number of devices.
+- `jax._src.effects.Effect` (0.10.2, 0.12.0.1): its subclasses are the effects that there are; an
+  artifact has only the name of one.
 """
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +23,10 @@ from typing import Any
 import jax
 import jax.core
 import jax.dtypes
+import jax.random
+import jaxlib.version
+import numpy as np
+from jax._src import effects as jax_effects
 from jax.extend import backend as jax_backend
 from jax.extend import core as jax_core
 from jax.extend import mlir as jax_mlir
@@ -27,7 +34,11 @@ from jax.extend.mlir import ir, passmanager
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir, xla
 
-from jaxtf.serialization._avals import Aval
+from jaxtf.serialization._avals import Aval, ExtendedDtype
+from jaxtf.serialization._effects import Effect
+from jaxtf.serialization._errors import ArtifactError
+from jaxtf.serialization._exported import Producer
+from jaxtf.serialization._release import RELEASE
 
 __all__ = [
     "Lowering",
@@ -37,15 +48,21 @@ __all__ = [
     "default_export_platform",
     "deserialize_module",
     "expand_chlo",
+    "from_dtype",
+    "from_effect",
+    "linalg_result_type",
     "lower",
     "minimum_stablehlo_version",
     "module_text",
     "month_old_stablehlo_version",
     "new_call_primitive",
+    "producer",
     "registered_platforms",
     "serialize_module",
     "tangent_aval",
     "to_aval",
+    "to_dtype",
+    "to_effect",
     "to_shaped_array",
     "uses_shardy",
 ]
@@ -139,19 +156,94 @@ def uses_shardy() -> bool:
 
 def to_aval(abstract: Any) -> Aval:
     """Our aval of a JAX aval, a `ShapeDtypeStruct` or an array."""
-    return Aval(tuple(abstract.shape), abstract.dtype, bool(getattr(abstract, "weak_type", False)))
+    weak_type = bool(getattr(abstract, "weak_type", False))
+    space = getattr(abstract, "memory_space", None)
+    memory_space = "device" if space is None else str(space.name).lower()
+    return Aval(tuple(abstract.shape), to_dtype(abstract.dtype), weak_type, memory_space)
+
+
+def to_dtype(dtype: Any) -> Any:
+    """Our form of a dtype of JAX: an extended one by its name."""
+    return ExtendedDtype(dtype.name) if jax.dtypes.issubdtype(dtype, jax.dtypes.extended) else np.dtype(dtype)
 
 
 def to_shaped_array(aval: Aval, shape: Sequence[Any] | None = None) -> Any:
     """JAX's aval of ours, at `shape` if given."""
-    return jax.core.ShapedArray(tuple(aval.shape if shape is None else shape), aval.dtype, weak_type=aval.weak_type)
+    return jax.core.ShapedArray(
+        tuple(aval.shape if shape is None else shape),
+        from_dtype(aval.dtype),
+        weak_type=aval.weak_type,
+        memory_space=getattr(jax.memory.Space, aval.memory_space.capitalize()),
+    )
+
+
+_KEY_IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
+
+
+@functools.cache
+def from_dtype(dtype: Any) -> Any:
+    """JAX's form of a dtype of ours.
+
+    Raises:
+      ArtifactError: It is an extended dtype that this JAX does not have.
+    """
+    if not isinstance(dtype, ExtendedDtype):
+        return dtype
+    implementation = _KEY_IMPLEMENTATIONS.get(dtype.name)
+    if implementation is None:
+        raise ArtifactError(f"JAX {jax.__version__} has no dtype {dtype.name!r}, which the exported function uses")
+    return jax.eval_shape(lambda: jax.random.key(0, impl=implementation)).dtype
 
 
 def tangent_aval(aval: Aval) -> Aval:
     """The aval of a cotangent: the same for inexact dtypes, `float0` for the others."""
-    if jax.dtypes.issubdtype(aval.dtype, jax.numpy.inexact):
+    if jax.dtypes.issubdtype(from_dtype(aval.dtype), jax.numpy.inexact):
         return Aval(aval.shape, aval.dtype)
-    return Aval(aval.shape, jax.dtypes.float0)
+    return Aval(aval.shape, np.dtype(jax.dtypes.float0))
+
+
+def linalg_result_type(name: str) -> type[Any]:
+    """The type of the results of `jax.numpy.linalg`'s functions, by its name, such as `EighResult`.
+
+    JAX has no public name for them; what the functions return has them for a type.
+    """
+    square = jax.ShapeDtypeStruct((1, 1), np.float32)
+    functions: dict[str, Callable[..., Any]] = {
+        "EighResult": jax.numpy.linalg.eigh,
+        "QRResult": jax.numpy.linalg.qr,
+        "SVDResult": jax.numpy.linalg.svd,
+        "SlogdetResult": jax.numpy.linalg.slogdet,
+    }
+    return type(jax.eval_shape(functions[name], square))
+
+
+def to_effect(effect: Any) -> Effect:
+    """Our form of an effect: its class's name, which lasts, and the object."""
+    return Effect(str(type(effect)), effect)
+
+
+def from_effect(effect: Effect) -> Any:
+    """JAX's object of an effect, found by its name among the classes of effects of this process.
+
+    Raises:
+      ArtifactError: There is no such class, or it cannot be made without arguments.
+    """
+    if effect.value is not None:
+        return effect.value
+    classes = [jax_effects.Effect]
+    for known in classes:
+        classes.extend(subclass for subclass in known.__subclasses__() if subclass not in classes)
+        if str(known) == effect.name:
+            return known()
+    raise ArtifactError(
+        f"the exported function has the effect {effect}, a class that this process does not have\n"
+        "  remedy: import the module that defines it before calling the function"
+    )
+
+
+def producer() -> Producer:
+    """The releases that export functions in this process."""
+    return Producer(jaxtf=RELEASE, jax=jax.__version__, jaxlib=jaxlib.version.__version__)
 
 
 def expand_chlo(module: ir.Module) -> None:

@@ -1,0 +1,198 @@
+"""Which Python types stand for which names of pytree nodes in artifacts.
+
+An artifact never holds code: a node of a custom type is a name and the bytes of its auxiliary
+data, and the reader says what the name stands for. Registering is once per type and name, for
+the whole process.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from jaxtf.serialization._errors import SerializationError
+
+__all__ = [
+    "Registration",
+    "register_namedtuple_serialization",
+    "register_pytree_node_serialization",
+    "registered_name",
+    "registered_type",
+]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What is known of a custom pytree type.
+
+    Attributes:
+      node_type: The type.
+      name: What it is called in artifacts.
+      serialize_auxdata: From the auxiliary data that JAX keeps for a node to bytes.
+      deserialize_auxdata: The reverse.
+      from_children: From auxiliary data and children to a node, where JAX's own way is not to be used.
+    """
+
+    node_type: type[Any]
+    name: str
+    serialize_auxdata: Callable[[Any], bytes]
+    deserialize_auxdata: Callable[[bytes], Any]
+    from_children: Callable[[Any, Sequence[Any]], Any] | None = None
+
+
+_BY_TYPE: dict[type[Any], Registration] = {}
+_BY_NAME: dict[str, Registration] = {}
+
+
+def register_pytree_node_serialization(
+    nodetype: type[T],
+    *,
+    serialized_name: str,
+    serialize_auxdata: Callable[[Any], bytes],
+    deserialize_auxdata: Callable[[bytes], Any],
+    from_children: Callable[[Any, Sequence[Any]], Any] | None = None,
+) -> type[T]:
+    """Says how nodes of a custom pytree type are written to artifacts and read from them.
+
+    The type is registered with JAX by `jax.tree_util.register_pytree_node` or the like; its
+    auxiliary data is what that flattening function returns beside the children.
+
+    Args:
+      nodetype: The type.
+      serialized_name: What it is called in artifacts; the same name when writing and reading.
+      serialize_auxdata: From auxiliary data to bytes.
+      deserialize_auxdata: From those bytes to equal auxiliary data; it sees what the artifact holds.
+      from_children: From auxiliary data and children to a node; by default as JAX does it.
+
+    Returns:
+      `nodetype`, so that this can decorate a class.
+
+    Raises:
+      ValueError: The type or the name is registered already.
+    """
+    return _register(
+        Registration(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children), nodetype
+    )
+
+
+def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str) -> type[T]:
+    """Says what a namedtuple type is called in artifacts; JAX knows how to flatten it.
+
+    Args:
+      nodetype: A type made by `collections.namedtuple` or `typing.NamedTuple`. When an artifact is
+        read, the type must have the fields that it had when the artifact was written.
+      serialized_name: What it is called in artifacts; the same name when writing and reading.
+
+    Returns:
+      `nodetype`, so that this can decorate a class.
+
+    Raises:
+      ValueError: It is no namedtuple type, or the type or the name is registered already.
+
+    >>> from typing import NamedTuple
+    >>> class Point(NamedTuple):
+    ...     x: float
+    ...     y: float
+    >>> register_namedtuple_serialization(Point, serialized_name="docs.Point") is Point
+    True
+    """
+    fields = getattr(nodetype, "_fields", None)
+    if not (isinstance(nodetype, type) and issubclass(nodetype, tuple) and fields is not None):
+        raise ValueError(
+            f"{nodetype!r} is no namedtuple type\n  remedy: register other types by register_pytree_node_serialization"
+        )
+
+    def check_fields(auxdata: bytes) -> None:
+        found = tuple(_field_names(auxdata))
+        if found != fields:
+            raise ValueError(f"the fields of {nodetype} are {fields}, those in the artifact {found}")
+
+    return _register(
+        Registration(nodetype, serialized_name, lambda _: json.dumps(fields).encode(), check_fields), nodetype
+    )
+
+
+def registered_type(node_type: type[Any]) -> Registration | None:
+    """What is registered for a type."""
+    return _BY_TYPE.get(node_type) or _register_known(node_type)
+
+
+def registered_name(name: str) -> Registration | None:
+    """What is registered for a name in artifacts."""
+    known = _BY_NAME.get(name)
+    if known is None and name in _JAX_NAMEDTUPLES:
+        known = _register_known(_JAX_NAMEDTUPLES[name]())
+    return known
+
+
+def _register(registration: Registration, node_type: type[T]) -> type[T]:
+    before = _BY_TYPE.get(registration.node_type)
+    if before is not None:
+        raise ValueError(
+            f"Duplicate serialization registration for type {registration.node_type}: "
+            f"it is registered already, as {before.name!r}"
+        )
+    before = _BY_NAME.get(registration.name)
+    if before is not None:
+        raise ValueError(
+            f"Duplicate serialization registration for serialized_name {registration.name!r}: "
+            f"it stands already for {before.node_type}"
+        )
+    _BY_TYPE[registration.node_type] = registration
+    _BY_NAME[registration.name] = registration
+    return node_type
+
+
+def _field_names(auxdata: bytes) -> list[str]:
+    """The names in the auxiliary data of a namedtuple or of an OrderedDict."""
+    names = json.loads(auxdata)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"expected a JSON list of names, found {auxdata[:60]!r}")
+    return names
+
+
+def _ordered_dict_keys(keys: Sequence[Any]) -> bytes:
+    if not all(isinstance(key, str) for key in keys):
+        raise SerializationError(
+            f"an OrderedDict can be written to an artifact only if its keys are strings; found {tuple(keys)}\n"
+            "  remedy: use strings, or a dict"
+        )
+    return json.dumps(list(keys)).encode()
+
+
+def _jax_linalg(name: str) -> Callable[[], type[Any]]:
+    """How to find the type of the results of a function of jax.numpy.linalg, without importing JAX before."""
+
+    def find() -> type[Any]:
+        from jaxtf.serialization import _jax
+
+        return _jax.linalg_result_type(name)
+
+    return find
+
+
+_JAX_NAMEDTUPLES: Mapping[str, Callable[[], type[Any]]] = {
+    f"jax.numpy.linalg.{name}": _jax_linalg(name) for name in ("EighResult", "QRResult", "SVDResult", "SlogdetResult")
+}
+
+
+def _register_known(node_type: type[Any]) -> Registration | None:
+    """Registers a namedtuple of jax.numpy.linalg when it is first met; None for any other type."""
+    name = f"jax.numpy.linalg.{node_type.__name__}"
+    if not node_type.__module__.startswith("jax.") or name not in _JAX_NAMEDTUPLES:
+        return None
+    register_namedtuple_serialization(node_type, serialized_name=name)
+    return _BY_TYPE[node_type]
+
+
+register_pytree_node_serialization(
+    OrderedDict,
+    serialized_name="collections.OrderedDict",
+    serialize_auxdata=_ordered_dict_keys,
+    deserialize_auxdata=lambda auxdata: tuple(_field_names(auxdata)),
+)

@@ -1,0 +1,194 @@
+"""The structure of nested arguments and results, held without JAX.
+
+A `Tree` says of a pytree what JAX's treedef says: which node is a tuple, a list, a dictionary, and
+how many leaves there are. It comes from a treedef or from an artifact, and becomes a treedef when
+JAX is at hand. Nodes of custom types are held as JAX has them (the type and its auxiliary data)
+or as an artifact has them (a name and bytes); what is registered for the type or the name leads
+from one to the other, and equality sees through it.
+
+Knows pytrees; nothing of arrays or of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from jaxtf.serialization._artifact.kinds import PyTreeDefKind as Kind
+from jaxtf.serialization._errors import ArtifactError, SerializationError
+from jaxtf.serialization._registration import registered_name, registered_type
+
+__all__ = ["LEAF", "CustomNode", "Tree"]
+
+_BUILT_IN: dict[type[Any], Kind] = {type(None): Kind.NONE, tuple: Kind.TUPLE, list: Kind.LIST, dict: Kind.DICT}
+_TYPES = {kind: node_type for node_type, kind in _BUILT_IN.items()}
+
+
+@dataclass(frozen=True)
+class CustomNode:
+    """What is known of a node of a custom type: one of two forms, or both.
+
+    Attributes:
+      node_type: The Python type; None where only an artifact was read.
+      auxdata: The auxiliary data that JAX keeps for it.
+      name: Its name in artifacts; None where it came from JAX.
+      auxdata_bytes: Its auxiliary data in artifacts.
+    """
+
+    node_type: type[Any] | None = None
+    auxdata: Any = None
+    name: str | None = None
+    auxdata_bytes: bytes = b""
+
+    def for_jax(self) -> tuple[type[Any], Any]:
+        """The type and the auxiliary data.
+
+        Raises:
+          ArtifactError: Nothing is registered for the name, or the bytes are not what was registered.
+        """
+        if self.node_type is not None:
+            return self.node_type, self.auxdata
+        assert self.name is not None, "a custom node has a type or a name"
+        registration = registered_name(self.name)
+        if registration is None:
+            raise ArtifactError(
+                f"the artifact holds a pytree node of a type called {self.name!r}, which is not registered here\n"
+                "  remedy: before reading it, call register_namedtuple_serialization or "
+                f"register_pytree_node_serialization with serialized_name={self.name!r}"
+            )
+        try:
+            auxdata = registration.deserialize_auxdata(self.auxdata_bytes)
+        except Exception as error:
+            raise ArtifactError(
+                f"the auxiliary data of a pytree node of type {self.name!r} in the artifact cannot be read: {error}"
+            ) from error
+        return registration.node_type, auxdata
+
+    def for_artifact(self) -> tuple[str, bytes]:
+        """The name and the bytes.
+
+        Raises:
+          SerializationError: Nothing is registered for the type, or what is registered fails.
+        """
+        if self.name is not None:
+            return self.name, self.auxdata_bytes
+        assert self.node_type is not None, "a custom node has a type or a name"
+        registration = registered_type(self.node_type)
+        if registration is None:
+            raise SerializationError(
+                f"Cannot serialize a pytree that contains the unregistered type {self.node_type}\n"
+                "  remedy: say what it is called in artifacts, by register_namedtuple_serialization or "
+                "register_pytree_node_serialization"
+            )
+        auxdata = registration.serialize_auxdata(self.auxdata)
+        if not isinstance(auxdata, bytes | bytearray):
+            raise SerializationError(
+                f"serialize_auxdata, as registered for {self.node_type}, must return bytes; it returned {type(auxdata)}"
+            )
+        return registration.name, bytes(auxdata)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CustomNode):
+            return NotImplemented
+        if self.node_type is not None and other.node_type is not None:
+            return self.node_type is other.node_type and bool(self.auxdata == other.auxdata)
+        try:
+            return self.for_artifact() == other.for_artifact()
+        except SerializationError:
+            return False
+
+    def __hash__(self) -> int:
+        return 0  # an equal node may hold the other form
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A node of a pytree and what is below it.
+
+    Attributes:
+      kind: Whether it is a leaf, None, a tuple, a list, a dictionary or of a custom type.
+      children: The nodes below it.
+      keys: Of a dictionary: the key of each child.
+      custom: Of a custom type: which.
+    """
+
+    kind: Kind
+    children: tuple[Tree, ...] = ()
+    keys: tuple[Any, ...] = ()
+    custom: CustomNode | None = None
+    # What it was made from, where that is known: JAX's treedef.
+    _treedef: Any = field(default=None, compare=False, repr=False)
+
+    @staticmethod
+    def of_treedef(treedef: Any) -> Tree:
+        """The structure that JAX's treedef describes."""
+        return replace(_of_treedef(treedef), _treedef=treedef)
+
+    @cached_property
+    def treedef(self) -> Any:
+        """JAX's treedef.
+
+        Raises:
+          ArtifactError: It has a custom type that is not registered here.
+        """
+        if self._treedef is not None:
+            return self._treedef
+        from jax.tree_util import PyTreeDef, default_registry
+
+        node_data = None if self.kind is Kind.LEAF else self._node_data()
+        children = [child.treedef for child in self.children]
+        return PyTreeDef.from_node_data_and_children(default_registry, node_data, children)
+
+    def _node_data(self) -> tuple[type[Any], Any]:
+        if self.kind is Kind.DICT:
+            return dict, list(self.keys)
+        if self.custom is not None:
+            return self.custom.for_jax()
+        return _TYPES[self.kind], None
+
+    @cached_property
+    def leaf_count(self) -> int:
+        """Number of leaves."""
+        return 1 if self.kind is Kind.LEAF else sum(child.leaf_count for child in self.children)
+
+    def paths(self, *roots: str) -> tuple[str, ...]:
+        """The path of each leaf, written as Python would; `roots` name the children of this node, if given.
+
+        >>> pair = Tree(Kind.TUPLE, (LEAF, LEAF))
+        >>> Tree(Kind.TUPLE, (pair, Tree(Kind.DICT, (LEAF,), ("mask",)))).paths("args", "kwargs")
+        ('args[0]', 'args[1]', "kwargs['mask']")
+        """
+        if not roots:
+            return tuple(self._paths("result"))
+        return tuple(path for root, child in zip(roots, self.children, strict=True) for path in child._paths(root))
+
+    def _paths(self, here: str) -> Iterator[str]:
+        if self.kind is Kind.LEAF:
+            yield here
+            return
+        for index, child in enumerate(self.children):
+            if self.kind is Kind.DICT:
+                step = f"[{self.keys[index]!r}]"
+            elif self.custom is not None:
+                step = f"[<flat index {index}>]"
+            else:
+                step = f"[{index}]"
+            yield from child._paths(here + step)
+
+
+LEAF = Tree(Kind.LEAF)
+"""An array."""
+
+
+def _of_treedef(treedef: Any) -> Tree:
+    node_data = treedef.node_data()
+    if node_data is None:
+        return LEAF
+    node_type, auxdata = node_data
+    children = tuple(map(_of_treedef, treedef.children()))
+    kind = _BUILT_IN.get(node_type, Kind.CUSTOM)
+    if kind is Kind.DICT:
+        return Tree(kind, children, tuple(auxdata))
+    return Tree(kind, children, custom=CustomNode(node_type, auxdata) if kind is Kind.CUSTOM else None)
