@@ -33,7 +33,7 @@ SIZES: Mapping[str, tuple[int, int, int]] = {
 
 # What JAX says where it refuses symbolic sizes, in more than one entry.
 NEEDS_CONSTANT = "used in a context that requires a constant"
-NO_INDEX = "cannot be interpreted as an integer"
+NO_INDEX = "NumPy's shapes and the indices of"
 NO_ASSOCIATIVE_SCAN = "associative scan over axis of non-constant size"
 NO_FFT = "Shape polymorphism for FFT with non-constant fft_length is not implemented"
 PADDING_OF_SYMBOLIC_SIZE = "padding argument to conv_general_dilated should be a string or a sequence of (low, high)"

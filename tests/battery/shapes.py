@@ -98,7 +98,7 @@ ENTRIES: dict[str, Entry] = {
         lambda x: jnp.pad(x, ((1, 1), (0, 0)), mode="symmetric"), "n, 2", constraints=("n >= 2",)
     ),
     "pad around": refused(
-        "can't multiply sequence by non-int",
+        NO_INDEX,
         polymorphic(lambda x: jnp.pad(x, ((1, 1), (0, 0)), mode="wrap"), "n, 2", constraints=("n >= 2",)),
     ),
     "pad with a ramp": polymorphic(lambda x: jnp.pad(x, ((2, 2), (0, 0)), mode="linear_ramp"), "n, 2"),
