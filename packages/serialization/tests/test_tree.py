@@ -1,0 +1,144 @@
+"""Pytree structures without JAX, against JAX's own treedefs."""
+
+import collections
+from collections import OrderedDict
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxtf.serialization import ArtifactError, SerializationError, register_namedtuple_serialization
+from jaxtf.serialization import argument_paths as jax_argument_paths
+from jaxtf.serialization._artifact.kinds import PyTreeDefKind
+from jaxtf.serialization._tree import CustomNode, Tree
+
+
+class Registered(NamedTuple):
+    x: float
+    y: float
+
+
+class Unregistered(NamedTuple):
+    x: float
+
+
+@jax.tree_util.register_pytree_node_class
+class Counted:
+    """A node of a custom type, with auxiliary data."""
+
+    def __init__(self, *children, label):
+        self.children, self.label = children, label
+
+    def tree_flatten(self):
+        return self.children, self.label
+
+    @classmethod
+    def tree_unflatten(cls, label, children):
+        return cls(*children, label=label)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registrations():
+    register_namedtuple_serialization(Registered, serialized_name="test_tree.Registered")
+
+
+pytrees = st.recursive(
+    st.just(0.0),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.lists(inner, max_size=3).map(tuple),
+        st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        st.dictionaries(st.integers(-20, 20), inner, max_size=3),
+        st.none(),
+        st.builds(Registered, inner, inner),
+        st.builds(Unregistered, inner),
+        st.lists(st.tuples(st.text(max_size=2), inner), max_size=3).map(OrderedDict),
+        st.builds(lambda a, b: Counted(a, b, label="two"), inner, inner),
+    ),
+    max_leaves=8,
+)
+
+
+@given(pytrees)
+def test_a_structure_leads_back_to_the_treedef_that_it_was_made_from(pytree):
+    treedef = jax.tree.structure(pytree)
+    tree = Tree.of_treedef(treedef)
+    forgetful = Tree(tree.kind, tree.children, tree.keys, tree.custom)
+    assert forgetful == tree
+    assert forgetful.treedef == treedef
+    assert tree.leaf_count == treedef.num_leaves
+
+
+@given(
+    st.recursive(st.just(0.0), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner))
+)
+def test_paths_are_those_of_jax(pytree):
+    treedef = jax.tree.structure(((pytree,), {"k": pytree}))
+    assert Tree.of_treedef(treedef).paths("args", "kwargs") == jax_argument_paths(treedef)
+
+
+def test_structures_of_one_shape_and_different_nodes_differ():
+    different = [
+        (1, 2),
+        [1, 2],
+        {"a": 1, "b": 2},
+        {"a": 1, "c": 2},
+        {1: 1, 2: 2},
+        Registered(1, 2),
+        Counted(1, 2, label=""),
+    ]
+    different += [Counted(1, 2, label="other"), OrderedDict(a=1, b=2), OrderedDict(b=1, a=2), (1, None), (1, (2,))]
+    structures = [Tree.of_treedef(jax.tree.structure(pytree)) for pytree in different]
+    for position, structure in enumerate(structures):
+        assert [structure == other for other in structures] == [other is structure for other in structures], position
+
+
+def test_a_name_and_a_type_are_equal_where_the_name_is_registered_for_the_type():
+    in_jax = Tree.of_treedef(jax.tree.structure(Registered(1, 2)))
+    name, auxdata = in_jax.custom.for_artifact()
+    read = Tree(PyTreeDefKind.CUSTOM, in_jax.children, custom=CustomNode(name=name, auxdata_bytes=auxdata))
+    assert (name, auxdata) == ("test_tree.Registered", b'["x", "y"]')
+    assert read == in_jax
+    assert hash(read) == hash(in_jax)
+    assert read.treedef == jax.tree.structure(Registered(1, 2))
+
+
+def test_the_named_tuples_of_linalg_are_known():
+    for result in (jnp.linalg.eigh(jnp.eye(2)), jnp.linalg.svd(jnp.eye(2)), jnp.linalg.slogdet(jnp.eye(2))):
+        structure = Tree.of_treedef(jax.tree.structure(result))
+        name, auxdata = structure.custom.for_artifact()
+        assert name == f"jax.numpy.linalg.{type(result).__name__}"
+        assert CustomNode(name=name, auxdata_bytes=auxdata).for_jax() == (type(result), None)
+
+
+def test_an_unregistered_type_cannot_be_written():
+    structure = Tree.of_treedef(jax.tree.structure(Unregistered(1)))
+    with pytest.raises(SerializationError) as caught:
+        structure.custom.for_artifact()
+    assert "contains the unregistered type <class " in str(caught.value)
+    assert "remedy: say what it is called in artifacts, by register_namedtuple_serialization" in str(caught.value)
+
+
+def test_a_defaultdict_is_of_an_unregistered_type():
+    structure = Tree.of_treedef(jax.tree.structure(collections.defaultdict(list, a=1)))
+    with pytest.raises(SerializationError, match=r"unregistered type <class 'collections.defaultdict'>"):
+        structure.custom.for_artifact()
+
+
+def test_an_unknown_name_cannot_become_a_treedef():
+    with pytest.raises(ArtifactError) as caught:
+        CustomNode(name="nobody.Knows").for_jax()
+    assert str(caught.value) == (
+        "the artifact holds a pytree node of a type called 'nobody.Knows', which is not registered here\n"
+        "  remedy: before reading it, call register_namedtuple_serialization or register_pytree_node_serialization "
+        "with serialized_name='nobody.Knows'"
+    )
+
+
+@pytest.mark.parametrize("auxdata", [b"", b"[1]", b"{", b'["y", "x"]', b"\xff"])
+def test_bytes_that_do_not_fit_a_type_are_refused(auxdata):
+    with pytest.raises(ArtifactError, match=r"auxiliary data of a pytree node of type 'test_tree.Registered'"):
+        CustomNode(name="test_tree.Registered", auxdata_bytes=auxdata).for_jax()
