@@ -8,6 +8,7 @@ mode, inside `tf.function` and in a SavedModel is the same code: it runs ops or 
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from jaxtf.serialization import (
 )
 
 if TYPE_CHECKING:
+    from jaxtf.convert._eager import EagerCalls
     from jaxtf.convert._signature import Signature, Signatures
 
 __all__ = ["convert"]
@@ -91,6 +93,7 @@ def convert(
     # Here, so that what needs no JAX function (running an Exported) needs no JAX.
     import jax
 
+    from jaxtf.convert._eager import EagerCalls
     from jaxtf.convert._signature import Signatures
 
     signatures = Signatures(polymorphic_shapes, tuple(polymorphic_constraints))
@@ -107,7 +110,8 @@ def convert(
         args, kwargs = signatures.specifications(signature.tree, signature.leaves)
         return NativeFunction(export_jitted(*args, **kwargs))
 
-    conversion = _Conversion(signatures, function_for, run_differentiable if with_gradient else run_without_gradient)
+    run = run_differentiable if with_gradient else run_without_gradient
+    conversion = _Conversion(signatures, function_for, run, EagerCalls(signatures))
 
     def converted(*args: Any, **kwargs: Any) -> Any:
         return conversion.call(args, kwargs)
@@ -126,20 +130,29 @@ class _Conversion:
       signatures: What calls look like under the polymorphic shapes.
       function_for: The function exported for a signature, remembered.
       run: How to apply it to flat tensors.
+      eager_calls: The functions for eager calls seen before.
     """
 
     signatures: Signatures
     function_for: Callable[[Signature], NativeFunction]
     run: Callable[[NativeFunction, Sequence[tf.Tensor]], list[tf.Tensor]]
+    eager_calls: EagerCalls
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Applies the function to pytrees of TensorFlow values."""
         import jax
 
-        signature, flat = self.signatures.of_call(args, kwargs)
-        function = self.function_for(signature)
-        tensors = list(map(as_tensor, flat, function.argument_dtypes))
-        return jax.tree.unflatten(function.exported.out_tree, self.run(function, tensors))
+        flat, tree = jax.tree.flatten((args, kwargs))
+        key = self.eager_calls.key(tree, flat)
+        function = None if key is None else self.eager_calls.get(key)
+        if function is None:
+            signature, flat = self.signatures.of_call(tree, flat)
+            function = self.function_for(signature)
+            tensors = list(map(as_tensor, flat, function.argument_dtypes))
+            if key is not None and all(map(operator.is_, tensors, flat)):
+                self.eager_calls.put(key, function)
+            flat = tensors
+        return jax.tree.unflatten(function.exported.out_tree, self.run(function, flat))
 
 
 def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -1,7 +1,8 @@
 """Gradients of a converted function: TensorFlow asks, JAX differentiates.
 
-The function is wrapped in a `tf.custom_gradient` whose gradient runs the exported VJP, made
-when first asked for and wrapped in the same way, so that gradients of gradients exist.
+In graphs the function is wrapped in a `tf.custom_gradient` whose gradient runs the exported VJP,
+made when first asked for and wrapped in the same way, so that gradients of gradients exist. In
+eager mode the tapes that watch are told the same.
 Integers and booleans have no gradient: TensorFlow's None on one side, JAX's `float0`, held as
 bool, on the other.
 """
@@ -25,9 +26,10 @@ GRADIENT_PREVENTED = (
 
 def run_differentiable(function: NativeFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Applies the function so that tapes, `tf.gradients` and SavedModels find its VJP."""
-    has_gradient = arguments and function.exported.out_avals
-    if not has_gradient or (tf.executing_eagerly() and not _tf.any_tape_watches()):
+    if not arguments or not function.exported.out_avals:
         return function(arguments)
+    if tf.executing_eagerly():
+        return _run_recorded(function, arguments) if _tf.any_tape_watches() else function(arguments)
 
     @tf.custom_gradient  # type: ignore[untyped-decorator, unused-ignore]
     def run(*arguments: tf.Tensor) -> tuple[tuple[tf.Tensor, ...], Callable[..., Any]]:
@@ -40,6 +42,20 @@ def run_differentiable(function: NativeFunction, arguments: Sequence[tf.Tensor])
         return tuple(results), gradient
 
     return list(run(*arguments))
+
+
+def _run_recorded(function: NativeFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Applies the function eagerly and tells the tapes how to differentiate it."""
+    with _tf.without_recording():
+        results = function(arguments)
+    # A copy: tapes keep it, whatever becomes of the list that the caller gets.
+    kept = tuple(results)
+
+    def gradient(*cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
+        return _pull_back(function, arguments, kept, cotangents)
+
+    _tf.record_gradient(results, arguments, gradient)
+    return results
 
 
 def run_without_gradient(function: NativeFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
