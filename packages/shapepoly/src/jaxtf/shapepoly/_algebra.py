@@ -21,16 +21,26 @@ class Algebra:
 
     Args:
       decider: Knows what holds in the scope.
+
+    Attributes:
+      answers: Whether `left >= right`, for pairs that were asked before and decided.
     """
 
     def __init__(self, decider: Decider) -> None:
         self.decider = decider
+        self.answers: Memo[tuple[Expression, Expression], bool] = Memo(4096)
+        self._equalities: Memo[tuple[Expression, Expression], bool] = Memo(4096)
         self._quotients: Memo[tuple[Expression, Expression], Expression] = Memo(1024)
         self._maxima: Memo[tuple[Expression, Expression], Expression] = Memo(1024)
 
     def variable(self, name: str) -> Expression:
         """Returns the dimension variable of a name."""
         return variable(name)
+
+    def equal(self, left: Expression, right: Expression) -> bool:
+        """Returns whether two expressions denote the same value for all sizes."""
+        known = self._equalities.get((left, right))
+        return known if known is not None else self._equalities.put((left, right), self.decider.is_zero(left - right))
 
     def floordiv(self, dividend: Expression, divisor: Expression) -> Expression:
         """Returns `dividend // divisor`.

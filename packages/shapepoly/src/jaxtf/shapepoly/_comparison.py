@@ -24,12 +24,18 @@ def at_least(scope: SymbolicScope, left: Expression, right: Expression) -> bool:
     Raises:
       InconclusiveDimensionOperation: It holds for some sizes and fails for others, or cannot be decided.
     """
-    return _decide(scope, left - right, left, ">=", right)
+    answers = scope.algebra.answers
+    known = answers.get((left, right))
+    return known if known is not None else answers.put((left, right), _decide(scope, left - right, left, ">=", right))
 
 
 def greater(scope: SymbolicScope, left: Expression, right: Expression) -> bool:
     """Returns whether `left > right` for all sizes or for none; raises as `at_least` does."""
-    return _decide(scope, left - right - _ONE, left, ">", right)
+    answers = scope.algebra.answers
+    known = answers.get((right, left))
+    if known is not None:
+        return not known
+    return not answers.put((right, left), not _decide(scope, left - right - _ONE, left, ">", right))
 
 
 def nonzero(scope: SymbolicScope, expression: Expression) -> bool:

@@ -209,10 +209,10 @@ class Dimension:
         if isinstance(other, Dimension):
             if self._scope is not other._scope:
                 return False
-            return self._scope.algebra.decider.is_zero(self._expression - other._expression)
+            return self._scope.algebra.equal(self._expression, other._expression)
         value = _as_integer(other)
         if value is not None:
-            return self._scope.algebra.decider.is_zero(self._expression - integer(value))
+            return self._scope.algebra.equal(self._expression, integer(value))
         return self._with_array(other, operator.eq) if _is_array(other) else NotImplemented
 
     def __ne__(self, other: object) -> Any:
