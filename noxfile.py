@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import runpy
 import shutil
 import time
 import tomllib
@@ -289,3 +290,30 @@ def sweep(session: nox.Session) -> None:
     install(session, *from_tree("shapepoly"), *PYTEST)
     properties = Path("packages", "shapepoly", "tests", "properties")
     session.run("pytest", str(properties), "--durations=0", *session.posargs, env={"HYPOTHESIS_PROFILE": "sweep"})
+
+
+@nox.session
+def artifacts(session: nox.Session) -> None:
+    """Old JAX releases, each in its own environment, write the corpus again; it is compared with the frozen one.
+
+    Words after `--` are releases; by default all of them. Frozen files are never rewritten.
+    """
+    frozen = ROOT / "packages" / "serialization" / "tests" / "artifacts"
+    described = runpy.run_path(str(frozen / "releases.py"))
+    generate, made = str(frozen / "generate.py"), Path(session.create_tmp()) / "corpus"
+    shutil.rmtree(made, ignore_errors=True)
+    different = []
+    for release in session.posargs or described["RELEASES"]:
+        version, requirements = described["RELEASES"][release]
+        home = Path(session.virtualenv.location).with_name(f"artifacts-{release}")
+        session.run("uv", "venv", "--quiet", "--clear", "--python", version, str(home), external=True)
+        python = str(home / "bin" / "python")
+        needs = (*requirements, *described["ALWAYS_INSTALLED"])
+        session.run("uv", "pip", "install", "--quiet", "--python", python, *needs, external=True)
+        session.run(python, generate, "write", str(made), env=ON_CPU, external=True)
+        try:
+            session.run(python, generate, "compare", str(made / release), str(frozen / release), external=True)
+        except CommandFailed:
+            different.append(release)
+    if different:
+        session.error(f"not as frozen: {', '.join(different)}")

@@ -83,3 +83,8 @@ def test_sizes_that_constraints_make_equal_keep_their_names_and_checks():
     np.testing.assert_array_equal(exported.call(np.ones(3, F32), np.ones(3, F32)), [2, 2, 2])
     with pytest.raises(ValueError, match="do not match the symbolic shape constraint"):
         exported.call(np.ones(3, F32), np.ones(4, F32))
+
+
+def test_only_sizes_that_types_do_not_say_are_checked():
+    exported = export(lambda x, w: x @ w)(ShapeDtypeStruct(symbolic_shape("b, 4"), F32), ShapeDtypeStruct((4, 5), F32))
+    assert exported.mlir_module().count("@shape_assertion") == 1  # b >= 1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxtf.serialization import ArtifactError, SerializationError, register_namedtuple_serialization
+from jaxtf.serialization import ArgumentMismatch, ArtifactError, SerializationError, register_namedtuple_serialization
 from jaxtf.serialization import argument_paths as jax_argument_paths
 from jaxtf.serialization._artifact.kinds import PyTreeDefKind
 from jaxtf.serialization._tree import CustomNode, Tree
@@ -142,3 +142,34 @@ def test_an_unknown_name_cannot_become_a_treedef():
 def test_bytes_that_do_not_fit_a_type_are_refused(auxdata):
     with pytest.raises(ArtifactError, match=r"auxiliary data of a pytree node of type 'test_tree.Registered'"):
         CustomNode(name="test_tree.Registered", auxdata_bytes=auxdata).for_jax()
+
+
+@given(pytrees)
+def test_values_are_taken_apart_and_put_together_as_jax_does(pytree):
+    leaves, treedef = jax.tree.flatten(jax.tree.map(lambda _: object(), pytree))
+    value = jax.tree.unflatten(treedef, leaves)
+    tree = Tree.of_treedef(treedef)
+    assert tree.flatten(value) == leaves
+    rebuilt = tree.unflatten(leaves)
+    assert jax.tree.structure(rebuilt) == treedef
+    assert jax.tree.leaves(rebuilt) == leaves
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "message"),
+    [
+        ((1, 2), (1,), "args must be a tuple of length 2; found tuple ((1,))"),
+        ((1, 2), [1, 2], "args must be a tuple of length 2; found list ([1, 2])"),
+        ((1, [2]), (1, [2, 3]), "args[1] must be a list of length 1; found list ([2, 3])"),
+        ({"a": 1}, {"b": 1}, "args must be a dict with the keys 'a'; found dict ({'b': 1})"),
+        ({"a": (1,)}, {"a": 1}, "args['a'] must be a tuple of length 1; found int (1)"),
+        ([None], [1], "args[0] must be None; found int (1)"),
+        (Registered(1, (2,)), Registered(1, 2), "args.y must be a tuple of length 1; found int (2)"),
+        (Registered(1, 2), (1, 2), "args must be a Registered; found tuple ((1, 2))"),
+        (OrderedDict(a=1, b=2), OrderedDict(b=1, a=2), "args must be a OrderedDict; found OrderedDict"),
+    ],
+)
+def test_values_of_another_structure_are_refused(expected, found, message):
+    with pytest.raises(ArgumentMismatch) as caught:
+        Tree.of_treedef(jax.tree.structure(expected)).flatten(found)
+    assert str(caught.value).startswith(message)

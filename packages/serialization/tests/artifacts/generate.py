@@ -1,13 +1,14 @@
 """Makes the corpus: artifacts that a JAX release writes, and the numbers that it computes from them.
 
-`python generate.py write FOLDER`, inside an environment with one of `RELEASES`, exports every
+`python generate.py write FOLDER`, inside an environment of `releases.py`, exports every
 program of `programs.py` and writes into FOLDER/<release>:
 
 - `<program>.bin`, the artifact;
-- `values.npz`, the leaves of arguments and expected results, as `<program>/<order>/in/<n>` and
-  `.../out/<n>`; order 0 is the function, order 1 its VJP, and so on. Dtypes that NumPy cannot
-  store are stored as bytes; random keys as their data;
-- `manifest.json`, what was written, under which versions, and why the rest could not be.
+- `manifest.json`, what was written, under which versions, and why the rest could not be; of each
+  program that runs, dtype and shape of the leaves of its arguments and results: `orders[0]` are
+  those of the function, `orders[1]` those of its VJP, and so on;
+- `values.npz`, under the name of each such program the numbers of these leaves, as bytes, one
+  leaf after the other (`read_values`).
 
 `python generate.py compare FOLDER FROZEN` holds a regenerated release against the frozen one:
 the programs, the reasons and the numbers must be equal. The bytes need not be: source
@@ -18,37 +19,18 @@ Runs on Python 3.10 and JAX 0.4.30. The frozen files are never rewritten.
 
 from __future__ import annotations
 
-import os
-import sys
-
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
-os.environ["JAX_PLATFORMS"] = "cpu"
-
 import json
+import os
 import platform
+import re
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["RELEASES", "compare", "decoded", "stored_number", "write"]
-
-# Python, and what is installed with it. JAX 0.4.30 stands at the beginning: the first with jax.export.
-RELEASES = {
-    "0.4.30": ("3.10", ("jax==0.4.30", "jaxlib==0.4.30", "numpy==1.26.4", "scipy==1.13.1", "ml_dtypes==0.5.4")),
-    "0.4.38": ("3.10", ("jax==0.4.38", "jaxlib==0.4.38", "numpy==2.2.6", "scipy==1.15.3", "ml_dtypes==0.5.4")),
-    "0.6.2": ("3.10", ("jax==0.6.2", "jaxlib==0.6.2", "numpy==2.2.6", "scipy==1.15.3", "ml_dtypes==0.5.4")),
-    "0.8.1": ("3.11", ("jax==0.8.1", "jaxlib==0.8.1", "numpy==2.4.6", "scipy==1.17.1", "ml_dtypes==0.6.0")),
-    "0.8.2": ("3.11", ("jax==0.8.2", "jaxlib==0.8.2", "numpy==2.4.6", "scipy==1.17.1", "ml_dtypes==0.6.0")),
-    "0.9.0": ("3.12", ("jax==0.9.0", "jaxlib==0.9.0", "numpy==2.4.6", "scipy==1.17.1", "ml_dtypes==0.6.0")),
-    "0.10.2": ("3.12", ("jax==0.10.2", "jaxlib==0.10.2", "numpy==2.4.6", "scipy==1.17.1", "ml_dtypes==0.6.0")),
-    "0.12.0.1": ("3.12", ("jax==0.12.0.1", "jaxlib==0.12.0.1", "numpy==2.4.6", "scipy==1.17.1", "ml_dtypes==0.6.0")),
-}
-ALWAYS_INSTALLED = ("flatbuffers==25.12.19", "absl-py==2.3.1")  # jax.export needs them and does not say so
-
-# What numpy.savez keeps by itself.
-_NATIVE = frozenset("?bhilqpBHILQPefdFD")
+__all__ = ["compare", "read_values", "stored_number", "write"]
 
 
 def write(folder: Path, only: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -68,22 +50,30 @@ def write(folder: Path, only: tuple[str, ...] = ()) -> dict[str, Any]:
         "python": platform.python_version(),
         "programs": {},
     }
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}  # of each program that ran, all leaves of all orders as bytes
     for name, program in PROGRAMS.items():
         if only and name not in only:
             continue
-        entry, blob, values = _one(name, program)
+        entry, blob, values = _one(program)
         manifest["programs"][name] = entry
-        arrays.update(values)
+        if values:
+            arrays[name] = np.frombuffer(b"".join(value.tobytes() for value in values), np.uint8)
         if blob is not None:
             (folder / f"{name}.bin").write_bytes(blob)
         print(jax.__version__, name, "ok" if blob is not None else entry["refused"], entry.get("fails", ""), flush=True)
     np.savez_compressed(folder / "values.npz", **arrays)
-    (folder / "manifest.json").write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+    (folder / "manifest.json").write_text(_text(manifest))
     return manifest
 
 
-def _one(name: str, program: Any) -> tuple[dict[str, Any], bytes | None, dict[str, np.ndarray]]:
+def _text(manifest: dict[str, Any]) -> str:
+    """The manifest as JSON, one line for each program."""
+    programs = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in manifest["programs"].items())
+    facts = "".join(f" {json.dumps(k)}: {json.dumps(v)},\n" for k, v in manifest.items() if k != "programs")
+    return f'{{\n{facts} "programs": {{\n{programs}\n }}\n}}\n'
+
+
+def _one(program: Any) -> tuple[dict[str, Any], bytes | None, list[np.ndarray]]:
     """Manifest entry, artifact and values of one program."""
     import jax
     from jax import export
@@ -103,7 +93,7 @@ def _one(name: str, program: Any) -> tuple[dict[str, Any], bytes | None, dict[st
         exported = exporter(*(case.args if case.specs is None else case.specs), **case.kwargs)
         blob = bytes(exported.serialize(vjp_order=case.vjp_order))
     except Exception as error:
-        return {**entry, "refused": _one_line(error)}, None, {}
+        return {**entry, "refused": _one_line(error)}, None, []
     finally:
         if program.shardy is not None and hasattr(jax.config, "jax_use_shardy_partitioner"):
             jax.config.update("jax_use_shardy_partitioner", shardy)
@@ -117,18 +107,19 @@ def _one(name: str, program: Any) -> tuple[dict[str, Any], bytes | None, dict[st
         runs=case.runs,
         orders=[],
     )
-    values: dict[str, np.ndarray] = {}
+    values: list[np.ndarray] = []
     try:
         restored = export.deserialize(bytearray(blob))
         if case.runs:
-            _run(entry, values, name, restored, case)
+            _run(entry, values, restored, case)
     except Exception as error:
         entry["fails"] = _one_line(error)  # the release itself does not run what it wrote
-        entry["orders"], values = [], {}
+        entry["orders"], values = [], []
     return entry, blob, values
 
 
-def _run(entry: dict[str, Any], values: dict[str, np.ndarray], name: str, exported: Any, case: Any) -> None:
+def _run(entry: dict[str, Any], values: list[np.ndarray], exported: Any, case: Any) -> None:
+    """Calls the function and its VJPs; enters what their leaves are, and appends the leaves themselves."""
     import jax
 
     args, kwargs = case.args, case.kwargs
@@ -137,18 +128,27 @@ def _run(entry: dict[str, Any], values: dict[str, np.ndarray], name: str, export
     for order in range(case.vjp_order + 1):
         results = jax.jit(exported.call)(*args, **kwargs) if exported.nr_devices > 1 else exported.call(*args, **kwargs)
         leaves = {"in": jax.tree_util.tree_leaves((args, kwargs)), "out": jax.tree_util.tree_leaves(results)}
-        dtypes: dict[str, list[str]] = {}
-        for side, found in leaves.items():
-            dtypes[side] = [str(leaf.dtype) for leaf in found]
-            for index, leaf in enumerate(found):
-                values[f"{name}/{order}/{side}/{index}"] = _storable(leaf)
-        entry["orders"].append(dtypes)
+        entry["orders"].append({side: [_described(leaf) for leaf in found] for side, found in leaves.items()})
+        values += [_storable(leaf) for found in leaves.values() for leaf in found]
         if order < case.vjp_order:
             cotangents = [_cotangent(leaf) for leaf in leaves["out"]]
             if case.shardings is not None:
-                cotangents = [jax.device_put(c, leaf.sharding) for c, leaf in zip(cotangents, leaves["out"], strict=True)]
+                cotangents = [
+                    jax.device_put(c, leaf.sharding) for c, leaf in zip(cotangents, leaves["out"], strict=True)
+                ]
             args, kwargs = (*leaves["in"], *cotangents), {}
             exported = exported.vjp()
+
+
+def _described(leaf: Any) -> str:
+    """Dtype and shape, such as `float32[3,4]`; of a random key those of its data too: `key<fry>[] uint32[2]`."""
+    import jax
+
+    dtype = "float0" if leaf.dtype == jax.dtypes.float0 else str(leaf.dtype)
+    text = f"{dtype}[{','.join(map(str, leaf.shape))}]"
+    if dtype.startswith("key<"):
+        return f"{text} {_described(_storable(leaf))}"
+    return text
 
 
 def _cotangent(result: Any) -> Any:
@@ -162,29 +162,42 @@ def _cotangent(result: Any) -> Any:
 
 
 def _storable(leaf: Any) -> np.ndarray:
-    """The numbers of a leaf, in a form that NumPy stores."""
+    """The numbers of a leaf."""
     import jax
 
-    if hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended):
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended):
         return np.asarray(jax.random.key_data(leaf))
     array = np.asarray(leaf)
-    if array.dtype == jax.dtypes.float0:
-        return np.zeros(array.shape, np.bool_)
-    if array.dtype.char in _NATIVE and array.dtype.isbuiltin == 1:
-        return array
-    return array.view(np.uint8 if array.dtype.itemsize == 1 else np.uint16)
+    return np.zeros(array.shape, np.bool_) if array.dtype == jax.dtypes.float0 else array
 
 
-def decoded(array: np.ndarray, dtype: str) -> np.ndarray:
-    """What `_storable` stored, in its dtype; random keys stay their data."""
+def read_values(entry: dict[str, Any], stored: np.ndarray) -> list[dict[str, list[tuple[str, np.ndarray]]]]:
+    """The leaves of each order, as (dtype, numbers), from the bytes that stand for a program in `values.npz`.
+
+    The numbers of a random key are its data, those of `float0` are False.
+    """
+    blob, offset = stored.tobytes(), 0
+    found = []
+    for order in entry["orders"]:
+        sides: dict[str, list[tuple[str, np.ndarray]]] = {}
+        for side in ("in", "out"):
+            sides[side] = []
+            for text in order[side]:
+                dtype, _, shape = text.split(" ")[-1].removesuffix("]").partition("[")
+                sizes = tuple(int(size) for size in shape.split(",") if size)
+                kind = _numpy_dtype(dtype)
+                array = np.frombuffer(blob, kind, int(np.prod(sizes, dtype=np.int64)), offset).reshape(sizes)
+                offset += array.nbytes
+                sides[side].append((text.partition("[")[0], array))
+        found.append(sides)
+    assert offset == len(blob), "the values of a program are its leaves, one after the other"
+    return found
+
+
+def _numpy_dtype(name: str) -> np.dtype:
     import ml_dtypes
 
-    if dtype.startswith("key<"):
-        return array
-    if dtype == "[('float0', 'V')]":
-        return np.zeros(array.shape, np.dtype([("float0", np.void, 0)]))
-    kind = np.dtype(getattr(ml_dtypes, dtype, None) or dtype)
-    return array if array.dtype == kind else array.view(kind)
+    return np.dtype(np.bool_) if name == "float0" else np.dtype(getattr(ml_dtypes, name, None) or name)
 
 
 def stored_number(blob: bytes) -> int:
@@ -196,8 +209,10 @@ def stored_number(blob: bytes) -> int:
 
 
 def _one_line(error: BaseException) -> str:
+    """Kind and beginning of an error, without what differs from run to run."""
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:200]
+    text = re.sub(r" at 0x[0-9a-f]+|Using symbolic scope.*| \(/[^)]*\)", "", text)
+    return f"{type(error).__name__}: {text}"[:160].strip()
 
 
 def compare(folder: Path, frozen: Path) -> list[str]:
@@ -213,12 +228,17 @@ def compare(folder: Path, frozen: Path) -> list[str]:
         elif new[name] != old[name]:
             found.append(f"{name}: described differently: {old[name]} and now {new[name]}")
     with np.load(folder / "values.npz") as new_values, np.load(frozen / "values.npz") as old_values:
-        for key in sorted({*new_values} & {*old_values}):
-            a, b = old_values[key], new_values[key]
-            if a.shape != b.shape or a.dtype != b.dtype or not _same(a, b, bool(old[key.split("/")[0]]["inexact"])):
-                found.append(f"{key}: other numbers")
-        found += [f"{key}: only in one" for key in sorted({*new_values} ^ {*old_values})]
+        for name in sorted({*new_values} & {*old_values}):
+            if new[name]["orders"] != old[name]["orders"]:
+                continue  # reported above
+            pairs = zip(_outputs(old[name], old_values[name]), _outputs(new[name], new_values[name]), strict=True)
+            if not all(_same(a, b, bool(old[name]["inexact"])) for a, b in pairs):
+                found.append(f"{name}: other numbers")
     return found
+
+
+def _outputs(entry: dict[str, Any], stored: np.ndarray) -> list[np.ndarray]:
+    return [array for order in read_values(entry, stored) for side in ("in", "out") for _, array in order[side]]
 
 
 def _same(a: np.ndarray, b: np.ndarray, inexact: bool) -> bool:
@@ -227,6 +247,7 @@ def _same(a: np.ndarray, b: np.ndarray, inexact: bool) -> bool:
 
 
 if __name__ == "__main__":
+    os.environ |= {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
     if sys.argv[1] == "write":
         write(Path(sys.argv[2]), tuple(sys.argv[3:]))
     else:

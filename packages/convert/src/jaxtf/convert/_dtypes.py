@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
 
-__all__ = ["as_tensor", "is_float0", "numpy_dtype", "tf_dtype"]
+__all__ = ["as_tensor", "dtype_matches", "is_float0", "numpy_dtype", "tf_dtype"]
 
 
 def is_float0(dtype: Any) -> bool:
@@ -66,6 +66,26 @@ def _numeric_dtype(dtype: Any) -> np.dtype[Any] | None:
     # The kind of bfloat16 and its like is V, as is that of structured dtypes, which have names.
     is_numeric = isinstance(dtype, np.dtype) and dtype.kind in "biufcV" and dtype.names is None
     return dtype if is_numeric else None
+
+
+_PYTHON_SCALARS = {bool: "b", int: "iuf", float: "f", complex: "c"}
+
+
+def dtype_matches(value: Any, dtype: tf.DType) -> bool:
+    """Whether a value can stand for an argument of a dtype without losing more than JAX would.
+
+    Tensors and variables must have the dtype. A Python scalar is what it is called, an integer also a
+    float; a NumPy array of 64 bits may stand for 32.
+    """
+    if type(value) in _PYTHON_SCALARS:
+        # The kind of bfloat16 and its like is V.
+        kind = np.dtype(dtype.as_numpy_dtype).kind.replace("V", "f")
+        return kind in _PYTHON_SCALARS[type(value)] or (kind == "c" and type(value) in (int, float))
+    found = getattr(value, "dtype", None)
+    if isinstance(found, np.dtype) and not isinstance(value, tf.Tensor | tf.Variable):
+        narrowed = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
+        return found.name in (dtype.name, *(wide for wide, narrow in narrowed.items() if narrow == dtype.name))
+    return bool(found == dtype)
 
 
 def as_tensor(value: Any, dtype: tf.DType, name: str | None = None) -> tf.Tensor:

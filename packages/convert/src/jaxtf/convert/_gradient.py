@@ -17,10 +17,15 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._native import NativeFunction
 
-__all__ = ["GRADIENT_PREVENTED", "run_differentiable", "run_without_gradient"]
+__all__ = ["GRADIENT_PREVENTED", "NO_VJP", "run_differentiable", "run_without_gradient"]
 
 GRADIENT_PREVENTED = (
     "The jaxtf-converted function does not support gradients. Use `with_gradient` parameter to enable gradients"
+)
+
+NO_VJP = (
+    "The artifact of the jaxtf-converted function holds too few orders of VJP for this gradient. Write it with "
+    "`serialize(vjp_order=...)` one higher"
 )
 
 
@@ -28,6 +33,8 @@ def run_differentiable(function: NativeFunction, arguments: Sequence[tf.Tensor])
     """Applies the function so that tapes, `tf.gradients` and SavedModels find its VJP."""
     if not arguments or not function.exported.out_avals:
         return function(arguments)
+    if not function.exported.has_vjp():
+        return run_without_gradient(function, arguments, NO_VJP)
     if tf.executing_eagerly():
         return _run_recorded(function, arguments) if _tf.any_tape_watches() else function(arguments)
 
@@ -58,9 +65,11 @@ def _run_recorded(function: NativeFunction, arguments: Sequence[tf.Tensor]) -> l
     return results
 
 
-def run_without_gradient(function: NativeFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+def run_without_gradient(
+    function: NativeFunction, arguments: Sequence[tf.Tensor], message: str = GRADIENT_PREVENTED
+) -> list[tf.Tensor]:
     """Applies the function so that asking for its gradient is an error, also when reloaded."""
-    return [tf.raw_ops.PreventGradient(input=result, message=GRADIENT_PREVENTED) for result in function(arguments)]
+    return [tf.raw_ops.PreventGradient(input=result, message=message) for result in function(arguments)]
 
 
 def _pull_back(

@@ -20,6 +20,7 @@ import tensorflow as tf
 from jaxtf.convert import _jax
 from jaxtf.convert._dtypes import numpy_dtype
 from jaxtf.convert._errors import ArgumentTypeError, ConversionStateError
+from jaxtf.convert._plain import plain
 from jaxtf.serialization import argument_paths
 from jaxtf.shapepoly import is_symbolic_dim, symbolic_args_specs
 
@@ -73,7 +74,7 @@ class Signatures:
     def of_call(self, tree: Any, flat: list[Any]) -> tuple[Signature, list[Any]]:
         """The signature of a call of flat arguments, and the arguments without the containers of `tf.Module`."""
         if any(isinstance(value, dict | list | tuple) for value in flat):
-            flat, tree = jax.tree.flatten(jax.tree.unflatten(tree, map(_plain, flat)))
+            flat, tree = jax.tree.flatten(jax.tree.unflatten(tree, map(plain, flat)))
         leaves = tuple(_leaf_spec(value, partial(_path, tree, index)) for index, value in enumerate(flat))
         open_sizes = self.known_open_sizes(tree, [leaf.shape for leaf in leaves])
         if open_sizes is None:
@@ -100,22 +101,6 @@ class Signatures:
         ]
         specified: tuple[tuple[Any, ...], dict[str, Any]] = jax.tree.unflatten(tree, with_weak_types)
         return specified
-
-
-def _plain(value: Any) -> Any:
-    """The dict, list or tuple in a container of `tf.Module`'s, at any depth; anything else as it is.
-
-    A `tf.Module` wraps what is assigned to its attributes in classes of its own, which JAX takes for leaves.
-    """
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, tuple):
-        items = map(_plain, value)
-        # The class that a wrapped named tuple says it has is that of the named tuple.
-        return value.__class__(*items) if hasattr(value, "_fields") else tuple(items)
-    return value
 
 
 def _leave_open(leaf: LeafSpec, open_sizes: tuple[bool, ...]) -> LeafSpec:

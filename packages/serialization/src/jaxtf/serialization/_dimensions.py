@@ -43,10 +43,15 @@ class StablehloOperations:
         return self._constants[value]
 
     def dimension_size(self, argument: int, axis: int) -> ir.Value:
-        """The size of axis `axis` of flat argument `argument`."""
+        """The size of axis `axis` of flat argument `argument`; a constant where its type says so."""
         if (argument, axis) not in self._sizes:
+            array = self._arguments[argument]
+            assert array is not None, "an argument that determines a size is kept"
+            type_ = ir.RankedTensorType(array.type)
+            if not type_.is_dynamic_dim(axis):
+                return self.constant(type_.get_dim_size(axis))
             axis_attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
-            size = stablehlo.get_dimension_size(self._arguments[argument], axis_attribute)
+            size = stablehlo.get_dimension_size(array, axis_attribute)
             self._sizes[argument, axis] = size if size.type == self._type else stablehlo.convert(self._type, size)
         return self._sizes[argument, axis]
 
@@ -95,7 +100,12 @@ class StablehloOperations:
     def require(
         self, relation: Literal["==", ">="], left: ir.Value, right: ir.Value, message: Sequence[str | ir.Value]
     ) -> None:
-        """Checks `left relation right` when the sizes are known; `message` is what a failure says."""
+        """Checks `left relation right` when the sizes are known; `message` is what a failure says.
+
+        A value fits itself: what the type of an argument says need not be checked.
+        """
+        if left == right:
+            return
         holds = self._compare({"==": "EQ", ">=": "GE"}[relation], left, right)
         values: list[ir.Value] = []
         text: list[str] = []

@@ -10,6 +10,8 @@ __all__ = [
     "ArgumentMismatch",
     "ArtifactError",
     "CallingConventionError",
+    "DeviceCountError",
+    "EffectsRefused",
     "HostCallbackError",
     "PlatformError",
     "SerializationError",
@@ -42,6 +44,14 @@ class UnstableCustomCall(ValueError):
 
 class HostCallbackError(NotImplementedError):
     """A function that calls back into the Python process that traced it."""
+
+
+class DeviceCountError(ValueError):
+    """A call in a program for another number of devices than the function was exported for."""
+
+
+class EffectsRefused(NotImplementedError):
+    """A use of a function with ordered effects that gives these no order."""
 
 
 class VjpUnavailable(ValueError):

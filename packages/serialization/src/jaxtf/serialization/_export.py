@@ -17,6 +17,7 @@ from jaxtf.serialization._errors import HostCallbackError
 from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._paths import argument_paths, result_paths
 from jaxtf.serialization._platforms import check_platforms
+from jaxtf.serialization._shardings import NamedSharding
 from jaxtf.serialization._stablehlo import check_stablehlo_version, refines_composites
 from jaxtf.serialization._tree import Tree
 from jaxtf.serialization._versions import check_calling_convention_version
@@ -119,16 +120,19 @@ def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwa
     in_avals = _as_declared(tuple(map(_jax.to_aval, jax.tree.leaves(traced.in_avals))), jax.tree.leaves((args, kwargs)))
     out_avals = tuple(map(_jax.to_aval, jax.tree.leaves(traced.out_avals)))
     module, facts = _lower(traced, target, in_avals)
+    in_shardings: list[Any] = [None] * len(in_avals)
+    for index, sharding in zip(facts.kept_arguments, facts.in_shardings, strict=True):
+        in_shardings[index] = sharding
     return Exported(
         fun_name=traced.fun_name,
         in_structure=Tree.of_treedef(traced.in_tree),
         in_avals=in_avals,
         in_names=argument_paths(traced.in_tree),
-        in_shardings=(None,) * len(in_avals),
+        in_shardings=_recorded(in_shardings, in_avals),
         out_structure=Tree.of_treedef(traced.out_tree),
         out_avals=out_avals,
         out_names=result_paths(traced.out_tree),
-        out_shardings=(None,) * len(out_avals),
+        out_shardings=_recorded(facts.out_shardings, out_avals),
         platforms=target.platforms,
         ordered_effects=tuple(map(_jax.to_effect, facts.ordered_effects)),
         unordered_effects=tuple(map(_jax.to_effect, facts.unordered_effects)),
@@ -141,7 +145,11 @@ def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwa
         uses_global_constants=facts.refined_at_run_time,
         uses_shardy=_jax.uses_shardy(),
         producer=_jax.producer(),
-        _make_vjp=functools.cache(functools.partial(_export_vjp, traced, target, in_avals, out_avals)),
+        _make_vjp=functools.cache(
+            functools.partial(
+                _export_vjp, traced, target, _specs(in_avals, in_shardings), _specs(out_avals, facts.out_shardings)
+            )
+        ),
     )
 
 
@@ -175,11 +183,6 @@ def _lower(traced: Any, target: _Target, in_avals: tuple[Aval, ...]) -> tuple[by
             "debug.print): serialization of host_callbacks is not possible, the callback exists in this process only\n"
             "  remedy: leave the callback out of the function that is exported"
         )
-    if facts.device_count != 1:
-        raise NotImplementedError(
-            f"'{traced.fun_name}' is lowered for {facts.device_count} devices; functions over several devices "
-            "cannot be exported yet\n  remedy: export it without shardings"
-        )
     export_main(facts.module, Dimensions(shapes, facts.kept_arguments, solution))
     mark_refined_at_run_time(facts.module, facts.refined_at_run_time)
     if facts.refined_at_run_time and not refines_composites(target.stablehlo_version):
@@ -188,15 +191,31 @@ def _lower(traced: Any, target: _Target, in_avals: tuple[Aval, ...]) -> tuple[by
     return _jax.serialize_module(facts.module, target.stablehlo_version), facts
 
 
-def _export_vjp(traced: Any, target: _Target, in_avals: tuple[Aval, ...], out_avals: tuple[Aval, ...]) -> Exported:
-    """Exports the VJP of a traced function, for the same target."""
+def _recorded(shardings: Sequence[Any], avals: Sequence[Aval]) -> tuple[NamedSharding | None, ...]:
+    """Our form of JAX's shardings."""
+    from jaxtf.serialization._shardings_jax import from_jax
+
+    return tuple(from_jax(sharding, aval.ndim) for sharding, aval in zip(shardings, avals, strict=True))
+
+
+def _specs(avals: Sequence[Aval], shardings: Sequence[Any]) -> tuple[Any, ...]:
+    """What to export a function of these values with, placed as they are."""
+    from jaxtf.serialization import _jax
+
+    return tuple(_jax.to_spec(aval, sharding) for aval, sharding in zip(avals, shardings, strict=True))
+
+
+def _export_vjp(traced: Any, target: _Target, arguments: tuple[Any, ...], results: tuple[Any, ...]) -> Exported:
+    """Exports the VJP of a traced function, for the same target; a cotangent is placed as its value is."""
+    import jax
+
     from jaxtf.serialization import _jax
     from jaxtf.serialization._vjp import vjp_function
 
-    vjp = vjp_function(traced.jaxpr, len(in_avals))
-    cotangents = tuple(map(_jax.tangent_aval, out_avals))
-    exported = _export(vjp, target, (*in_avals, *cotangents), {})
-    return replace(exported, fun_name=f"{traced.fun_name}_vjp")
+    vjp = vjp_function(traced.jaxpr, len(arguments))
+    vjp.__name__ = f"{traced.fun_name}_vjp"
+    jitted = jax.jit(vjp, out_shardings=tuple(_jax.tangent_spec(spec).sharding for spec in arguments))
+    return _export(jitted, target, (*arguments, *map(_jax.tangent_spec, results)), {})
 
 
 def _as_specs(tree: Any) -> Any:

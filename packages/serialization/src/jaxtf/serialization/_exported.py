@@ -16,7 +16,8 @@ from jaxtf.serialization._avals import Aval
 from jaxtf.serialization._checks import DisabledSafetyCheck
 from jaxtf.serialization._effects import Effect
 from jaxtf.serialization._errors import VjpUnavailable
-from jaxtf.serialization._shardings import Sharding
+from jaxtf.serialization._shape_check import Shapes, check_shapes
+from jaxtf.serialization._shardings import NamedSharding
 from jaxtf.serialization._tree import Tree
 from jaxtf.shapepoly import Dimension, Solution, SymbolicScope, solve_dimension_variables
 
@@ -76,11 +77,11 @@ class Exported:
     in_structure: Tree
     in_avals: tuple[Aval, ...]
     in_names: tuple[str, ...]
-    in_shardings: tuple[Sharding | None, ...]
+    in_shardings: tuple[NamedSharding | None, ...]
     out_structure: Tree
     out_avals: tuple[Aval, ...]
     out_names: tuple[str, ...]
-    out_shardings: tuple[Sharding | None, ...]
+    out_shardings: tuple[NamedSharding | None, ...]
     platforms: tuple[str, ...]
     ordered_effects: tuple[Effect, ...]
     unordered_effects: tuple[Effect, ...]
@@ -113,7 +114,7 @@ class Exported:
             self.platforms,
             self.ordered_effects,
             self.unordered_effects,
-            self.disabled_safety_checks,
+            frozenset(self.disabled_safety_checks),
             self.nr_devices,
             self.stablehlo_version,
             self.calling_convention_version,
@@ -154,6 +155,26 @@ class Exported:
                     return size.scope
         return None
 
+    def in_shardings_jax(self, mesh: Any = None) -> tuple[Any, ...]:
+        """JAX's sharding of each flat argument, None where nothing is said: what to place arguments by.
+
+        Args:
+          mesh: A mesh of devices, of the axes that the function was exported over; by default a mesh
+            without devices.
+
+        Raises:
+          ValueError: The axes of `mesh` are others.
+        """
+        from jaxtf.serialization._shardings_jax import to_jax
+
+        return tuple(to_jax(sharding, mesh) for sharding in self.in_shardings)
+
+    def out_shardings_jax(self, mesh: Any = None) -> tuple[Any, ...]:
+        """JAX's sharding of each flat result, likewise."""
+        from jaxtf.serialization._shardings_jax import to_jax
+
+        return tuple(to_jax(sharding, mesh) for sharding in self.out_shardings)
+
     def has_vjp(self) -> bool:
         """Whether `vjp` can answer."""
         return self._make_vjp is not None
@@ -187,6 +208,28 @@ class Exported:
             [(name, aval.shape) for name, aval in zip(self.in_names, self.in_avals, strict=True)]
         )
 
+    def check_shapes(self, *shapes: Sequence[int]) -> Shapes:
+        """Checks the shapes of flat arguments, and says what they make of dimension variables and results.
+
+        Needs no JAX. `in_names` tells which argument each shape is for.
+
+        Raises:
+          ArgumentMismatch: The number of shapes, a rank or a size does not fit; the message says
+            what the module would, or `export` and `call`.
+        """
+        return check_shapes(self.in_names, self.in_avals, self.out_avals, self.solution, shapes)
+
+    def with_stablehlo_version(self, stablehlo_version: str) -> Exported:
+        """The same function with its module written for another StableHLO version; needs JAX.
+
+        Raises:
+          StablehloVersionError: The installed jaxlib does not write this version, or the module
+            uses something that this version does not have.
+        """
+        from jaxtf.serialization._retarget import retarget
+
+        return retarget(self, stablehlo_version)
+
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the exported function from JAX, also inside `jit`, `grad` and other exports.
 
@@ -212,6 +255,26 @@ class Exported:
         from jaxtf.serialization._call import differentiable_flat_call
 
         return differentiable_flat_call(self)
+
+    def serialize(self, vjp_order: int = 0, *, format_version: int | None = None) -> bytearray:
+        """The bytes of the artifact, which `deserialize` reads, and `jax.export.deserialize` too.
+
+        Needs no JAX, unless VJPs are to be exported first.
+
+        Args:
+          vjp_order: How many orders of VJP to write: 1 to differentiate in reverse mode once, 2 for
+            forward mode or to differentiate twice.
+          format_version: The format of the flatbuffer that the oldest consumer reads, from 2 (JAX
+            0.4.30) on; by default the newest.
+
+        Raises:
+          SerializationError: The function has something that the format has no form for.
+          VjpUnavailable: It was read from an artifact with fewer orders of VJP.
+          VersionError: A format outside the range that is written.
+        """
+        from jaxtf.serialization._serialize import serialize
+
+        return serialize(self, vjp_order, format_version)
 
     def mlir_module(self) -> str:
         """The StableHLO module as text, with source locations."""

@@ -7,15 +7,18 @@ private name stands once, with why it is needed and the versions it was seen in:
   not become hoisted arguments, and rules must know that they lower for export, so that they
   avoid what consumers of last month do not read. No public parameter says so.
 - `Lowered._lowering.compile_args` (0.10.2, 0.12.0.1): which flat arguments the module keeps,
-  its effects in JAX's token order, host callbacks and the number of devices.
+  its effects in JAX's token order, host callbacks, shardings and the number of devices.
 - `jax._src.effects.Effect` (0.10.2, 0.12.0.1): its subclasses are the effects that there are; an
   artifact has only the name of one.
+- `jax._src.lax.linalg.initialize_lapack` (0.10.2, 0.12.0.1): jaxlib's LAPACK calls crash the process
+  until JAX has lowered one itself, which a process that only runs artifacts never does.
 """
 
 from __future__ import annotations
 
 import functools
 import io
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +30,7 @@ import jax.random
 import jaxlib.version
 import numpy as np
 from jax._src import effects as jax_effects
+from jax._src.lax import linalg as jax_linalg
 from jax.extend import backend as jax_backend
 from jax.extend import core as jax_core
 from jax.extend import mlir as jax_mlir
@@ -36,7 +40,7 @@ from jax.interpreters import mlir, xla
 
 from jaxtf.serialization._avals import Aval, ExtendedDtype
 from jaxtf.serialization._effects import Effect
-from jaxtf.serialization._errors import ArtifactError
+from jaxtf.serialization._errors import ArtifactError, StablehloVersionError
 from jaxtf.serialization._exported import Producer
 from jaxtf.serialization._release import RELEASE
 
@@ -47,9 +51,11 @@ __all__ = [
     "default_calling_convention_version",
     "default_export_platform",
     "deserialize_module",
+    "device_count",
     "expand_chlo",
     "from_dtype",
     "from_effect",
+    "initialize_lapack",
     "linalg_result_type",
     "lower",
     "minimum_stablehlo_version",
@@ -59,11 +65,12 @@ __all__ = [
     "producer",
     "registered_platforms",
     "serialize_module",
-    "tangent_aval",
+    "tangent_spec",
     "to_aval",
     "to_dtype",
     "to_effect",
     "to_shaped_array",
+    "to_spec",
     "uses_shardy",
 ]
 
@@ -79,6 +86,8 @@ class Lowering:
       ordered_effects: One token argument and leading result of `main` each, in this order.
       unordered_effects: Effects without a token.
       device_count: Number of devices that the module is lowered for.
+      in_shardings: JAX's sharding of each kept argument.
+      out_shardings: JAX's sharding of each result.
       refined_at_run_time: Whether the module needs its constants (dimension variables, platform index)
         filled in before it can be compiled.
       host_callbacks: What calls back into this Python process; must be empty to be exported.
@@ -89,6 +98,8 @@ class Lowering:
     ordered_effects: tuple[Any, ...]
     unordered_effects: tuple[Any, ...]
     device_count: int
+    in_shardings: tuple[Any, ...]
+    out_shardings: tuple[Any, ...]
     refined_at_run_time: bool
     host_callbacks: tuple[Any, ...]
 
@@ -111,6 +122,8 @@ def lower(traced: Any, platforms: tuple[str, ...]) -> Lowering:
         ordered_effects=tuple(facts["ordered_effects"]),
         unordered_effects=tuple(facts["unordered_effects"]),
         device_count=facts["num_devices"],
+        in_shardings=tuple(facts["in_shardings"]),
+        out_shardings=tuple(facts["out_shardings"]),
         refined_at_run_time=facts["shape_poly_state"].uses_dim_vars,
         host_callbacks=(*facts["host_callbacks"], *facts["keepalive"]),
     )
@@ -129,6 +142,20 @@ def custom_calls(module: ir.Module) -> Iterator[tuple[str, str]]:
 
     module.operation.walk(visit)
     return iter(found)
+
+
+def device_count(context: Any) -> int:
+    """Number of devices of the program that is being lowered, from the context of a lowering rule."""
+    devices = context.module_context.axis_context
+    return int(devices.mesh.size if hasattr(devices, "mesh") else devices.num_devices)
+
+
+def initialize_lapack() -> None:
+    """Makes the custom calls `lapack_*` of jaxlib callable; without it they crash the process.
+
+    To be called before a module that has some is compiled for CPU. It costs an import of SciPy once.
+    """
+    jax_linalg.initialize_lapack()
 
 
 def default_export_platform() -> str:
@@ -177,6 +204,12 @@ def to_shaped_array(aval: Aval, shape: Sequence[Any] | None = None) -> Any:
     )
 
 
+def to_spec(aval: Aval, sharding: Any = None) -> Any:
+    """JAX's specification of an argument of this aval; a sharding other than a `NamedSharding` says nothing."""
+    placed = sharding if isinstance(sharding, jax.sharding.NamedSharding) else None
+    return jax.ShapeDtypeStruct(aval.shape, from_dtype(aval.dtype), sharding=placed, weak_type=aval.weak_type)
+
+
 _KEY_IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
 
 
@@ -195,11 +228,11 @@ def from_dtype(dtype: Any) -> Any:
     return jax.eval_shape(lambda: jax.random.key(0, impl=implementation)).dtype
 
 
-def tangent_aval(aval: Aval) -> Aval:
-    """The aval of a cotangent: the same for inexact dtypes, `float0` for the others."""
-    if jax.dtypes.issubdtype(from_dtype(aval.dtype), jax.numpy.inexact):
-        return Aval(aval.shape, aval.dtype)
-    return Aval(aval.shape, np.dtype(jax.dtypes.float0))
+def tangent_spec(spec: Any) -> Any:
+    """The specification of a cotangent: the same for inexact dtypes, `float0` for the others."""
+    if jax.dtypes.issubdtype(spec.dtype, jax.numpy.inexact):
+        return jax.ShapeDtypeStruct(spec.shape, spec.dtype, sharding=spec.sharding)
+    return jax.ShapeDtypeStruct(spec.shape, jax.dtypes.float0)
 
 
 def linalg_result_type(name: str) -> type[Any]:
@@ -233,12 +266,23 @@ def from_effect(effect: Effect) -> Any:
     classes = [jax_effects.Effect]
     for known in classes:
         classes.extend(subclass for subclass in known.__subclasses__() if subclass not in classes)
+    # A dataclass with slots takes the place of the class it decorates, which may linger: the later one is in use.
+    for known in reversed(classes):
         if str(known) == effect.name:
-            return known()
+            return _effect_of(known)
     raise ArtifactError(
         f"the exported function has the effect {effect}, a class that this process does not have\n"
         "  remedy: import the module that defines it before calling the function"
     )
+
+
+def _effect_of(known: type[Any]) -> Any:
+    try:
+        return known()
+    except TypeError as error:
+        raise ArtifactError(
+            f"the exported function has an effect of {known}, which cannot be made without arguments: {error}"
+        ) from error
 
 
 def producer() -> Producer:
@@ -262,9 +306,24 @@ def serialize_module(module: ir.Module, target: str) -> bytes:
     """The portable artifact of `module` for consumers that read StableHLO `target`.
 
     The Shardy dialect has no versioned form: its operations are carried as they are.
+
+    Raises:
+      StablehloVersionError: An operation of the module has no form in that version.
     """
-    with module.context:
-        return bytes(jax_mlir.serialize_portable_artifact(module, target, True))
+    try:
+        with module.context:
+            return bytes(jax_mlir.serialize_portable_artifact(module, target, True))
+    except jax.errors.JaxRuntimeError as error:
+        # The text that follows is the whole module.
+        refused = re.search(r"error: (?:loc\((.*?)\): )?failed to legalize operation '([\w.]+)'", str(error))
+        if refused is None:
+            raise
+        where, operation = refused.groups()
+        raise StablehloVersionError(
+            f"StableHLO {target} has no form for the operation {operation}"
+            f"{f' at {where}' if where else ''}, which is newer\n"
+            "  remedy: write for a newer StableHLO version, or do without that operation"
+        ) from None
 
 
 def deserialize_module(portable_artifact: bytes, context: Any = None) -> ir.Module:

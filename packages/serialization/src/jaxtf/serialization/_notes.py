@@ -73,11 +73,11 @@ class Notes:
         Raises:
           ArtifactError: A value is missing or of the wrong kind; the message says which.
         """
-        producer = _get(notes, "notes", "producer", _texts_by_name, {})
+        nobody: Mapping[str, str] = {}
         functions = _get(notes, "notes", "functions", _list_of(_mapping), None)
         return Notes(
             constraints=_get(notes, "notes", "constraints", _list_of(_text), ()),
-            producer=producer,
+            producer=_get(notes, "notes", "producer", _texts_by_name, nobody),
             functions=tuple(_function(function, f"functions[{order}]") for order, function in enumerate(functions)),
         )
 

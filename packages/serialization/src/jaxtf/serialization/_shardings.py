@@ -1,14 +1,15 @@
 """How arguments and results are split over devices: records that need no JAX.
 
 A sharding of an exported function speaks of a mesh by the names and sizes of its axes, never of
-particular devices. Artifacts from before 2026 have it in XLA's own form instead.
+particular devices. Artifacts from before 2026 have it in XLA's own form instead, which becomes this one
+when they are read (`_legacy/hlo_sharding.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-__all__ = ["AbstractDevice", "AbstractMesh", "HloSharding", "NamedSharding", "Sharding"]
+__all__ = ["AbstractDevice", "AbstractMesh", "NamedSharding"]
 
 
 @dataclass(frozen=True)
@@ -61,20 +62,3 @@ class NamedSharding:
     def __str__(self) -> str:
         axes = ", ".join("+".join(names) if names else "-" for names in self.partitions)
         return f"({axes}) over {self.mesh}"
-
-
-@dataclass(frozen=True)
-class HloSharding:
-    """A sharding in XLA's form.
-
-    Attributes:
-      proto: The bytes of an OpSharding protocol buffer.
-    """
-
-    proto: bytes = field(repr=False)
-
-    def __str__(self) -> str:
-        return f"HloSharding of {len(self.proto)} bytes"
-
-
-Sharding = NamedSharding | HloSharding

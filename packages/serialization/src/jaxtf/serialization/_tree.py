@@ -11,13 +11,14 @@ Knows pytrees; nothing of arrays or of bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from jaxtf.serialization._artifact.kinds import PyTreeDefKind as Kind
-from jaxtf.serialization._errors import ArtifactError, SerializationError
+from jaxtf.serialization._errors import ArgumentMismatch, ArtifactError, SerializationError
 from jaxtf.serialization._registration import registered_name, registered_type
 
 __all__ = ["LEAF", "CustomNode", "Tree"]
@@ -147,6 +148,102 @@ class Tree:
         if self.custom is not None:
             return self.custom.for_jax()
         return _TYPES[self.kind], None
+
+    def flatten(self, value: Any, path: str = "args") -> list[Any]:
+        """The leaves of a nested value of this structure; needs JAX only for custom types other than namedtuples.
+
+        Raises:
+          ArgumentMismatch: The value has another structure; the message says where.
+          ArtifactError: It has nodes of a custom type that is not registered here.
+          ImportError: It has nodes of a custom type that only JAX takes apart, and JAX is not there.
+
+        >>> Tree(Kind.DICT, (LEAF, Tree(Kind.LIST, (LEAF,))), ("a", "b")).flatten({"b": [2], "a": 1})
+        [1, 2]
+        """
+        if self.kind is Kind.LEAF:
+            return [value]
+        steps = self._children_of(value, path)
+        return [
+            leaf for child, (step, item) in zip(self.children, steps, strict=True) for leaf in child.flatten(item, step)
+        ]
+
+    def _children_of(self, value: Any, path: str) -> list[tuple[str, Any]]:
+        """Path and value of each child, after checking that the value is a node of this kind."""
+        if self.kind is Kind.NONE:
+            fits, items = value is None, {}
+        elif self.kind is Kind.DICT:
+            fits = isinstance(value, dict) and value.keys() == set(self.keys)
+            items = {key: value[key] for key in self.keys} if fits else {}
+        elif self.custom is not None:
+            return self._children_of_custom(value, path)
+        else:
+            fits = isinstance(value, _TYPES[self.kind]) and len(value) == len(self.children)
+            items = dict(enumerate(value)) if fits else {}
+        if not fits:
+            raise ArgumentMismatch(f"{path} must be {self._described()}; found {type(value).__name__} ({value!r:.60})")
+        return [(f"{path}[{key!r}]", item) for key, item in items.items()]
+
+    def _children_of_custom(self, value: Any, path: str) -> list[tuple[str, Any]]:
+        assert self.custom is not None, "a custom node says of what type"
+        node_type, auxdata = self.custom.for_jax()
+        if not isinstance(value, node_type) or (node_type is OrderedDict and tuple(value) != auxdata):
+            raise ArgumentMismatch(f"{path} must be {self._described()}; found {type(value).__name__} ({value!r:.60})")
+        if hasattr(node_type, "_fields"):
+            return [(f"{path}.{name}", item) for name, item in zip(node_type._fields, value, strict=True)]
+        if node_type is OrderedDict:
+            return [(f"{path}[{key!r}]", item) for key, item in value.items()]
+        from jax.tree_util import default_registry
+
+        children, _ = default_registry.flatten_one_level(value)
+        return [(f"{path}[<flat index {index}>]", item) for index, item in enumerate(children)]
+
+    def _described(self) -> str:
+        match self.kind:
+            case Kind.NONE:
+                return "None"
+            case Kind.DICT:
+                return f"a dict with the keys {', '.join(map(repr, self.keys)) or '(none)'}"
+            case Kind.CUSTOM:
+                assert self.custom is not None, "a custom node says of what type"
+                return f"a {self.custom.for_jax()[0].__name__}"
+            case _:
+                return f"a {self.kind.name.lower()} of length {len(self.children)}"
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The nested value of this structure with these leaves, without JAX unless it has custom types.
+
+        >>> Tree(Kind.DICT, (LEAF, Tree(Kind.LIST, (LEAF,))), ("a", "b")).unflatten([1, 2])
+        {'a': 1, 'b': [2]}
+        """
+        remaining = iter(leaves)
+        value = self._build(remaining)
+        assert next(remaining, remaining) is remaining, "as many leaves as the structure has"
+        return value
+
+    def _build(self, leaves: Iterator[Any]) -> Any:
+        if self.kind is Kind.LEAF:
+            return next(leaves)
+        items = [child._build(leaves) for child in self.children]
+        match self.kind:
+            case Kind.NONE:
+                return None
+            case Kind.DICT:
+                return dict(zip(self.keys, items, strict=True))
+            case Kind.CUSTOM:
+                return self._build_custom(items)
+            case _:
+                return _TYPES[self.kind](items)
+
+    def _build_custom(self, items: list[Any]) -> Any:
+        assert self.custom is not None, "a custom node says of what type"
+        node_type, auxdata = self.custom.for_jax()
+        if hasattr(node_type, "_fields"):
+            return node_type(*items)
+        if node_type is OrderedDict:
+            return OrderedDict(zip(auxdata, items, strict=True))
+        from jax.tree_util import tree_unflatten
+
+        return tree_unflatten(Tree(self.kind, (LEAF,) * len(items), custom=self.custom).treedef, items)
 
     @cached_property
     def leaf_count(self) -> int:

@@ -1,0 +1,144 @@
+"""`convert_exported`: an exported function, or its artifact, as a function of TensorFlow values.
+
+What `convert` does after tracing, without anything that needs JAX: a process that has only NumPy,
+TensorFlow and jaxtf-serialization runs an artifact, differentiates it as often as the artifact has
+orders of VJP, and saves it. JAX is needed only where the module is newer than TensorFlow reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.convert import _tf
+from jaxtf.convert._dtypes import as_tensor, dtype_matches
+from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError, TensorFlowTooOld
+from jaxtf.convert._gradient import run_differentiable, run_without_gradient
+from jaxtf.convert._native import NativeFunction
+from jaxtf.convert._plain import plain
+from jaxtf.serialization import ArgumentMismatch, Exported, deserialize
+from jaxtf.shapepoly import is_symbolic_dim
+
+__all__ = ["convert_exported"]
+
+
+def convert_exported(
+    exported: Exported | bytes | bytearray | memoryview, *, with_gradient: bool = True
+) -> Callable[..., Any]:
+    """A function for TensorFlow values that runs an exported JAX function; needs no JAX.
+
+    Args:
+      exported: What `jaxtf.serialization.export` returned, or the bytes of an artifact, from a
+        source you trust. It runs on the platforms that it was exported for.
+      with_gradient: Whether TensorFlow can differentiate the result, as often as there are orders
+        of VJP: any number for a fresh export, `vjp_order` for an artifact.
+
+    Returns:
+      A function of the exported one's signature: arguments are tensors, variables, NumPy arrays and
+      Python scalars in the structure that it was exported with, of its dtypes; results are tensors.
+      It runs in eager mode, in `tf.function` (also with `jit_compile=True`) and in a SavedModel.
+
+    Raises:
+      ConversionOptionError: Not an exported function, or one over several devices.
+      ArtifactError, VersionError: The bytes are no artifact that can be read.
+      TensorFlowTooOld: The module is newer than this TensorFlow reads, and JAX is not there to write it anew.
+      ArgumentMismatch: When called: another structure, rank or dtype than exported.
+      tf.errors.InvalidArgumentError: When run: sizes that the symbolic shapes do not allow.
+
+    >>> import jax, jax.numpy as jnp, tensorflow as tf
+    >>> from jaxtf.serialization import export
+    >>> from jaxtf.shapepoly import symbolic_shape
+    >>> exported = export(lambda x: x.sum(axis=0))(jax.ShapeDtypeStruct(symbolic_shape("b, 2"), jnp.float32))
+    >>> convert_exported(exported.serialize())(tf.constant([[1.0, 2.0], [3.0, 4.0]])).numpy()
+    array([4., 6.], dtype=float32)
+    """
+    if isinstance(exported, bytes | bytearray | memoryview):
+        exported = deserialize(exported)
+    if not isinstance(exported, Exported):
+        raise ConversionOptionError(
+            "convert_exported needs an Exported or the bytes of an artifact, found "
+            f"{type(exported).__name__}: {exported!r:.60}\n  remedy: for a JAX function, use convert"
+        )
+    conversion = _ExportedConversion(NativeFunction(_readable(exported)), with_gradient)
+
+    def converted(*args: Any, **kwargs: Any) -> Any:
+        return conversion.call(args, kwargs)
+
+    name = exported.fun_name
+    converted.__name__ = converted.__qualname__ = f"converted_{name}" if name.isidentifier() else "converted_fun"
+    converted.__doc__ = f"{name}, exported from JAX, converted by jaxtf.convert."
+    return converted
+
+
+def _readable(exported: Exported) -> Exported:
+    """The exported function in a StableHLO version that this TensorFlow reads."""
+    newest = _tf.stablehlo_version()
+    if _numbers(exported.stablehlo_version) <= _numbers(newest):
+        return exported
+    try:
+        return exported.with_stablehlo_version(newest)
+    except ImportError as error:
+        raise TensorFlowTooOld(
+            f"the module of '{exported.fun_name}' is written for StableHLO {exported.stablehlo_version}; TensorFlow "
+            f"{tf.__version__} reads up to {newest}, and JAX, which could write it anew, is not installed\n"
+            f"  remedy: export it with stablehlo_version={newest!r}, or rewrite the artifact where JAX is: "
+            f"jaxtf-artifact upgrade FILE -o OUT --stablehlo-version {newest}"
+        ) from error
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+@dataclass(frozen=True)
+class _ExportedConversion:
+    """One converted function.
+
+    Attributes:
+      function: Runs it on flat tensors.
+      with_gradient: Whether TensorFlow can differentiate it.
+    """
+
+    function: NativeFunction
+    with_gradient: bool
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Applies the function to nested TensorFlow values."""
+        exported = self.function.exported
+        positional, by_name = exported.in_structure.children
+        flat = [*positional.flatten(plain(args), "args"), *by_name.flatten(plain(kwargs), "kwargs")]
+        tensors = [self._tensor(index, value) for index, value in enumerate(flat)]
+        run = run_differentiable if self.with_gradient else run_without_gradient
+        return exported.out_structure.unflatten(run(self.function, tensors))
+
+    def _tensor(self, index: int, value: Any) -> tf.Tensor:
+        """A flat argument as a tensor, of the dtype and rank that the function was exported for."""
+        exported, dtype = self.function.exported, self.function.argument_dtypes[index]
+        name, aval = exported.in_names[index], exported.in_avals[index]
+        if not dtype_matches(value, dtype):
+            found = getattr(value, "dtype", type(value).__name__)
+            raise ArgumentTypeError(
+                f"Dtype mismatch for {name} of the exported function '{exported.fun_name}': expected {dtype.name} and "
+                f"called with {getattr(found, 'name', found)}\n  remedy: tf.cast it, if that is what you want"
+            )
+        tensor = as_tensor(value, dtype)
+        if tensor.shape.rank is not None and tensor.shape.rank != aval.ndim:
+            raise ArgumentMismatch(
+                f"Rank mismatch for {name} of the exported function '{exported.fun_name}': expected {aval.shape} and "
+                f"called with {tensor.shape}"
+            )
+        self._check_constants(name, aval.shape, tensor.shape)
+        return tensor
+
+    def _check_constants(self, name: str, expected: Sequence[Any], found: tf.TensorShape) -> None:
+        if found.rank is None:
+            return
+        for axis, (size, actual) in enumerate(zip(expected, found, strict=True)):
+            if not is_symbolic_dim(size) and actual is not None and actual != size:
+                raise ArgumentMismatch(
+                    f"Shape mismatch for {name}.shape[{axis}] (expected same constant) of the exported function "
+                    f"'{self.function.exported.fun_name}': expected {tuple(expected)} and called with {found}"
+                )

@@ -1,0 +1,206 @@
+"""Exported functions and artifacts in TensorFlow."""
+
+import subprocess
+import sys
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import ArgumentTypeError, ConversionOptionError, convert, convert_exported
+from jaxtf.serialization import ArgumentMismatch, ArtifactError, export, register_namedtuple_serialization
+from jaxtf.shapepoly import SymbolicScope, symbolic_shape
+
+
+class Result(NamedTuple):
+    y: object
+    total: object
+
+
+register_namedtuple_serialization(Result, serialized_name="test_convert_exported.Result")
+
+
+def dense(parameters, x, *, mask):
+    return Result(jnp.tanh(x @ parameters["w"]) * mask, {"sum": [x.sum()]})
+
+
+def exported_dense():
+    b, d = symbolic_shape("b, d", scope=SymbolicScope(["b >= 2"]))
+    float32 = jnp.float32
+    return export(dense)(
+        {"w": jax.ShapeDtypeStruct((d, 3), float32)},
+        jax.ShapeDtypeStruct((b, d), float32),
+        mask=jax.ShapeDtypeStruct((b, 1), float32),
+    )
+
+
+@pytest.fixture(scope="module", params=["record", "artifact"])
+def converted(request):
+    exported = exported_dense()
+    return convert_exported(exported if request.param == "record" else exported.serialize(2))
+
+
+def arguments(b, d):
+    random = np.random.default_rng(b * d)
+    w, x, mask = (random.standard_normal(shape, np.float32) for shape in ((d, 3), (b, d), (b, 1)))
+    return ({"w": w}, x), {"mask": mask}
+
+
+MODES = {
+    "eager": lambda function: function,
+    "graph": tf.function,
+    "compiled": lambda function: tf.function(function, jit_compile=True),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("sizes", [(2, 1), (5, 4)])
+def test_it_gives_the_numbers_of_the_function(converted, mode, sizes):
+    args, kwargs = arguments(*sizes)
+    found = MODES[mode](converted)(*jax.tree.map(tf.constant, args), mask=tf.Variable(kwargs["mask"]))
+    assert isinstance(found, Result)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-6), found, dense(*args, **kwargs))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_it_differentiates_as_often_as_there_are_vjps(converted, mode):
+    args, kwargs = arguments(3, 2)
+
+    def loss(w):
+        return jnp.sum(dense({"w": w}, args[1], **kwargs).y ** 2)
+
+    @MODES[mode]
+    def second(w):
+        with tf.GradientTape() as outer:
+            outer.watch(w)
+            with tf.GradientTape() as inner:
+                inner.watch(w)
+                y = tf.reduce_sum(converted({"w": w}, args[1], **kwargs).y ** 2)
+            gradient = inner.gradient(y, w)
+            total = tf.reduce_sum(gradient)
+        return gradient, outer.gradient(total, w)
+
+    gradient, curvature = second(tf.constant(args[0]["w"]))
+    np.testing.assert_allclose(gradient, jax.grad(loss)(args[0]["w"]), rtol=2e-5)
+    reference = jax.grad(lambda w: jax.grad(loss)(w).sum())(args[0]["w"])
+    np.testing.assert_allclose(curvature, reference, rtol=2e-4)
+
+
+def test_a_gradient_that_the_artifact_does_not_hold_says_so():
+    converted = convert_exported(export(jnp.sin)(jax.ShapeDtypeStruct((), jnp.float32)).serialize())
+    x = tf.constant(1.0)
+    assert np.isclose(converted(x), np.sin(1.0))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = converted(x)
+    with pytest.raises(LookupError, match=r"holds too few orders of VJP for this gradient. Write it with `serialize"):
+        tape.gradient(y, x)
+
+
+def test_gradients_can_be_forbidden():
+    converted = convert_exported(export(jnp.sin)(jax.ShapeDtypeStruct((), jnp.float32)), with_gradient=False)
+    x = tf.constant(1.0)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = converted(x)
+    with pytest.raises(LookupError, match="does not support gradients"):
+        tape.gradient(y, x)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda p, x, m: ((p, x), {}), ArgumentMismatch, "kwargs must be a dict with the keys 'mask'; found dict ({})"),
+        (lambda p, x, m: ((p,), {"mask": m}), ArgumentMismatch, "args must be a tuple of length 2; found tuple"),
+        (
+            lambda p, x, m: ((x, x), {"mask": m}),
+            ArgumentMismatch,
+            "args[0] must be a dict with the keys 'w'; found ",
+        ),
+        (
+            lambda p, x, m: ((p, x[0]), {"mask": m}),
+            ArgumentMismatch,
+            "Rank mismatch for args[1] of the exported ",
+        ),
+        (lambda p, x, m: (({"w": x}, x), {"mask": m}), ArgumentMismatch, "Shape mismatch for args[0]['w'].shape[1]"),
+        (
+            lambda p, x, m: ((p, tf.cast(x, tf.float64)), {"mask": m}),
+            ArgumentTypeError,
+            "expected float32 and called ",
+        ),
+        (lambda p, x, m: ((p, "x"), {"mask": m}), ArgumentTypeError, "expected float32 and called with str"),
+        (lambda p, x, m: ((p, x), {"mask": m[:1]}), tf.errors.InvalidArgumentError, "kwargs['mask'].shape[0] (= 1)"),
+        (lambda p, x, m: ((p, x[:1]), {"mask": m[:1]}), tf.errors.InvalidArgumentError, "b >= 2"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_told(converted, change, error, message):
+    (parameters, x), kwargs = arguments(3, 4)
+    args, kwargs = change(parameters, x, kwargs["mask"])
+    with pytest.raises(error) as caught:
+        converted(*args, **kwargs)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(("value", "dtype"), [(1, "float32"), (True, "bool"), (np.arange(2.0), "float32"), (2, "int8")])
+def test_what_jax_would_take_is_taken(value, dtype):
+    spec = jax.ShapeDtypeStruct(np.shape(value), jnp.dtype(dtype))
+    assert convert_exported(export(lambda x: x)(spec))(value).dtype == dtype
+
+
+def test_a_module_newer_than_tensorflow_is_written_anew():
+    exported = export(jax.lax.erf, stablehlo_version=None)(jax.ShapeDtypeStruct((3,), jnp.float32))
+    x = np.linspace(-1, 1, 3, dtype=np.float32)
+    np.testing.assert_allclose(convert_exported(exported)(x), jax.lax.erf(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [jnp.sin, 3, None, "artifact"])
+def test_only_exported_functions_are_taken(wrong):
+    with pytest.raises(ConversionOptionError, match=r"convert_exported needs an Exported or the bytes of an artifact"):
+        convert_exported(wrong)
+
+
+def test_bytes_that_are_no_artifact_are_refused():
+    with pytest.raises(ArtifactError):
+        convert_exported(b"no artifact")
+
+
+WITHOUT_JAX = """
+import sys
+for name in ("jax", "jaxlib"):
+    sys.modules[name] = None
+import numpy as np, tensorflow as tf
+from jaxtf.convert import convert_exported
+converted = convert_exported(open(sys.argv[1], "rb").read())
+x = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+with tf.GradientTape() as tape:
+    tape.watch(x)
+    y = converted({"x": x}, 2.0)
+np.testing.assert_allclose(y[0], tf.sin(x) * 2, rtol=1e-6)
+np.testing.assert_allclose(tape.gradient(y[0], x), tf.cos(x) * 2, rtol=1e-6)
+module = tf.Module()
+module.call = tf.function(lambda x: converted({"x": x}, 3.0), input_signature=[tf.TensorSpec([None, 2])])
+tf.saved_model.save(module, sys.argv[2])
+np.testing.assert_allclose(tf.saved_model.load(sys.argv[2]).call(x)[0], tf.sin(x) * 3, rtol=1e-6)
+"""
+
+
+def test_an_artifact_runs_differentiates_and_is_saved_without_jax(tmp_path):
+    b = symbolic_shape("b, 2")
+    from jaxtf.convert import _tf
+
+    exporter = export(lambda tree, scale: [jnp.sin(tree["x"]) * scale], stablehlo_version=_tf.stablehlo_version())
+    exported = exporter({"x": jax.ShapeDtypeStruct(b, jnp.float32)}, 1.0)
+    (tmp_path / "artifact").write_bytes(exported.serialize(1))
+    script = [sys.executable, "-c", WITHOUT_JAX, str(tmp_path / "artifact"), str(tmp_path / "saved")]
+    run = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_it_agrees_with_convert():
+    args, kwargs = arguments(4, 2)
+    direct = convert(dense)(*args, **kwargs)
+    found = convert_exported(exported_dense())(*args, **kwargs)
+    jax.tree.map(np.testing.assert_array_equal, found, direct)

@@ -1,0 +1,310 @@
+r"""Facts of a portable artifact, without jaxlib: its bytes are MLIR bytecode.
+
+`stablehlo_facts` checks the frame of the bytecode (magic, version, sections, and the tables of
+strings and dialects, all within their bounds) and reads what these tables say. `custom_call_targets`
+reads the tables of attributes as well. A truncated or foreign module is so an `ArtifactError`,
+and not a failure of MLIR's parser. The operations themselves are not parsed: a module that
+passes may still be refused by MLIR.
+
+| section | what |
+| --- | --- |
+| 0 | strings: count, lengths from last to first (with a zero byte each), the strings from first to last |
+| 1 | dialects and the names of their operations |
+| 2, 3 | attributes and types; their dialects and lengths |
+| 4 | the operations |
+| 5, 6 | resources |
+| 7 | versions of dialects |
+| 8 | properties of operations: for each the length of, and then, its attributes by number |
+
+A number is written in 1 to 9 bytes; the zero bits at the low end of the first byte count the bytes that follow.
+
+Source: MLIR bytecode format, https://mlir.llvm.org/docs/BytecodeFormat/; VHLO, as written by
+StableHLO 0.9 to 1.18.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jaxtf.serialization._errors import ArtifactError, VersionError
+
+__all__ = ["BytecodeFacts", "custom_call_targets", "stablehlo_facts"]
+
+_MAGIC = b"ML\xefR"
+_NEWEST_BYTECODE = 6
+_PROPERTIES_SINCE = 5
+_PRODUCER = re.compile(r"StableHLO_v(\d+\.\d+\.\d+)")
+_STRINGS, _DIALECTS, _ATTRIBUTES, _OFFSETS, _IR, _PROPERTIES = 0, 1, 2, 3, 4, 8
+_REQUIRED = {_STRINGS: "strings", _DIALECTS: "dialects", _ATTRIBUTES: "attributes", _OFFSETS: "lengths", _IR: "IR"}
+_LAST_SECTION = 8
+_LONGEST_PRODUCER = 200
+
+
+@dataclass(frozen=True)
+class BytecodeFacts:
+    """What a portable artifact says about itself.
+
+    Attributes:
+      stablehlo_version: The StableHLO version that it is written for.
+      bytecode_version: The version of MLIR's bytecode.
+      dialects: Names of the dialects of its operations, attributes and types.
+      uses_shardy: Whether its shardings are for the Shardy partitioner; False where it has none.
+    """
+
+    stablehlo_version: str
+    bytecode_version: int
+    dialects: tuple[str, ...]
+    uses_shardy: bool
+
+
+def stablehlo_facts(module: bytes | memoryview) -> BytecodeFacts:
+    """Checks the frame of a portable artifact, and returns what it says about itself.
+
+    Raises:
+      ArtifactError: It is no portable artifact, or a truncated one; the offset is in the module.
+      VersionError: Its bytecode is of a later version than this release knows.
+    """
+    frame = _Frame(module)
+    found = _PRODUCER.fullmatch(frame.producer)
+    if found is None:
+        raise ArtifactError(f"the module was not written as a portable artifact, but by {frame.producer!r}")
+    dialects = tuple(frame.dialects())
+    shardy = "sdy" in dialects or any(bytes(text[:8]) == b"xla.sdy." for text in frame.strings())
+    return BytecodeFacts(found[1], frame.version, dialects, shardy)
+
+
+def custom_call_targets(module: bytes | memoryview) -> tuple[str, ...]:
+    """The targets of the custom calls in a portable artifact, sorted, each once.
+
+    Read from the attributes of its operations: the one after an API version and a backend
+    configuration in a list of properties, or the one called so in a dictionary (bytecode before
+    version 5). Complete for what StableHLO writes; of other bytecode nothing is promised.
+
+    Raises:
+      ArtifactError: It is no portable artifact, or a damaged one; the offset is in the module.
+      VersionError: Its bytecode is of a later version than this release knows.
+    """
+    frame = _Frame(module)
+    attributes = _Attributes(frame)
+    found = attributes.in_properties() if _PROPERTIES in frame.sections else attributes.in_dictionaries()
+    return tuple(sorted(set(found)))
+
+
+class _Reader:
+    """A part of the module, read from its start."""
+
+    def __init__(self, view: memoryview, start: int, what: str) -> None:
+        self.view = view
+        self.start = start
+        self._what = what
+        self.position = 0
+
+    def fail(self, found: str) -> ArtifactError:
+        """An error at the place reached."""
+        return ArtifactError(f"the module is damaged, in its {self._what}: {found}", self.start + self.position)
+
+    def again(self) -> _Reader:
+        """The same part, from its start."""
+        return _Reader(self.view, self.start, self._what)
+
+    @property
+    def left(self) -> int:
+        """How many bytes are left."""
+        return len(self.view) - self.position
+
+    def byte(self) -> int:
+        """One byte."""
+        if not self.left:
+            raise self.fail("it ends too early")
+        self.position += 1
+        return self.view[self.position - 1]
+
+    def take(self, length: int) -> memoryview:
+        """So many bytes."""
+        if length > self.left:
+            raise self.fail(f"{length} bytes expected, {self.left} found")
+        self.position += length
+        return self.view[self.position - length : self.position]
+
+    def number(self) -> int:
+        """A number in the form of the bytecode."""
+        first = self.byte()
+        if first & 1:
+            return first >> 1
+        if first == 0:
+            return int.from_bytes(self.take(8), "little")
+        more = (first & -first).bit_length() - 1
+        return (int.from_bytes(self.take(more), "little") << 8 | first) >> (more + 1)
+
+    def count(self, what: str) -> int:
+        """A number of things that take a byte each at least."""
+        count = self.number()
+        if count > self.left:
+            raise self.fail(f"it says that there are {count} {what}, in {self.left} bytes")
+        return count
+
+    def part(self, length: int, what: str) -> _Reader:
+        """A reader of the next bytes."""
+        start = self.start + self.position
+        return _Reader(self.take(length), start, what)
+
+
+class _Frame:
+    """The sections of a module."""
+
+    def __init__(self, module: bytes | memoryview) -> None:
+        view = memoryview(module)
+        if view[:4] != _MAGIC:
+            raise ArtifactError(f"the module is no MLIR bytecode; it begins with {bytes(view[:4])!r}", 0)
+        reader = _Reader(view, 0, "frame")
+        reader.take(4)
+        self.version = reader.number()
+        if self.version > _NEWEST_BYTECODE:
+            raise VersionError(
+                f"the module is MLIR bytecode of version {self.version}; this release reads up to "
+                f"{_NEWEST_BYTECODE}\n  remedy: install a newer jaxtf-serialization"
+            )
+        self.producer = self._producer(reader)
+        self.sections = dict(self._sections(reader))
+        for number, name in _REQUIRED.items():
+            if number not in self.sections:
+                raise reader.fail(f"it has no section of {name}")
+        # It is the last section; that it may be left out where it would be empty is no case of a module with functions.
+        if self.version >= _PROPERTIES_SINCE and _PROPERTIES not in self.sections:
+            raise reader.fail("it has no section of properties")
+        self._strings: tuple[memoryview, ...] | None = None
+
+    @staticmethod
+    def _producer(reader: _Reader) -> str:
+        name = bytearray()
+        while byte := reader.byte():
+            name.append(byte)
+            if len(name) > _LONGEST_PRODUCER:
+                raise reader.fail("the name of its producer does not end")
+        return name.decode(errors="backslashreplace")
+
+    @staticmethod
+    def _sections(reader: _Reader) -> Iterator[tuple[int, _Reader]]:
+        seen = set()
+        while reader.left:
+            head = reader.byte()
+            number = head & 0x7F
+            if number > _LAST_SECTION or number in seen:
+                raise reader.fail(f"section {number} is unknown, or there twice")
+            seen.add(number)
+            length = reader.number()
+            if head & 0x80:
+                alignment = reader.number()
+                if alignment == 0 or alignment & (alignment - 1):
+                    raise reader.fail(f"a section is aligned to {alignment} bytes")
+                reader.take(-reader.position % alignment)
+            yield number, reader.part(length, f"section {number}")
+
+    def strings(self) -> tuple[memoryview, ...]:
+        """The strings."""
+        if self._strings is None:
+            self._strings = self._read_strings(self.sections[_STRINGS])
+        return self._strings
+
+    @staticmethod
+    def _read_strings(reader: _Reader) -> tuple[memoryview, ...]:
+        lengths = [reader.number() for _ in range(reader.count("strings"))]
+        if 0 in lengths or sum(lengths) != reader.left:
+            raise reader.fail(f"its strings have {sum(lengths)} bytes, in {reader.left}")
+        return tuple(reader.take(length)[:-1] for length in reversed(lengths))
+
+    def text(self, number: int) -> str:
+        """A string by its number."""
+        strings = self.strings()
+        if number >= len(strings):
+            raise self.sections[_STRINGS].fail(f"number {number} of {len(strings)} strings is asked for")
+        return bytes(strings[number]).decode(errors="backslashreplace")
+
+    def dialects(self) -> Iterator[str]:
+        """The names of the dialects."""
+        reader = self.sections[_DIALECTS].again()
+        for _ in range(reader.count("dialects")):
+            name = reader.number()
+            if self.version >= 1:
+                if name & 1:
+                    reader.part(reader.number(), "dialect version")
+                name >>= 1
+            yield self.text(name)
+
+
+class _Attributes:
+    """The attributes of a module, by number, as far as custom calls need them."""
+
+    # Codes of attributes, in the dialects `builtin` and `vhlo`.
+    _DICTIONARY, _NAME = 1, 2
+    _API_VERSION, _STRING = 5, 14
+
+    _FEWEST_PROPERTIES = 8
+    """A custom call has eight properties or more, of a byte each or more."""
+
+    def __init__(self, frame: _Frame) -> None:
+        self._frame = frame
+        self._attributes = tuple(self._read(frame))
+
+    @staticmethod
+    def _read(frame: _Frame) -> Iterator[tuple[str, _Reader]]:
+        """Dialect and contents of each attribute; contents in MLIR's own notation have none."""
+        dialects = tuple(frame.dialects())
+        lengths, contents = frame.sections[_OFFSETS], frame.sections[_ATTRIBUTES]
+        left = lengths.count("attributes")
+        lengths.number()  # of types, which come after the attributes
+        while left > 0:
+            dialect, count = lengths.number(), lengths.count("attributes")
+            if dialect >= len(dialects) or not 0 < count <= left:
+                raise lengths.fail(f"it has {count} of {left} attributes in dialect {dialect} of {len(dialects)}")
+            for _ in range(count):
+                length = lengths.number()
+                content = contents.part(length >> 1, "attribute")
+                yield dialects[dialect] if length & 1 else "", content
+            left -= count
+
+    def in_properties(self) -> Iterator[str]:
+        """Targets in the properties of operations."""
+        reader = self._frame.sections[_PROPERTIES]
+        for _ in range(reader.count("properties")):
+            numbers = reader.part(reader.number(), "properties")
+            # Properties of other operations may be other things than attributes by number.
+            if numbers.left < self._FEWEST_PROPERTIES or not self._has_code(
+                numbers.number(), "vhlo", self._API_VERSION
+            ):
+                continue
+            numbers.number()  # the backend configuration
+            target = numbers.number()
+            if self._has_code(target, "vhlo", self._STRING):
+                yield self._string(target)
+
+    def in_dictionaries(self) -> Iterator[str]:
+        """Targets in the dictionaries of attributes of operations."""
+        for number in range(len(self._attributes)):
+            if not self._has_code(number, "builtin", self._DICTIONARY):
+                continue
+            reader = self._content(number)
+            reader.number()
+            for _ in range(reader.count("entries")):
+                name, value = reader.number(), reader.number()
+                if self._has_code(name, "builtin", self._NAME) and self._string(name) == "call_target_name":
+                    yield self._string(value)
+
+    def _content(self, number: int) -> _Reader:
+        return self._attributes[number][1].again()
+
+    def _has_code(self, number: int, dialect: str, code: int) -> bool:
+        if number >= len(self._attributes) or self._attributes[number][0] != dialect:
+            return False
+        reader = self._content(number)
+        return reader.left > 0 and reader.number() == code
+
+    def _string(self, number: int) -> str:
+        """The string that an attribute holds."""
+        if not (self._has_code(number, "vhlo", self._STRING) or self._has_code(number, "builtin", self._NAME)):
+            raise self._frame.sections[_ATTRIBUTES].fail(f"attribute {number} is no string")
+        reader = self._content(number)
+        reader.number()
+        return self._frame.text(reader.number())

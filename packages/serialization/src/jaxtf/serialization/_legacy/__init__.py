@@ -1,0 +1,1 @@
+"""What today's JAX no longer reads: shardings and custom calls of old releases."""

@@ -1,0 +1,85 @@
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxtf.serialization import ArtifactError, VersionError
+from jaxtf.serialization._artifact.portable import custom_call_targets, stablehlo_facts
+from jaxtf.serialization._artifact.reader import read_payload
+
+CORPUS = Path(__file__).parent.parent / "artifacts"
+
+
+def modules(path):
+    """The modules of an artifact: of the function, and of each order of its VJP."""
+    table = read_payload(path.read_bytes())
+    while table is not None:
+        yield bytes(table.mlir_module_serialized)
+        table = table.vjp
+
+
+MODULE = next(modules(CORPUS / "0.10.2" / "cholesky.bin"))
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "bytecode"),
+    [("0.4.30", "0.9.0", 0), ("0.4.38", "1.8.2", 6), ("0.9.0", "1.13.4", 6), ("0.12.0.1", "1.18.0", 6)],
+)
+def test_the_frame_tells_the_stablehlo_version(release, version, bytecode):
+    facts = stablehlo_facts(next(modules(CORPUS / release / "elementwise.bin")))
+    assert (facts.stablehlo_version, facts.bytecode_version) == (version, bytecode)
+    assert set(facts.dialects) == {"builtin", "vhlo"}
+    assert not facts.uses_shardy
+
+
+def test_shardings_for_shardy_are_told_from_others():
+    assert stablehlo_facts(next(modules(CORPUS / "0.12.0.1" / "sharded_4_shardy.bin"))).uses_shardy
+    assert not stablehlo_facts(next(modules(CORPUS / "0.12.0.1" / "sharded_4_gspmd.bin"))).uses_shardy
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="MLIR decides")
+@pytest.mark.parametrize("release", ["0.4.30", "0.4.38", "0.6.2", "0.8.1", "0.9.0", "0.10.2"])
+def test_custom_call_targets_are_those_that_mlir_finds(release):
+    from jaxtf.serialization import _jax
+
+    seen = set()
+    for path in sorted((CORPUS / release).glob("*.bin"))[::2]:
+        for module in modules(path):
+            text = str(_jax.deserialize_module(module))
+            expected = sorted(set(re.findall(r'custom_call @"?([\w.]+)', text)))
+            assert list(custom_call_targets(module)) == expected, path
+            seen.update(expected)
+    assert len(seen) > 5
+
+
+def test_every_truncation_is_an_artifact_error():
+    for length in range(len(MODULE)):
+        with pytest.raises((ArtifactError, VersionError)):
+            stablehlo_facts(MODULE[:length])
+
+
+def test_a_foreign_module_is_an_artifact_error_that_tells_what_it_is():
+    with pytest.raises(ArtifactError, match="no MLIR bytecode; it begins with b'modu'"):
+        stablehlo_facts(b"module @jit_f {}")
+    with pytest.raises(ArtifactError, match="not written as a portable artifact, but by 'MLIR22'"):
+        stablehlo_facts(MODULE.replace(b"StableHLO_v1.15.0", b"MLIR22"))
+
+
+def test_bytecode_of_a_later_version_is_a_version_error():
+    with pytest.raises(VersionError, match="MLIR bytecode of version 9; this release reads up to 6"):
+        stablehlo_facts(MODULE[:4] + bytes([2 * 9 + 1]) + MODULE[5:])
+
+
+@given(st.data())
+def test_of_changed_modules_only_our_errors_come(data):
+    module = bytearray(MODULE)
+    for _ in range(data.draw(st.integers(1, 6))):
+        module[data.draw(st.integers(4, len(module) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        stablehlo_facts(module)
+        custom_call_targets(module)
+    except (ArtifactError, VersionError) as error:
+        assert str(error)  # noqa: PT017 - which of the two, or neither, is not known

@@ -1,0 +1,168 @@
+"""The command line, as its users run it: what it prints, and with which exit code."""
+
+import importlib.util
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from jaxtf.serialization import describe
+from jaxtf.serialization._artifact.reader import read_payload
+from jaxtf.serialization._cli import main
+
+CORPUS = Path(__file__).parent / "artifacts"
+SYMBOLIC = str(CORPUS / "0.12.0.1" / "vjp_symbolic.bin")
+STATIC = str(CORPUS / "0.12.0.1" / "vjp_2.bin")
+needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="parses modules")
+
+
+def run(capsys, *arguments):
+    """Exit code, standard output, standard error."""
+    code = main(arguments)
+    return code, *capsys.readouterr()
+
+
+def test_describe_prints_what_describe_returns(capsys):
+    code, out, _ = run(capsys, "describe", SYMBOLIC)
+    assert (code, out) == (0, f"{describe(Path(SYMBOLIC).read_bytes())}\n")
+
+
+def test_describe_json_is_one_object_for_each_file(capsys):
+    code, out, _ = run(capsys, "describe", "--json", SYMBOLIC, STATIC)
+    assert code == 0
+    assert [item["file"] for item in json.loads(out)] == [SYMBOLIC, STATIC]
+    assert json.loads(out)[0]["functions"][0]["arguments"][0]["shape"] == ["b", "n"]
+
+
+def test_a_dash_is_standard_input(capsys, monkeypatch):
+    stdin = io.TextIOWrapper(io.BytesIO(Path(STATIC).read_bytes()))
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert run(capsys, "describe", "-")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "reaches past the end of its 0 bytes"), (b"PK\3\4" * 50, "a reference leads to byte 67324752 of 200")],
+)
+def test_what_is_no_artifact_is_one_message_and_code_2(capsys, tmp_path, content, message):
+    (tmp_path / "a.bin").write_bytes(content)
+    code, out, err = run(capsys, "describe", str(tmp_path / "a.bin"))
+    assert (code, out) == (2, "")
+    assert err.startswith(f"jaxtf-artifact: {tmp_path / 'a.bin'}: not an artifact, or a damaged one: ")
+    assert message in err
+
+
+def test_a_file_that_is_not_there_is_one_message_and_code_2(capsys):
+    assert run(capsys, "describe", "absent.bin") == (2, "", "jaxtf-artifact: absent.bin: No such file or directory\n")
+
+
+def test_check_tells_each_thing_that_was_checked(capsys):
+    code, out, _ = run(capsys, "check", "--no-parse", STATIC)
+    assert code == 0
+    assert [line.removeprefix(f"{STATIC}: ") for line in out.splitlines()] == [
+        "digest    ok (there is none)",
+        "structure ok (3 modules)",
+        "model     ok",
+    ]
+
+
+def test_check_tells_damage_with_code_1(capsys, tmp_path):
+    assert main(["upgrade", STATIC, "-o", str(tmp_path / "a.bin")]) == 0
+    blob = bytearray((tmp_path / "a.bin").read_bytes())
+    blob[100] ^= 1
+    (tmp_path / "a.bin").write_bytes(blob)
+    code, out, _ = run(capsys, "check", "--no-parse", str(tmp_path / "a.bin"))
+    assert code == 1
+    assert "digest    WRONG: the artifact is damaged" in out
+
+
+def test_check_solves_shapes_and_tells_those_of_the_results(capsys):
+    shapes = ("--shapes", "args[0]=3,4", "--shapes", "args[1]=4,4")
+    code, out, _ = run(capsys, "check", "--no-parse", "--json", *shapes, SYMBOLIC)
+    assert code == 0
+    assert json.loads(out)["files"][0]["checks"][-1] == {"what": "shapes", "remark": "result=3,4", "found": None}
+
+
+def test_check_tells_shapes_that_do_not_fit_with_code_1(capsys):
+    shapes = ("--shapes", "args[0]=3,4", "--shapes", "args[1]=4,5")
+    code, out, _ = run(capsys, "check", "--no-parse", *shapes, SYMBOLIC)
+    assert code == 1
+    assert "dimension size args[1].shape[1] (= 5)" in out
+
+
+@pytest.mark.parametrize("shapes", ["args[0]", "args[0]=3,x", "args[7]=3"])
+def test_shapes_that_cannot_be_read_are_usage_errors(capsys, shapes):
+    code, _, err = run(capsys, "check", "--no-parse", "--shapes", shapes, SYMBOLIC)
+    assert code == 2
+    assert "--shapes" in err
+
+
+@needs_jax
+def test_check_parses_modules_without_dying_of_a_crash_in_mlir(capsys, tmp_path):
+    blob = bytearray(Path(STATIC).read_bytes())
+    module = bytes(read_payload(blob := bytes(blob)).mlir_module_serialized)
+    changed = bytearray(blob)
+    start = blob.index(module)
+    changed[start + len(module) // 2] ^= 0x55
+    (tmp_path / "a.bin").write_bytes(changed)
+    code, out, _ = run(capsys, "check", str(tmp_path / "a.bin"))
+    assert code in {0, 1}
+    assert "digest    ok (there is none)" in out
+
+
+def test_diff_of_a_file_with_itself_is_empty(capsys):
+    assert run(capsys, "diff", STATIC, STATIC) == (0, "", "")
+
+
+def test_diff_tells_each_field_with_code_1(capsys):
+    code, out, _ = run(capsys, "diff", "--json", SYMBOLIC, STATIC)
+    assert code == 1
+    assert json.loads(out)["functions[0].arguments[0].shape"] == {"left": ["b", "n"], "right": ["3"]}
+
+
+def test_upgrade_adds_a_trailer_and_keeps_the_rest(capsys, tmp_path):
+    out = tmp_path / "new.bin"
+    assert run(capsys, "upgrade", str(CORPUS / "0.4.30" / "vjp_2.bin"), "-o", str(out))[0] == 0
+    before, after = describe((CORPUS / "0.4.30" / "vjp_2.bin").read_bytes()), describe(out.read_bytes())
+    assert (before.formats[0], after.formats, after.digest) == (2, (12, 12), "verified")
+    assert after.functions == before.functions
+
+
+@needs_jax
+def test_upgrade_writes_for_another_stablehlo_version(capsys, tmp_path):
+    out = tmp_path / "new.bin"
+    source = str(CORPUS / "0.10.2" / "vjp_2.bin")
+    assert run(capsys, "upgrade", source, "-o", str(out), "--stablehlo-version", "1.13.7")[0] == 0
+    assert [function.stablehlo_version for function in describe(out.read_bytes()).functions] == ["1.13.7"] * 3
+
+
+def test_upgrade_to_an_older_format_is_told_by_its_fields(capsys, tmp_path):
+    out = tmp_path / "old.bin"
+    assert run(capsys, "upgrade", STATIC, "-o", str(out), "--format-version", "2")[0] == 0
+    assert describe(out.read_bytes()).stored_format == 2
+
+
+def test_extract_writes_the_module(capsys, tmp_path):
+    out = tmp_path / "module"
+    assert run(capsys, "extract", STATIC, "--vjp", "1", "-o", str(out))[0] == 0
+    assert out.read_bytes() == read_payload(Path(STATIC).read_bytes()).vjp.mlir_module_serialized
+
+
+@needs_jax
+def test_extract_text_is_stablehlo(tmp_path):
+    out = tmp_path / "module"
+    assert main(["extract", str(CORPUS / "0.10.2" / "vjp_2.bin"), "--text", "-o", str(out)]) == 0
+    assert "stablehlo." in out.read_text()
+
+
+def test_an_order_of_vjp_that_was_not_written_is_refused(capsys):
+    code, _, err = run(capsys, "extract", STATIC, "--vjp", "3")
+    assert (code, err) == (2, f"jaxtf-artifact: {STATIC}: it has no VJP of order 3; it has 2\n")
+
+
+@pytest.mark.parametrize("command", ["describe", "check", "diff", "upgrade", "extract"])
+def test_help_documents_the_exit_codes(capsys, command):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert "exit codes:" in capsys.readouterr().out
