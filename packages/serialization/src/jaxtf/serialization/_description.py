@@ -146,7 +146,8 @@ class Description:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values: objects for records, arrays for tuples, the attributes' names as keys."""
-        return {**dataclasses.asdict(self), "vjp_orders": self.vjp_orders}
+        values: dict[str, Any] = _as_json({**dataclasses.asdict(self), "vjp_orders": self.vjp_orders})
+        return values
 
     def __str__(self) -> str:
         function = self.function
@@ -193,3 +194,10 @@ def _list(label: str, values: Iterable[object]) -> Iterator[tuple[str, str]]:
     """A row for each value, the first with the label."""
     for number, value in enumerate(values):
         yield "" if number else label, str(value)
+
+
+def _as_json(value: Any) -> Any:
+    """Nested dictionaries and tuples as objects and arrays."""
+    if isinstance(value, dict):
+        return {key: _as_json(item) for key, item in value.items()}
+    return [_as_json(item) for item in value] if isinstance(value, tuple | list) else value
