@@ -197,7 +197,10 @@ def pages() -> list[str]:
 
 @nox.session
 def build(session: nox.Session) -> None:
-    """Wheels and source distributions; each wheel alone in a clean environment runs its README; then all together."""
+    """Wheels and source distributions; each wheel alone in a clean environment runs its README; then all together.
+
+    The command `jaxtf-artifact` runs where there is no JAX.
+    """
     dist = ROOT / "dist"
     shutil.rmtree(dist, ignore_errors=True)
     for package in PACKAGES:
@@ -212,6 +215,11 @@ def build(session: nox.Session) -> None:
             session.run(
                 python, check, "--required", str(ROOT / "packages" / package / "README.md"), env=ON_CPU, external=True
             )
+    python = environment(session, "artifact", *wheels("serialization", *siblings("serialization")))
+    session.run(python, "-c", "from importlib.util import find_spec; assert not find_spec('jax')", external=True)
+    artifact = ROOT / "packages" / "serialization" / "tests" / "artifacts" / "0.4.30" / "symbolic_batch.bin"
+    for command in ("describe", "check"):
+        session.run(str(Path(python).with_name("jaxtf-artifact")), command, str(artifact), external=True)
     python = environment(session, "together", *wheels(*PACKAGES))
     with session.chdir(elsewhere):
         names = ", ".join(f"jaxtf.{package}" for package in PACKAGES)

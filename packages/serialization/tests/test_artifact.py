@@ -18,6 +18,7 @@ from jaxtf.serialization import (
     ArgumentMismatch,
     ArtifactError,
     DisabledSafetyCheck,
+    Effect,
     Exported,
     SerializationError,
     StablehloVersionError,
@@ -504,3 +505,91 @@ def test_an_operation_that_the_version_does_not_have_is_named():
         exported.with_stablehlo_version("1.0.0")
     assert str(caught.value).startswith("StableHLO 1.0.0 has no form for the operation vhlo.scatter_v2 at ")
     assert len(str(caught.value)) < 300
+
+
+# Generated exports
+
+SIZES = st.sampled_from(["1", "3", "b", "c", "2*b", "b + c", "floordiv(b, 2) + 1", "max(b, c)", "mod(c, 3) + 1", "b*c"])
+DTYPES = ("bool", "int8", "uint32", "int32", "float16", "float32", "bfloat16", "float8_e4m3fn", "int4", "complex64")
+CONSTRAINTS = ["b >= c", "b >= 2", "mod(b, 2) == 0", "c <= 8", "2*b >= c + 1"]
+arrays = st.tuples(st.lists(SIZES, max_size=3), st.sampled_from(DTYPES))
+structures = st.recursive(
+    arrays.map(lambda array: ("array", *array)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.text("ab", max_size=2), inner, max_size=3),
+        st.dictionaries(st.integers(-3, 12), inner, max_size=2),
+        st.builds(Pair, inner, st.none()),
+    ),
+    max_leaves=4,
+)
+
+
+def is_array(value):
+    return isinstance(value, tuple) and value[:1] == ("array",)
+
+
+@settings(max_examples=60)
+@given(
+    structure=structures,
+    constraints=st.lists(st.sampled_from(CONSTRAINTS), max_size=3, unique=True),
+    platforms=st.lists(st.sampled_from(["cpu", "cuda", "tpu"]), min_size=1, max_size=3, unique=True),
+    convention=st.sampled_from([9, 10]),
+    kept=st.booleans(),
+)
+def test_what_is_read_equals_what_was_written_for_generated_exports(
+    structure, constraints, platforms, convention, kept
+):
+    scope = SymbolicScope(constraints)
+    b, c = symbolic_shape("b, c", scope=scope)
+
+    def array(described):
+        _, shape, dtype = described
+        return jax.ShapeDtypeStruct(symbolic_shape(",".join(shape) or "()", scope=scope), jnp.dtype(dtype))
+
+    specs = jax.tree.map(array, structure, is_leaf=is_array)
+    exporter = export(
+        jax.jit(lambda sizes, tree: (tree, sizes.sum()), keep_unused=kept),
+        platforms=platforms,
+        calling_convention_version=convention,
+        disabled_checks=[DisabledSafetyCheck.platform()] if kept else [],
+    )
+    exported = exporter(jax.ShapeDtypeStruct((b, c), jnp.float32), specs)
+    read = deserialize(exported.serialize(1))
+    assert read == exported
+    assert read.vjp() == exported.vjp()
+    assert read.in_tree == exported.in_tree
+    assert deserialize(read.serialize(1)) == exported
+
+
+# Effects
+
+
+class Named(jax._src.effects.Effect):
+    def __init__(self, name):
+        self.name = name
+
+    def __eq__(self, other):
+        return isinstance(other, Named) and self.name == other.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+class Forgetful(jax._src.effects.Effect):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("effect", "message"),
+    [
+        (Named("log"), "Named must have a nullary constructor to be serializable; calling it raised TypeError"),
+        (Forgetful(), "Forgetful must have a nullary class constructor that produces an equal effect object"),
+    ],
+)
+def test_an_effect_that_cannot_be_made_again_is_refused_by_name(effect, message):
+    exported = copy.copy(export(jnp.sin)(spec()))
+    object.__setattr__(exported, "unordered_effects", (Effect(str(type(effect)), effect),))
+    with pytest.raises(SerializationError) as caught:
+        exported.serialize()
+    assert message in str(caught.value)

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import ShapeDtypeStruct
+from jax.extend.mlir import ir
+from jax.interpreters import mlir
 
 from jaxtf.serialization import (
     CallingConventionError,
@@ -16,6 +18,7 @@ from jaxtf.serialization import (
     PlatformError,
     StablehloVersionError,
     UnstableCustomCall,
+    UnstableDialect,
     default_export_platform,
     export,
 )
@@ -159,8 +162,34 @@ def test_a_callback_into_python_is_refused():
     def noisy(x):
         return jax.pure_callback(np.sin, x, x)
 
-    with pytest.raises(HostCallbackError, match=r"'noisy' calls back into Python \(jax.pure_callback"):
+    with pytest.raises(HostCallbackError, match=r"'noisy' calls back into Python, by jax.pure_callback: "):
         export(noisy)(ShapeDtypeStruct((3,), F32))
+
+
+def test_callbacks_are_named_wherever_they_stand():
+    def body(carry, x):
+        jax.debug.print("{}", x)
+        jax.experimental.io_callback(print, None, x, ordered=True)
+        return carry, jax.lax.cond(x > 0, lambda x: jax.pure_callback(np.sin, x, x), lambda x: x, x)
+
+    with pytest.raises(HostCallbackError) as caught:
+        export(lambda x: jax.lax.scan(body, 0.0, x))(ShapeDtypeStruct((3,), F32))
+    for name in ("jax.debug.", "jax.experimental.io_callback", "jax.pure_callback"):
+        assert name in str(caught.value)
+
+
+def test_operations_of_an_unstable_dialect_are_refused_by_name():
+    primitive = jax.extend.core.Primitive("arithmetic")
+    primitive.def_abstract_eval(lambda x: x)
+
+    def lower(ctx, x):
+        return ir.Operation.create("arith.negf", results=[x.type], operands=[x]).results
+
+    mlir.register_lowering(primitive, lower)
+    with pytest.raises(UnstableDialect) as caught:
+        export(primitive.bind)(ShapeDtypeStruct((3,), F32))
+    assert "no compatibility guarantees:\n  'arith.negf' at jit(bind)/arithmetic, " in str(caught.value)
+    assert "stable are builtin, chlo, func, mhlo, sdy, stablehlo" in str(caught.value)
 
 
 def test_a_custom_call_without_guarantees_is_refused_unless_allowed():

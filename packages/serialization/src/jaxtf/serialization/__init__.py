@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         SerializationError,
         StablehloVersionError,
         UnstableCustomCall,
+        UnstableDialect,
         VersionError,
         VjpUnavailable,
     )
@@ -68,6 +69,7 @@ __all__ = [
     "StablehloVersionError",
     "Tree",
     "UnstableCustomCall",
+    "UnstableDialect",
     "VersionError",
     "VjpUnavailable",
     "argument_paths",
@@ -100,6 +102,7 @@ _MODULES = {
     "SerializationError": "_errors",
     "StablehloVersionError": "_errors",
     "UnstableCustomCall": "_errors",
+    "UnstableDialect": "_errors",
     "VersionError": "_errors",
     "VjpUnavailable": "_errors",
     "default_export_platform": "_export",

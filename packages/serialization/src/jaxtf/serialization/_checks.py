@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from jaxtf.serialization._errors import UnstableCustomCall
+from jaxtf.serialization._errors import UnstableCustomCall, UnstableDialect
+from jaxtf.serialization._locations import user_line
 
-__all__ = ["STABLE_CUSTOM_CALLS", "DisabledSafetyCheck", "check_custom_calls"]
+__all__ = ["STABLE_CUSTOM_CALLS", "STABLE_DIALECTS", "DisabledSafetyCheck", "check_custom_calls", "check_dialects"]
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,32 @@ STABLE_CUSTOM_CALLS = frozenset(
 )
 
 
-def check_custom_calls(targets: Iterable[tuple[str, str]], disabled_checks: Iterable[DisabledSafetyCheck]) -> None:
+STABLE_DIALECTS = frozenset(("builtin", "func", "stablehlo", "chlo", "mhlo", "sdy"))
+"""Dialects whose operations a portable artifact holds with a meaning that lasts.
+
+MHLO's become StableHLO's when they are serialized; Shardy's are carried as they are.
+"""
+
+
+def check_dialects(foreign: Iterable[tuple[str, object]]) -> None:
+    """Refuses operations of dialects without compatibility guarantees.
+
+    Args:
+      foreign: (operation, source location) of each operation of a module that is of another dialect.
+
+    Raises:
+      UnstableDialect: Names each operation and where it stands.
+    """
+    refused = dict(reversed(list(foreign)))
+    if refused:
+        found = "\n".join(f"  {operation!r} at {user_line(location)}" for operation, location in refused.items())
+        raise UnstableDialect(
+            "Cannot serialize code with operations of dialects that have no compatibility guarantees:\n"
+            f"{found}\n  remedy: lower to StableHLO operations; stable are {', '.join(sorted(STABLE_DIALECTS))}"
+        )
+
+
+def check_custom_calls(targets: Iterable[tuple[str, object]], disabled_checks: Iterable[DisabledSafetyCheck]) -> None:
     """Refuses custom calls whose target is neither stable nor allowed by the caller.
 
     Args:
@@ -115,13 +141,13 @@ def check_custom_calls(targets: Iterable[tuple[str, str]], disabled_checks: Iter
     allowed = {target for check in disabled_checks if (target := check.is_custom_call())}
     if "ALL" in allowed:
         return
-    refused: dict[str, str] = {}
+    refused: dict[str, object] = {}
     for target, location in targets:
         if target not in STABLE_CUSTOM_CALLS and target not in allowed:
             refused.setdefault(target, location)
     if not refused:
         return
-    found = "\n".join(f"  {target!r} at {location}" for target, location in refused.items())
+    found = "\n".join(f"  {target!r} at {user_line(location)}" for target, location in refused.items())
     remedy = ", ".join(f"DisabledSafetyCheck.custom_call({target!r})" for target in refused)
     raise UnstableCustomCall(
         f"Cannot serialize code with custom calls whose targets have no compatibility guarantees:\n{found}\n"

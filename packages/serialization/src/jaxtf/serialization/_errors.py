@@ -17,6 +17,7 @@ __all__ = [
     "SerializationError",
     "StablehloVersionError",
     "UnstableCustomCall",
+    "UnstableDialect",
     "VersionError",
     "VjpUnavailable",
 ]
@@ -40,6 +41,10 @@ class ArgumentMismatch(ValueError):
 
 class UnstableCustomCall(ValueError):
     """A custom call whose target is not known to keep its meaning over releases."""
+
+
+class UnstableDialect(ValueError):
+    """An operation of an MLIR dialect without compatibility guarantees."""
 
 
 class HostCallbackError(NotImplementedError):

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxtf.serialization._avals import Aval
-from jaxtf.serialization._checks import DisabledSafetyCheck, check_custom_calls
+from jaxtf.serialization._callbacks import callback_names
+from jaxtf.serialization._checks import STABLE_DIALECTS, DisabledSafetyCheck, check_custom_calls, check_dialects
 from jaxtf.serialization._errors import HostCallbackError
 from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._paths import argument_paths, result_paths
@@ -178,16 +179,19 @@ def _lower(traced: Any, target: _Target, in_avals: tuple[Aval, ...]) -> tuple[by
     solution = solve_dimension_variables(tuple(zip(argument_paths(traced.in_tree), shapes, strict=True)))
     facts = _jax.lower(traced, target.platforms)
     if facts.host_callbacks:
+        names = ", ".join(callback_names(traced.jaxpr)) or "a host callback"
         raise HostCallbackError(
-            f"'{traced.fun_name}' calls back into Python (jax.pure_callback, io_callback, debug.callback or "
-            "debug.print): serialization of host_callbacks is not possible, the callback exists in this process only\n"
+            f"'{traced.fun_name}' calls back into Python, by {names}: serialization of host_callbacks is not possible, "
+            "the callback exists in this process only\n"
             "  remedy: leave the callback out of the function that is exported"
         )
     export_main(facts.module, Dimensions(shapes, facts.kept_arguments, solution))
     mark_refined_at_run_time(facts.module, facts.refined_at_run_time)
+    calls, foreign = _jax.operations_to_check(facts.module, STABLE_DIALECTS)
+    check_dialects(foreign)
+    check_custom_calls(calls, target.disabled_checks)
     if facts.refined_at_run_time and not refines_composites(target.stablehlo_version):
         _jax.expand_chlo(facts.module)
-    check_custom_calls(_jax.custom_calls(facts.module), target.disabled_checks)
     return _jax.serialize_module(facts.module, target.stablehlo_version), facts
 
 

@@ -12,6 +12,10 @@ private name stands once, with why it is needed and the versions it was seen in:
   artifact has only the name of one.
 - `jax._src.lax.linalg.initialize_lapack` (0.10.2, 0.12.0.1): jaxlib's LAPACK calls crash the process
   until JAX has lowered one itself, which a process that only runs artifacts never does.
+- `LoweringParameters.override_lowering_rules` (0.10.2, 0.12.0.1): other rules for the primitives of
+  linear algebra, in one lowering. Their default rules and those of other platforms are in
+  `jax._src.interpreters.mlir._lowerings` and `_platform_specific_lowerings`, `lower_per_platform` chooses among
+  them, and `jax._src.lax.linalg.geqrf_p` is the primitive under `qr`: none has a public name.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ import jax.random
 import jaxlib.version
 import numpy as np
 from jax._src import effects as jax_effects
+from jax._src.interpreters import mlir as jax_rules
 from jax._src.lax import linalg as jax_linalg
 from jax.extend import backend as jax_backend
 from jax.extend import core as jax_core
@@ -62,6 +67,7 @@ __all__ = [
     "module_text",
     "month_old_stablehlo_version",
     "new_call_primitive",
+    "operations_to_check",
     "producer",
     "registered_platforms",
     "serialize_module",
@@ -104,9 +110,13 @@ class Lowering:
     host_callbacks: tuple[Any, ...]
 
 
-def lower(traced: Any, platforms: tuple[str, ...]) -> Lowering:
-    """Lowers a traced function for `platforms`, in the order of the platform index."""
+def lower(traced: Any, platforms: tuple[str, ...], expand_linear_algebra: bool = False) -> Lowering:
+    """Lowers a traced function for `platforms`, in the order of the platform index.
+
+    Linear algebra becomes calls of LAPACK on CPU, or, expanded, operations of StableHLO.
+    """
     parameters = mlir.LoweringParameters(
+        override_lowering_rules=_linear_algebra_rules() if expand_linear_algebra and "cpu" in platforms else None,
         for_export=True,
         hoist_constants_as_args=False,
         export_ignore_forward_compatibility=jax.config.jax_export_ignore_forward_compatibility,
@@ -129,19 +139,86 @@ def lower(traced: Any, platforms: tuple[str, ...]) -> Lowering:
     )
 
 
-def custom_calls(module: ir.Module) -> Iterator[tuple[str, str]]:
+@functools.cache
+def _linear_algebra_rules() -> tuple[tuple[Any, Callable[..., Any]], ...]:
+    """For each primitive of linear algebra that can do without LAPACK on CPU, the rule that does."""
+    from jaxtf.serialization import _linear_algebra
+
+    # XLA expands what the default rules of these write.
+    by_xla = (
+        jax.lax.linalg.cholesky_p,
+        jax.lax.linalg.triangular_solve_p,
+        jax.lax.linalg.householder_product_p,
+        jax.lax.linalg.ormqr_p,
+        jax_linalg.geqrf_p,
+    )
+    ours = {
+        jax.lax.linalg.eigh_p: _linear_algebra.eigh,
+        jax.lax.linalg.svd_p: _linear_algebra.svd,
+        jax.lax.linalg.lu_p: _linear_algebra.lu,
+        jax.lax.linalg.tridiagonal_solve_p: _linear_algebra.tridiagonal_solve,
+    }
+    rules = {primitive: jax_rules._lowerings[primitive].rule for primitive in by_xla}
+    rules |= {primitive: _rule_of(function, primitive.multiple_results) for primitive, function in ours.items()}
+    return tuple((primitive, functools.partial(_rule_on_cpu, primitive, rule)) for primitive, rule in rules.items())
+
+
+def _rule_of(function: Callable[..., Any], multiple_results: bool) -> Callable[..., Any]:
+    """The lowering rule that traces `function`, whatever the caller has configured for jax.numpy."""
+
+    def traced(*args: Any, **params: Any) -> Any:
+        with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+            return function(*args, **params)
+
+    return mlir.lower_fun(traced, multiple_results)
+
+
+def _rule_on_cpu(primitive: Any, rule: Callable[..., Any], ctx: Any, *args: Any, **params: Any) -> Any:
+    """Lowers by `rule` on CPU, and by JAX's rules on the other platforms."""
+    default = jax_rules._lowerings.get(primitive)
+    per_platform = {
+        platform: rules[primitive].rule
+        for platform, rules in jax_rules._platform_specific_lowerings.items()
+        if primitive in rules
+    }
+    return jax_rules.lower_per_platform(
+        ctx,
+        primitive.name,
+        {**per_platform, "cpu": rule},
+        None if default is None else default.rule,
+        jax_effects.no_effects,
+        *args,
+        **params,
+    )
+
+
+def custom_calls(module: ir.Module) -> Iterator[tuple[str, Any]]:
     """The (target, source location) of each custom call in `module`."""
-    found: list[tuple[str, str]] = []
+    return iter(operations_to_check(module, frozenset())[0])
+
+
+def operations_to_check(
+    module: ir.Module, dialects: frozenset[str]
+) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
+    """The custom calls in `module`, and its operations that are of none of these dialects.
+
+    A custom call is given by its target, an operation by its name, both with their source locations,
+    which are printed only if asked to: it takes longer than the rest of the walk.
+    """
+    calls: list[tuple[str, Any]] = []
+    foreign: list[tuple[str, Any]] = []
 
     def visit(operation: Any) -> Any:
         op = operation.operation
-        if op.name == "stablehlo.custom_call":
-            target = ir.StringAttr(op.attributes["call_target_name"]).value
-            found.append((target, str(op.location)))
+        name = op.name
+        if name == "stablehlo.custom_call":
+            calls.append((ir.StringAttr(op.attributes["call_target_name"]).value, op.location))
+        elif name.partition(".")[0] not in dialects:
+            foreign.append((name, op.location))
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    return iter(found)
+    return calls, foreign
 
 
 def device_count(context: Any) -> int:

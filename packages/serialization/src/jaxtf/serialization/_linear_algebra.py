@@ -1,0 +1,274 @@
+"""Linear algebra as loops and products of StableHLO, for processes that have no LAPACK. Imports JAX.
+
+JAX lowers `jax.lax.linalg` for CPU to custom calls named `lapack_*`, which jaxlib registers and
+TensorFlow does not. The functions here compute the same results in JAX itself; `_jax` puts them in
+the place of JAX's rules for CPU. They take one matrix or a batch of any rank, real or complex; sizes
+may be symbolic. A matrix with a NaN or an infinity gives NaN.
+
+Method: `eigh` is the cyclic Jacobi method; `svd` is one-sided Jacobi on the triangular factor of a
+QR decomposition. Both rotate disjoint pairs of columns at once, as many as there are. `lu` eliminates column by
+column with partial pivoting. Accuracy is LAPACK's up to a small factor of the size: residuals and
+orthogonality of a few times size times machine epsilon. Cost grows with the cube of the size times
+the sweeps (6 to 12).
+
+Not here: `cholesky`, `triangular_solve` and `qr`, which XLA expands itself. XLA's own `Eigh` is not
+used: it stops at off-diagonal elements of 1e-6, so that its eigenvectors have 9 digits in float64.
+
+Source: Golub, Van Loan, Matrix Computations (2013), 3.4 (LU), 8.5 (Jacobi, pairs in parallel), 8.6.3
+(one-sided Jacobi); Drmac, Veselic, New Fast and Accurate Jacobi SVD Algorithm (2008), for the use of
+QR first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxtf.shapepoly import is_symbolic_dim
+
+__all__ = ["eigh", "lu", "svd"]
+
+_MOST_SWEEPS = 40
+
+
+def eigh(a: Any, *, lower: bool, subset_by_index: tuple[int, int] | None = None, **_: Any) -> tuple[Any, Any]:
+    """Eigenvectors and ascending eigenvalues of Hermitian matrices, of which one triangle is read."""
+    n = a.shape[-1]
+    triangle = jnp.tril(a, -1) if lower else jnp.triu(a, 1)
+    diagonal = jnp.eye(n, dtype=a.dtype) * jnp.real(a).astype(a.dtype)
+    scaled, scale, finite = _scaled(triangle + _adjoint(triangle) + diagonal)
+    half = _half(n)
+    matrix = _padded(scaled, 2 * half)
+    threshold = jnp.finfo(a.dtype).eps * _norm(matrix)
+    row, column = _positions(matrix)
+    pivots, off_diagonal = abs(row - column) == half, row != column
+
+    def turn(_: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        matrix, vectors = state
+        values = _diagonal(jnp.real(matrix))
+        rotation = _rotation(values[..., :half], values[..., half:], _diagonal(matrix[..., :half, half:]))
+        # (A J)^H J is J^H A J. What the rotation makes zero is zero.
+        turned = _rotated(_adjoint(_rotated(matrix, rotation)), rotation)
+        turned = _next_pairs(jnp.where(pivots, 0, turned))
+        return _adjoint(_next_pairs(_adjoint(turned))), _next_pairs(_rotated(vectors, rotation))
+
+    def sweep(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        count, *pair = state
+        return count + 1, *lax.fori_loop(0, 2 * half - 1, turn, tuple(pair))
+
+    def unfinished(state: tuple[Any, Any, Any]) -> Any:
+        count, matrix, _ = state
+        return (count < _MOST_SWEEPS) & jnp.any(_norm(jnp.where(off_diagonal, matrix, 0)) > threshold)
+
+    _, matrix, vectors = lax.while_loop(unfinished, sweep, (0, matrix, _identity_like(matrix)))
+    values = _diagonal(jnp.real(matrix))[..., :n]
+    order = jnp.argsort(values, axis=-1)
+    if subset_by_index is not None:
+        order = order[..., slice(*subset_by_index)]
+    values = jnp.take_along_axis(values, order, axis=-1) * scale[..., 0]
+    vectors = jnp.take_along_axis(vectors[..., :n, :n], order[..., None, :], axis=-1)
+    return _nan_unless(finite, vectors), _nan_unless(finite[..., 0], values)
+
+
+def svd(
+    a: Any,
+    *,
+    full_matrices: bool,
+    compute_uv: bool,
+    subset_by_index: tuple[int, int] | None = None,
+    **_: Any,
+) -> tuple[Any, ...]:
+    """Descending singular values; before and after them in the product, if asked for: `s, u, vh`."""
+    m, n = a.shape[-2:]
+    if m < n:
+        results = svd(_adjoint(a), full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index)
+        return (results[0], _adjoint(results[2]), _adjoint(results[1])) if compute_uv else results
+    scaled, scale, finite = _scaled(a)
+    q, r = lax.linalg.qr(scaled, full_matrices=full_matrices)
+    half = _half(n)
+    columns = _padded(_adjoint(r[..., :n, :]), 2 * half)
+    if compute_uv:
+        columns = jnp.concatenate([columns, _identity_like(columns)], axis=-2)
+    columns = _orthogonal_columns(columns, 2 * half)
+    # R^H W = X S, so that A = Q W S X^H.
+    product, w = columns[..., :n, :n], columns[..., 2 * half :, :n][..., :n, :]
+    s = jnp.sqrt(_squares(product))
+    order = jnp.argsort(-s, axis=-1)
+    s = jnp.take_along_axis(s, order, axis=-1)
+    chosen = slice(None) if subset_by_index is None else slice(*subset_by_index)
+    values = _nan_unless(finite[..., 0], s * scale[..., 0])[..., chosen]
+    if not compute_uv:
+        return (values,)
+    product = jnp.take_along_axis(product, order[..., None, :], axis=-1)
+    x = _completed(product / jnp.where(s == 0, 1, s)[..., None, :].astype(a.dtype))
+    w = jnp.take_along_axis(w, order[..., None, :], axis=-1)
+    u = jnp.concatenate([_product(q[..., :n], w), q[..., n:]], axis=-1)
+    if subset_by_index is not None:
+        u, x = u[..., chosen], x[..., chosen]
+    return values, _nan_unless(finite, u), _adjoint(_nan_unless(finite, x))
+
+
+def lu(a: Any) -> tuple[Any, Any, Any]:
+    """The factors in one matrix, the row swaps and the permutation that they make: `a[permutation] = L U`."""
+    pivots, permutation = (jnp.zeros(result.shape, result.dtype) for result in jax.eval_shape(lax.linalg.lu, a)[1:])
+    permutation = permutation + lax.broadcasted_iota(permutation.dtype, permutation.shape, permutation.ndim - 1)
+    if 0 in a.shape:
+        return a, pivots, permutation
+    row, column = _positions(a)
+    rows = row[:, 0]
+
+    def eliminate(k: Any, state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        matrix, pivots, permutation = state
+        found = _taxicab(lax.dynamic_index_in_dim(matrix, k, axis=-1, keepdims=False))
+        pivot = jnp.argmax(jnp.where(rows >= k, found, -1), axis=-1).astype(pivots.dtype)[..., None]
+        pivots = lax.dynamic_update_index_in_dim(pivots, pivot, k, axis=-1)
+        permutation = _swapped(permutation[..., None], rows[:, None], k, pivot[..., None])[..., 0]
+        matrix = _swapped(matrix, row, k, pivot[..., None])
+        upper = lax.dynamic_index_in_dim(matrix, k, axis=-2)
+        at_pivot = lax.dynamic_index_in_dim(upper, k, axis=-1)
+        factors = lax.dynamic_index_in_dim(matrix, k, axis=-1) / jnp.where(at_pivot == 0, 1, at_pivot)
+        rest = jnp.where(column > k, matrix - factors * upper, jnp.where(column == k, factors, matrix))
+        return jnp.where(row > k, rest, matrix), pivots, permutation
+
+    steps = pivots.shape[-1]
+    return lax.fori_loop(0, steps, eliminate, (a, pivots, permutation))
+
+
+def _swapped(matrix: Any, row: Any, k: Any, other: Any) -> Any:
+    """`matrix` with its rows `k` and `other` exchanged; `row` numbers them."""
+    here = lax.dynamic_index_in_dim(matrix, k, axis=-2)
+    there = jnp.take_along_axis(matrix, jnp.broadcast_to(other, here.shape), axis=-2)
+    return jnp.where(row == k, there, jnp.where(row == other, here, matrix))
+
+
+class _Rotation(NamedTuple):
+    """For each pair of columns `x`, `y`: `x cos - y conj(sin)`, `x sin + y cos`."""
+
+    cos: Any
+    sin: Any
+
+
+def _rotation(a: Any, b: Any, g: Any) -> _Rotation:
+    """What makes the Hermitian matrices `[[a, g], [conj(g), b]]` diagonal, by the smaller of both angles."""
+    size = jnp.abs(g)
+    divisor = jnp.where(size == 0, 1, size)
+    cotangent = (b - a) / (2 * divisor)
+    far = jnp.abs(cotangent) > 1 / jnp.finfo(a.dtype).eps  # its square may overflow
+    near = jnp.where(far, 0, cotangent)
+    tangent = jnp.where(near < 0, -1, 1) / (jnp.abs(near) + jnp.sqrt(1 + near * near))
+    tangent = jnp.where(far, 0.5 / jnp.where(far, cotangent, 1), tangent)
+    tangent = jnp.where(size == 0, 0, tangent)
+    cos = lax.rsqrt(1 + tangent * tangent)
+    return _Rotation(cos.astype(g.dtype), (cos * tangent).astype(g.dtype) * (g / divisor.astype(g.dtype)))
+
+
+def _rotated(matrix: Any, rotation: _Rotation) -> Any:
+    """The columns in pairs of one from the left half and one from the right, each pair rotated."""
+    left, right = jnp.split(matrix, 2, axis=-1)
+    cos, sin = rotation.cos[..., None, :], rotation.sin[..., None, :]
+    return jnp.concatenate([left * cos - right * jnp.conj(sin), left * sin + right * cos], axis=-1)
+
+
+def _next_pairs(matrix: Any) -> Any:
+    """The columns in the next order: a round robin, in which all meet and are back after one less than there are."""
+    left, right = jnp.split(matrix, 2, axis=-1)
+    parts = [left[..., :1], right[..., :1], left[..., 1:-1], right[..., 1:], left[..., -1:]]
+    return jnp.concatenate(parts, axis=-1)
+
+
+def _orthogonal_columns(columns: Any, rows: Any) -> Any:
+    """`columns` rotated in pairs until the first `rows` of them are orthogonal."""
+    count = columns.shape[-1]
+    threshold = jnp.finfo(columns.dtype).eps * jnp.sqrt(jnp.asarray(count, jnp.real(columns).dtype))
+
+    def turn(_: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        columns, largest = state
+        left, right = jnp.split(columns[..., :rows, :], 2, axis=-1)
+        a, b = _squares(left), _squares(right)
+        g = jnp.sum(jnp.conj(left) * right, axis=-2)
+        sizes = jnp.sqrt(a) * jnp.sqrt(b)
+        cosine = jnp.abs(g) / jnp.where(sizes == 0, 1, sizes)
+        g = jnp.where((cosine > threshold) & (sizes > 0), g, 0)
+        return _next_pairs(_rotated(columns, _rotation(a, b, g))), jnp.maximum(largest, jnp.max(cosine))
+
+    def sweep(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        done, columns, largest = state
+        return done + 1, *lax.fori_loop(0, count - 1, turn, (columns, jnp.zeros_like(largest)))
+
+    def unfinished(state: tuple[Any, Any, Any]) -> Any:
+        done, _, largest = state
+        return (done < _MOST_SWEEPS) & (largest > threshold)
+
+    start = jnp.asarray(jnp.inf, threshold.dtype)
+    return lax.while_loop(unfinished, sweep, (0, columns, start))[1]
+
+
+def _completed(columns: Any) -> Any:
+    """Orthonormal columns of which some may be zero, those replaced by others."""
+    q, r = lax.linalg.qr(columns, full_matrices=False)
+    phase = _diagonal(r)
+    size = jnp.abs(phase)
+    found = size > 0.5
+    return q * jnp.where(found, phase / jnp.where(found, size, 1).astype(q.dtype), 1)[..., None, :]
+
+
+def _half(n: Any) -> Any:
+    """Half the number of columns, after some of zeros: at least 2, so that a round has a middle."""
+    return (n + 1) // 2 + 1 if is_symbolic_dim(n) else max(2, (n + 1) // 2)
+
+
+def _padded(matrix: Any, size: Any) -> Any:
+    rows, columns = matrix.shape[-2:]
+    return jnp.pad(matrix, [(0, 0)] * (matrix.ndim - 2) + [(0, size - rows), (0, size - columns)])
+
+
+def _scaled(a: Any) -> tuple[Any, Any, Any]:
+    """`a` with a largest element of about 1, by which factor it was larger, and whether it is finite."""
+    largest = jnp.max(jnp.abs(a), axis=(-2, -1), keepdims=True, initial=0)
+    finite = jnp.isfinite(largest)
+    scale = jnp.where(finite & (largest > 0), largest, 1)
+    return jnp.where(finite, a / scale.astype(a.dtype), 0), scale, finite
+
+
+def _nan_unless(finite: Any, value: Any) -> Any:
+    return jnp.where(finite, value, jnp.asarray(jnp.nan, value.dtype))
+
+
+def _positions(matrix: Any) -> tuple[Any, Any]:
+    """The row and the column of each element."""
+    shape = matrix.shape[-2:]
+    return lax.broadcasted_iota(jnp.int32, shape, 0), lax.broadcasted_iota(jnp.int32, shape, 1)
+
+
+def _identity_like(matrix: Any) -> Any:
+    return jnp.broadcast_to(jnp.eye(matrix.shape[-1], dtype=matrix.dtype), matrix.shape)
+
+
+def _diagonal(matrix: Any) -> Any:
+    row, column = _positions(matrix)
+    return jnp.sum(jnp.where(row == column, matrix, 0), axis=-2)
+
+
+def _adjoint(matrix: Any) -> Any:
+    return jnp.conj(jnp.swapaxes(matrix, -1, -2))
+
+
+def _product(left: Any, right: Any) -> Any:
+    return jnp.matmul(left, right, precision=lax.Precision.HIGHEST)
+
+
+def _squares(columns: Any) -> Any:
+    """The squared length of each column."""
+    return jnp.sum(jnp.real(columns) ** 2 + jnp.imag(columns) ** 2, axis=-2)
+
+
+def _norm(matrix: Any) -> Any:
+    return jnp.sqrt(jnp.sum(_squares(matrix), axis=-1))
+
+
+def _taxicab(values: Any) -> Any:
+    """The magnitude by which LAPACK chooses pivots."""
+    return jnp.abs(jnp.real(values)) + jnp.abs(jnp.imag(values))
