@@ -13,6 +13,7 @@ __all__ = [
     "DeviceCountError",
     "EffectsRefused",
     "HostCallbackError",
+    "LapackNeeded",
     "PlatformError",
     "SerializationError",
     "StablehloVersionError",
@@ -49,6 +50,10 @@ class UnstableDialect(ValueError):
 
 class HostCallbackError(NotImplementedError):
     """A function that calls back into the Python process that traced it."""
+
+
+class LapackNeeded(NotImplementedError):
+    """Linear algebra that calls LAPACK, for a process that has none."""
 
 
 class DeviceCountError(ValueError):

@@ -16,6 +16,7 @@ from jaxtf.serialization._callbacks import callback_names
 from jaxtf.serialization._checks import STABLE_DIALECTS, DisabledSafetyCheck, check_custom_calls, check_dialects
 from jaxtf.serialization._errors import HostCallbackError
 from jaxtf.serialization._exported import Exported
+from jaxtf.serialization._lapack import check_lapack
 from jaxtf.serialization._paths import argument_paths, result_paths
 from jaxtf.serialization._platforms import check_platforms
 from jaxtf.serialization._shardings import NamedSharding
@@ -33,6 +34,7 @@ def export(
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
     calling_convention_version: int | None = None,
     stablehlo_version: str | None = None,
+    expand_linear_algebra: bool = False,
 ) -> Callable[..., Exported]:
     """A function from argument specifications to the exported `fun`.
 
@@ -45,6 +47,9 @@ def export(
         `--jax_export_calling_convention_version` says.
       stablehlo_version: The StableHLO version that the consumer reads, such as `"1.13.7"`; by
         default one that consumers built in the last month read.
+      expand_linear_algebra: Whether linear algebra for CPU is to be written out in operations that need no
+        LAPACK in the process that runs them, such as one of TensorFlow; by default it calls
+        jaxlib's. Holds for the VJP too. Other platforms keep JAX's form.
 
     Returns:
       A function that takes `fun`'s arguments with arrays replaced by anything that has a shape,
@@ -59,6 +64,7 @@ def export(
         (when called).
       UnstableCustomCall: The module calls a target not known to be stable (when called).
       HostCallbackError: The function calls back into Python (when called).
+      LapackNeeded: `expand_linear_algebra`, and there is a call of LAPACK that cannot be expanded (when called).
 
     >>> import jax, jax.numpy as jnp
     >>> from jaxtf.shapepoly import symbolic_shape
@@ -86,6 +92,7 @@ def export(
             oldest=_jax.minimum_stablehlo_version(),
             newest=_jax.current_stablehlo_version(),
         ),
+        expand_linear_algebra=expand_linear_algebra,
     )
 
     def export_for(*args: Any, **kwargs: Any) -> Exported:
@@ -109,6 +116,7 @@ class _Target:
     disabled_checks: tuple[DisabledSafetyCheck, ...]
     calling_convention_version: int
     stablehlo_version: str
+    expand_linear_algebra: bool
 
 
 def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exported:
@@ -177,7 +185,7 @@ def _lower(traced: Any, target: _Target, in_avals: tuple[Aval, ...]) -> tuple[by
 
     shapes = tuple(aval.shape for aval in in_avals)
     solution = solve_dimension_variables(tuple(zip(argument_paths(traced.in_tree), shapes, strict=True)))
-    facts = _jax.lower(traced, target.platforms)
+    facts = _jax.lower(traced, target.platforms, target.expand_linear_algebra)
     if facts.host_callbacks:
         names = ", ".join(callback_names(traced.jaxpr)) or "a host callback"
         raise HostCallbackError(
@@ -189,6 +197,8 @@ def _lower(traced: Any, target: _Target, in_avals: tuple[Aval, ...]) -> tuple[by
     mark_refined_at_run_time(facts.module, facts.refined_at_run_time)
     calls, foreign = _jax.operations_to_check(facts.module, STABLE_DIALECTS)
     check_dialects(foreign)
+    if target.expand_linear_algebra:
+        check_lapack(calls, target.disabled_checks)
     check_custom_calls(calls, target.disabled_checks)
     if facts.refined_at_run_time and not refines_composites(target.stablehlo_version):
         _jax.expand_chlo(facts.module)

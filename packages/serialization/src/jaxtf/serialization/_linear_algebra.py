@@ -27,9 +27,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxtf.serialization._errors import LapackNeeded
 from jaxtf.shapepoly import is_symbolic_dim
 
-__all__ = ["eigh", "lu", "svd"]
+__all__ = ["eigh", "lu", "svd", "tridiagonal_solve"]
 
 _MOST_SWEEPS = 40
 
@@ -135,6 +136,49 @@ def lu(a: Any) -> tuple[Any, Any, Any]:
 
     steps = pivots.shape[-1]
     return lax.fori_loop(0, steps, eliminate, (a, pivots, permutation))
+
+
+def tridiagonal_solve(below: Any, diagonal: Any, above: Any, b: Any, *, perturb_singular: bool) -> Any:
+    """`x` of `A x = b`, by elimination with row exchanges; NaN if `A` is singular. `below[0]` is not read."""
+    if perturb_singular:
+        raise LapackNeeded(
+            "tridiagonal_solve with perturb_singular=True calls jaxlib and cannot be written out in StableHLO\n"
+            "  remedy: leave perturb_singular out, or compute it in JAX, outside the function that is exported or converted"
+        )
+    if 0 in b.shape:
+        return b
+
+    def by_row(values: Any, last: int) -> Any:
+        """The rows from the second on, each `[..., 1]` or as in `b`, and one more that stands for none."""
+        values = jnp.moveaxis(values, -2, 0)
+        return jnp.concatenate([values[1:], jnp.full_like(values[:1], last)])
+
+    def eliminate(row: Any, following: Any) -> tuple[Any, Any]:
+        d, u, rhs = row
+        low, d1, u1, rhs1 = following
+        swap = jnp.abs(d) < jnp.abs(low)
+        pivot = tuple(jnp.where(swap, *pair) for pair in ((low, d), (d1, u), (u1, 0), (rhs1, rhs)))
+        factor = jnp.where(swap, d, low) / pivot[0]
+        others = ((u, d1), (0, u1), (rhs, rhs1))
+        rest = (
+            jnp.where(swap, *pair) - factor * eliminated for pair, eliminated in zip(others, pivot[1:], strict=True)
+        )
+        return tuple(rest), pivot
+
+    def substitute(solved: Any, pivot: Any) -> tuple[Any, Any]:
+        nearer, farther = solved
+        d, u, uu, rhs = pivot
+        x = (rhs - u * nearer - uu * farther) / d
+        return (x, nearer), x
+
+    below, diagonal, above = (values[..., None] for values in (below, diagonal, above))
+    last = lax.broadcasted_iota(jnp.int32, above.shape, above.ndim - 2) == above.shape[-2] - 1
+    above = jnp.where(last, 0, above)
+    following = (by_row(below, 0), by_row(diagonal, 1), by_row(above, 0), by_row(b, 0))
+    first = (diagonal[..., 0, :], above[..., 0, :], b[..., 0, :])
+    pivots = lax.scan(eliminate, first, following)[1]
+    none = jnp.zeros_like(first[2])
+    return jnp.moveaxis(lax.scan(substitute, (none, none), pivots, reverse=True)[1], 0, -2)
 
 
 def _swapped(matrix: Any, row: Any, k: Any, other: Any) -> Any:
