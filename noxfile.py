@@ -155,6 +155,31 @@ def on_accelerator(session: nox.Session, platform: str, *requirements: str) -> N
     session.run("pytest", "tests", *session.posargs, env=environment)
 
 
+@nox.session
+def aot_tpu(session: nox.Session) -> None:
+    """A sample of the battery, from one artifact, compiled for a TPU that is not there; all with JAXTF_FULL=1."""
+    libtpu = {
+        "TPU_SKIP_MDS_QUERY": "1",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+        "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    }
+    ahead_of_time(session, "tpu", libtpu, "jax[tpu]")
+
+
+@nox.session
+def aot_cuda(session: nox.Session) -> None:
+    """The same for an NVIDIA H100 that is not there."""
+    ahead_of_time(
+        session, "cuda", {"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}, "jax-cuda12-plugin", "nvidia-cuda-nvcc-cu12"
+    )
+
+
+def ahead_of_time(session: nox.Session, target: str, environment: dict[str, str], *requirements: str) -> None:
+    install(session, *from_tree("serialization[jax]"), *requirements, *PYTEST)
+    session.run("pytest", "tests/test_aot.py", *session.posargs, env=ON_CPU | environment | {"JAXTF_AOT": target})
+
+
 # --- reading the code ---
 
 
