@@ -11,12 +11,12 @@ import pytest
 from jax import lax
 
 from jaxtf.serialization import DisabledSafetyCheck, LapackNeeded, export
-from jaxtf.serialization._jax import custom_calls, deserialize_module
+from jaxtf.serialization._artifact.portable import custom_call_targets
 from jaxtf.serialization._lapack import lapack_function
 from jaxtf.shapepoly import symbolic_shape
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
-SIZES = [0, 1, 2, 3, 4, 5, 8, 13, 20]
+SIZES = [0, 1, 2, 3, 8, 13]
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def _x64():
 
 
 def targets(exported):
-    return {target for target, _ in custom_calls(deserialize_module(exported.mlir_module()))} - {"shape_assertion"}
+    return set(custom_call_targets(exported.mlir_module_serialized)) - {"shape_assertion"}
 
 
 def lowered(function, *shapes, dtype, **options):
@@ -110,7 +110,7 @@ def rectangular(m, n, dtype):
 
 
 @pytest.mark.parametrize("full_matrices", [True, False])
-@pytest.mark.parametrize(("m", "n"), [(1, 1), (1, 4), (4, 1), (3, 3), (5, 3), (3, 8), (8, 8), (20, 13), (13, 20)])
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (1, 4), (5, 3), (8, 8), (13, 20)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_svd_gives_orthonormal_factors_and_the_singular_values(dtype, m, n, full_matrices):
     a = rectangular(m, n, dtype)
@@ -158,14 +158,23 @@ def test_lu_of_a_singular_matrix_is_finite():
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (3, 5), (20, 20), (2, 3, 8, 6)])
+@pytest.mark.parametrize("full_matrices", [True, False])
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (5, 3), (3, 5), (8, 8), (20, 13), (13, 20)])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_qr_gives_an_orthonormal_and_a_triangular_factor(dtype, shape):
-    a = matrices(*shape, dtype=dtype)
-    q, r = expanded(lambda x: tuple(jnp.linalg.qr(x)), a)
-    assert_orthonormal(q, dtype, max(shape))
+def test_qr_gives_an_orthonormal_and_a_triangular_factor(dtype, m, n, full_matrices):
+    a = rectangular(m, n, dtype)
+    q, r = expanded(lambda x: tuple(jnp.linalg.qr(x, mode="complete" if full_matrices else "reduced")), a)
+    assert q.shape == (5, m, m if full_matrices else min(m, n))
+    assert_orthonormal(q, dtype, max(m, n))
     np.testing.assert_array_equal(r, np.triu(r))
-    assert_near(q @ r, a, dtype, max(shape))
+    assert_near(q @ r, a, dtype, max(m, n), scale=max(m, n) * np.abs(a).max())
+
+
+def test_qr_in_raw_form_is_that_of_lapack():
+    a = matrices(2, 6, 4, dtype="complex128")
+    found, expected = (f(lambda x: tuple(jnp.linalg.qr(x, mode="raw")), a) for f in (expanded, lambda f, x: f(x)))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 20])
@@ -277,7 +286,7 @@ def test_the_vjp_has_no_lapack_either():
 
 def test_only_cpu_is_expanded():
     everywhere = lowered(jnp.linalg.svdvals, (4, 3), dtype="float32", platforms=("cuda", "cpu"))
-    assert targets(everywhere) >= {"cusolver_gesvdj_ffi", "Qr"}
+    assert targets(everywhere) >= {"cusolver_gesvdj_ffi"}
     a = matrices(4, 3, dtype="float32")
     np.testing.assert_allclose(everywhere.call(a), np.linalg.svd(a, compute_uv=False), rtol=1e-6)
     cuda = export(jnp.linalg.svdvals, platforms=("cuda",), expand_linear_algebra=True)

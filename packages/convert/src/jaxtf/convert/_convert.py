@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from jaxtf.convert import _tf
+from jaxtf.convert._constants import Constants
 from jaxtf.convert._dtypes import as_tensor
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._gradient import run_differentiable, run_without_gradient
+from jaxtf.convert._names import call_signature, result_names
 from jaxtf.convert._native import NativeFunction
 from jaxtf.serialization import (
     BUILT_IN_PLATFORMS,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from jaxtf.convert._eager import EagerCalls
     from jaxtf.convert._signature import Signature, Signatures
 
-__all__ = ["convert"]
+__all__ = ["Conversion", "convert", "make_conversion"]
 
 # More signatures than this of one function are exported again when they come back.
 _SIGNATURES_KEPT = 256
@@ -90,28 +92,15 @@ def convert(
             "does not have yet\n  remedy: leave native_serialization out"
         )
     del enable_xla  # it chooses between ops of graph mode
-    # Here, so that what needs no JAX function (running an Exported) needs no JAX.
-    import jax
-
-    from jaxtf.convert._eager import EagerCalls
-    from jaxtf.convert._signature import Signatures
-
-    signatures = Signatures(polymorphic_shapes, tuple(polymorphic_constraints))
-    jitted = fun_jax if hasattr(fun_jax, "trace") else jax.jit(fun_jax)
-    export_jitted = export(
-        jitted,
-        platforms=_checked_platforms(native_serialization_platforms),
+    conversion = make_conversion(
+        fun_jax,
+        polymorphic_shapes=polymorphic_shapes,
+        polymorphic_constraints=polymorphic_constraints,
+        platforms=native_serialization_platforms,
         disabled_checks=native_serialization_disabled_checks,
-        **_consumer_versions(),
+        run=run_differentiable if with_gradient else run_without_gradient,
+        constants=Constants(),
     )
-
-    @functools.lru_cache(maxsize=_SIGNATURES_KEPT)
-    def function_for(signature: Signature) -> NativeFunction:
-        args, kwargs = signatures.specifications(signature.tree, signature.leaves)
-        return NativeFunction(export_jitted(*args, **kwargs))
-
-    run = run_differentiable if with_gradient else run_without_gradient
-    conversion = _Conversion(signatures, function_for, run, EagerCalls(signatures))
 
     def converted(*args: Any, **kwargs: Any) -> Any:
         return conversion.call(args, kwargs)
@@ -119,11 +108,13 @@ def convert(
     name = getattr(fun_jax, "__name__", "fun_jax")
     converted.__name__ = converted.__qualname__ = f"converted_{name}" if name.isidentifier() else "converted_fun"
     converted.__doc__ = f"{name}, converted from JAX by jaxtf.convert."
+    # tf.function names the inputs of a graph by it.
+    converted.__signature__ = call_signature(fun_jax)  # type: ignore[attr-defined]
     return converted
 
 
 @dataclass(frozen=True)
-class _Conversion:
+class Conversion:
     """One converted function.
 
     Attributes:
@@ -152,7 +143,57 @@ class _Conversion:
             if key is not None and all(map(operator.is_, tensors, flat)):
                 self.eager_calls.put(key, function)
             flat = tensors
-        return jax.tree.unflatten(function.exported.out_tree, self.run(function, flat))
+        results = self.run(function, flat)
+        if not tf.executing_eagerly():
+            names = result_names(function.exported.out_names)
+            results = [tf.identity(result, name) for result, name in zip(results, names, strict=True)]
+        return jax.tree.unflatten(function.exported.out_tree, results)
+
+
+def make_conversion(
+    fun_jax: Callable[..., Any],
+    *,
+    polymorphic_shapes: Any,
+    polymorphic_constraints: Sequence[str],
+    platforms: Sequence[str] | None,
+    disabled_checks: Sequence[DisabledSafetyCheck],
+    run: Callable[[NativeFunction, Sequence[tf.Tensor]], list[tf.Tensor]],
+    constants: Constants,
+) -> Conversion:
+    """A conversion in native mode.
+
+    Args:
+      fun_jax: As in `convert`, like the next four.
+      polymorphic_shapes: Likewise.
+      polymorphic_constraints: Likewise.
+      platforms: Likewise.
+      disabled_checks: Likewise.
+      run: How to apply an exported function to flat tensors.
+      constants: Where the large arrays go that `fun_jax` closes over.
+    """
+    # Here, so that what needs no JAX function (running an Exported) needs no JAX.
+    import jax
+
+    from jaxtf.convert._eager import EagerCalls
+    from jaxtf.convert._lift import export_native
+    from jaxtf.convert._signature import Signatures
+
+    signatures = Signatures(polymorphic_shapes, tuple(polymorphic_constraints))
+    jitted = fun_jax if hasattr(fun_jax, "trace") else jax.jit(fun_jax)
+    exporter = functools.partial(
+        export,
+        platforms=_checked_platforms(platforms),
+        disabled_checks=disabled_checks,
+        expand_linear_algebra=True,  # TensorFlow has no LAPACK that XLA calls
+        **_consumer_versions(),
+    )
+
+    @functools.lru_cache(maxsize=_SIGNATURES_KEPT)
+    def function_for(signature: Signature) -> NativeFunction:
+        args, kwargs = signatures.specifications(signature.tree, signature.leaves)
+        return export_native(jitted, exporter, constants, args, kwargs)
+
+    return Conversion(signatures, function_for, run, EagerCalls(signatures))
 
 
 def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...] | None:

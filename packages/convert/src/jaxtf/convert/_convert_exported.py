@@ -44,6 +44,7 @@ def convert_exported(
     Raises:
       ConversionOptionError: Not an exported function, or one over several devices.
       ArtifactError, VersionError: The bytes are no artifact that can be read.
+      UnknownCustomCall: The module calls LAPACK; export it with `expand_linear_algebra=True`.
       TensorFlowTooOld: The module is newer than this TensorFlow reads, and JAX is not there to write it anew.
       ArgumentMismatch: When called: another structure, rank or dtype than exported.
       tf.errors.InvalidArgumentError: When run: sizes that the symbolic shapes do not allow.

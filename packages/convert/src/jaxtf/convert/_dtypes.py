@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
 
-__all__ = ["as_tensor", "dtype_matches", "is_float0", "numpy_dtype", "tf_dtype"]
+__all__ = ["as_tensor", "dtype_matches", "dtype_of_val", "is_float0", "numpy_dtype", "tf_dtype"]
 
 
 def is_float0(dtype: Any) -> bool:
@@ -86,6 +86,25 @@ def dtype_matches(value: Any, dtype: tf.DType) -> bool:
         narrowed = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
         return found.name in (dtype.name, *(wide for wide, narrow in narrowed.items() if narrow == dtype.name))
     return bool(found == dtype)
+
+
+def dtype_of_val(value: Any) -> tf.DType:
+    """The dtype in which a converted function computes with a value, by JAX's rules and configuration.
+
+    Args:
+      value: A tensor, a variable, a NumPy array or scalar, or a Python scalar.
+
+    Raises:
+      ArgumentTypeError: JAX has no arrays of its dtype.
+
+    >>> dtype_of_val(3.14)
+    tf.float32
+    """
+    from jaxtf.convert import _jax
+
+    if type(value) in _PYTHON_SCALARS:
+        return tf_dtype(_jax.python_scalar_dtype(value))
+    return tf_dtype(_jax.canonical_dtype(numpy_dtype(value, lambda: "the value")))
 
 
 def as_tensor(value: Any, dtype: tf.DType, name: str | None = None) -> tf.Tensor:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-__all__ = ["ArgumentTypeError", "ConversionOptionError", "ConversionStateError", "TensorFlowTooOld"]
+__all__ = [
+    "ArgumentTypeError",
+    "ConversionOptionError",
+    "ConversionStateError",
+    "GradientNotSaved",
+    "TensorFlowTooOld",
+    "UnknownCustomCall",
+]
 
 
 class ArgumentTypeError(TypeError):
     """An argument that JAX cannot take: not numeric, or not an array at all."""
+
+
+class ConstantsTooLarge(ValueError):
+    """Arrays that a function closes over, larger than the graph of a SavedModel can be."""
 
 
 class ConversionOptionError(ValueError):
@@ -17,5 +28,13 @@ class ConversionStateError(ValueError):
     """A converted function used inside a JAX transformation."""
 
 
+class GradientNotSaved(ValueError):
+    """A gradient that JAX cannot make, where a SavedModel is to hold it."""
+
+
 class TensorFlowTooOld(NotImplementedError):
     """A module that the installed TensorFlow does not read."""
+
+
+class UnknownCustomCall(NotImplementedError):
+    """A module that calls code by a name that TensorFlow does not have."""

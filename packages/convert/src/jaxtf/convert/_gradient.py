@@ -5,6 +5,11 @@ made when first asked for and wrapped in the same way, so that gradients of grad
 eager mode the tapes that watch are told the same.
 Integers and booleans have no gradient: TensorFlow's None on one side, JAX's `float0`, held as
 bool, on the other.
+
+A SavedModel holds the gradients of those ops that its functions contain when it is written, and of
+no others: not of the ops in the gradients. What is to be differentiated more than once after
+loading has all its VJPs traced beforehand, each as a concrete function that the graph of the
+function holds without calling it; the saved gradients call those. The last one refuses to be differentiated.
 """
 
 from __future__ import annotations
@@ -15,12 +20,19 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert import _tf
+from jaxtf.convert._constants import check_graph_holds
+from jaxtf.convert._errors import GradientNotSaved
 from jaxtf.convert._native import NativeFunction
 
-__all__ = ["GRADIENT_PREVENTED", "NO_VJP", "run_differentiable", "run_without_gradient"]
+__all__ = ["GRADIENT_PREVENTED", "NOT_SAVED", "NO_VJP", "run_differentiable", "run_without_gradient"]
 
 GRADIENT_PREVENTED = (
     "The jaxtf-converted function does not support gradients. Use `with_gradient` parameter to enable gradients"
+)
+
+NOT_SAVED = (
+    "The SavedModel of the jaxtf-converted function holds no higher order of gradient. Save it with "
+    "`jaxtf.convert.save_model(..., gradient_order=...)` one higher"
 )
 
 NO_VJP = (
@@ -29,14 +41,31 @@ NO_VJP = (
 )
 
 
-def run_differentiable(function: NativeFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Applies the function so that tapes, `tf.gradients` and SavedModels find its VJP."""
-    if not arguments or not function.exported.out_avals:
+def run_differentiable(
+    function: NativeFunction, arguments: Sequence[tf.Tensor], orders: int | None = None
+) -> list[tf.Tensor]:
+    """Applies the function so that tapes, `tf.gradients` and SavedModels find its VJP.
+
+    Args:
+      function: What to apply.
+      arguments: Its flat arguments, without constants.
+      orders: How many orders of gradient a SavedModel is to hold, all made now. By default they are
+        made when asked for, any number of them, and a SavedModel holds the first.
+    """
+    return _run(function, [*arguments, *(constant.tensor() for constant in function.constants)], orders)
+
+
+def _run(function: NativeFunction, arguments: Sequence[tf.Tensor], orders: int | None) -> list[tf.Tensor]:
+    """The same, with the constants among the arguments."""
+    if not function.argument_dtypes or not function.exported.out_avals:
         return function(arguments)
-    if not function.exported.has_vjp():
-        return run_without_gradient(function, arguments, NO_VJP)
-    if tf.executing_eagerly():
+    if orders == 0:
+        return _prevent_gradient(function(arguments), NOT_SAVED)
+    if not function.has_vjp():
+        return _prevent_gradient(function(arguments), NO_VJP)
+    if orders is None and tf.executing_eagerly():
         return _run_recorded(function, arguments) if _tf.any_tape_watches() else function(arguments)
+    run_vjp = _run_vjp if orders is None else _vjp_in_graph(function, orders - 1)
 
     @tf.custom_gradient  # type: ignore[untyped-decorator, unused-ignore]
     def run(*arguments: tf.Tensor) -> tuple[tuple[tf.Tensor, ...], Callable[..., Any]]:
@@ -44,11 +73,32 @@ def run_differentiable(function: NativeFunction, arguments: Sequence[tf.Tensor])
 
         def gradient(*cotangents: tf.Tensor | None, variables: Any = None) -> list[tf.Tensor | None]:
             assert not variables, f"variables are read before the call, so none is captured in it: {variables}"
-            return _pull_back(function, arguments, results, cotangents)
+            return _pull_back(function, arguments, results, cotangents, run_vjp)
 
         return tuple(results), gradient
 
     return list(run(*arguments))
+
+
+def _run_vjp(vjp: NativeFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Applies a VJP so that it can be differentiated in turn, except after loading."""
+    return _run(vjp, arguments, 0 if _tf.traces_saved_gradient() else None)
+
+
+def _vjp_in_graph(function: NativeFunction, orders: int) -> Callable[..., list[tf.Tensor]]:
+    """Traces the VJP, with further orders, and puts it where a SavedModel of the current graph finds it."""
+    try:
+        vjp = function.vjp
+    except Exception as error:
+        raise GradientNotSaved(
+            f"Error when tracing gradients for SavedModel: JAX cannot differentiate '{function.exported.fun_name}' in "
+            f"reverse mode: {error}\n"
+            "  remedy: save it with a lower gradient_order, 0 for no gradient at all"
+        ) from error
+    graph = tf.function(lambda *arguments: _run(vjp, arguments, orders), autograph=False)
+    concrete = graph.get_concrete_function(*vjp.specifications())
+    concrete.add_to_graph(tf.compat.v1.get_default_graph())
+    return lambda _, arguments: list(concrete(*arguments))
 
 
 def _run_recorded(function: NativeFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
@@ -59,17 +109,20 @@ def _run_recorded(function: NativeFunction, arguments: Sequence[tf.Tensor]) -> l
     kept = tuple(results)
 
     def gradient(*cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
-        return _pull_back(function, arguments, kept, cotangents)
+        return _pull_back(function, arguments, kept, cotangents, _run_vjp)
 
     _tf.record_gradient(results, arguments, gradient)
     return results
 
 
-def run_without_gradient(
-    function: NativeFunction, arguments: Sequence[tf.Tensor], message: str = GRADIENT_PREVENTED
-) -> list[tf.Tensor]:
+def run_without_gradient(function: NativeFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Applies the function so that asking for its gradient is an error, also when reloaded."""
-    return [tf.raw_ops.PreventGradient(input=result, message=message) for result in function(arguments)]
+    complete = [*arguments, *(constant.tensor() for constant in function.constants)]
+    return _prevent_gradient(function(complete), GRADIENT_PREVENTED)
+
+
+def _prevent_gradient(results: Sequence[tf.Tensor], message: str) -> list[tf.Tensor]:
+    return [tf.raw_ops.PreventGradient(input=result, message=message) for result in results]
 
 
 def _pull_back(
@@ -77,8 +130,12 @@ def _pull_back(
     arguments: Sequence[tf.Tensor],
     results: Sequence[tf.Tensor],
     cotangents: Sequence[tf.Tensor | None],
+    run_vjp: Callable[..., list[tf.Tensor]],
 ) -> list[tf.Tensor | None]:
-    """The cotangents of the arguments, None for those without."""
+    """The cotangents of the arguments and constants, None for those without."""
+    if _tf.traces_saved_gradient():
+        check_graph_holds(function.exported.fun_name, function.constants)
+    vjp, count = function.vjp, len(function.argument_dtypes)
 
     def cotangent_of(result: tf.Tensor, cotangent: tf.Tensor | None, has_gradient: bool) -> tf.Tensor:
         if not has_gradient:
@@ -87,9 +144,12 @@ def _pull_back(
         return tf.zeros_like(result) if cotangent is None else cotangent
 
     given = map(cotangent_of, results, cotangents, function.result_has_gradient)
+    known = dict(zip(function.constants, arguments[count:], strict=True))
+    constants = [known[constant] if constant in known else constant.tensor() for constant in vjp.constants]
     with tf.name_scope("jaxtf_vjp"):
-        pulled = run_differentiable(function.vjp, [*arguments, *given])
-    return [
+        pulled = run_vjp(vjp, [*arguments[:count], *given, *constants])
+    cotangents_of_arguments = [
         cotangent if has_gradient else None
         for cotangent, has_gradient in zip(pulled, function.argument_has_gradient, strict=True)
     ]
+    return [*cotangents_of_arguments, *([None] * len(function.constants))]

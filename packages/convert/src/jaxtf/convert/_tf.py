@@ -12,6 +12,11 @@ Each private name stands once, with why it is needed and the versions it was see
 - `TFE_Py_FastPathExecute` with `tensorflow.python.eager.context` and `core` (2.21): how generated ops
   run eagerly. Called directly it takes only those attributes that are not the op's defaults, which
   saves a third of the time of an eager call.
+- `tensorflow.python.saved_model.save_context` and the name `internal_grad_fn` (2.21): whether the gradient
+  that a SavedModel will hold is being traced. `tf.saved_model.save` says nothing to the gradient function of
+  `tf.custom_gradient`, and what that function calls cannot be differentiated after loading.
+- `tensorflow.python.compiler.xla.experimental.xla_sharding` (2.21): the XlaSharding op with the
+  protocol buffer that it takes.
 - `EagerTensor` and its `_shape_tuple` and `_datatype_enum` (2.21): shape and dtype as plain values,
   in a tenth of the time of `shape.as_list()` and `dtype`.
 """
@@ -25,16 +30,20 @@ import tensorflow as tf
 from tensorflow.compiler.mlir.stablehlo import stablehlo
 from tensorflow.compiler.tf2xla.python import xla
 from tensorflow.python import pywrap_tfe
+from tensorflow.python.compiler.xla.experimental import xla_sharding
 from tensorflow.python.eager import context, core, record
 from tensorflow.python.framework.ops import EagerTensor, raise_from_not_ok_status
+from tensorflow.python.saved_model import save_context
 
 __all__ = [
     "ModuleCall",
+    "annotate_tiles",
     "any_tape_watches",
     "eager_layout",
     "newest_calling_convention_version",
     "record_gradient",
     "stablehlo_version",
+    "traces_saved_gradient",
     "without_recording",
 ]
 
@@ -123,6 +132,12 @@ def record_gradient(
     record.record_operation("JaxtfCall", results, arguments, gradient)
 
 
+def traces_saved_gradient() -> bool:
+    """Whether what runs now becomes part of the gradient of an op in a SavedModel."""
+    name = getattr(tf.compat.v1.get_default_graph(), "name", "")
+    return bool(save_context.in_save_context()) and name.startswith("internal_grad_fn")
+
+
 def eager_layout(values: Sequence[Any]) -> list[tuple[tuple[int, ...], int]] | None:
     """Shape and number of the dtype of each value; None if one of them is no eager tensor."""
     layout = []
@@ -131,3 +146,8 @@ def eager_layout(values: Sequence[Any]) -> list[tuple[tuple[int, ...], int]] | N
             return None
         layout.append((value._shape_tuple(), value._datatype_enum()))
     return layout
+
+
+def annotate_tiles(tensor: tf.Tensor, devices: Any) -> tf.Tensor:
+    """The tensor with an XlaSharding op that gives each of an array of devices its tile."""
+    return xla_sharding.tile(tensor, devices, use_sharding_op=True)

@@ -140,19 +140,19 @@ def lower(traced: Any, platforms: tuple[str, ...], expand_linear_algebra: bool =
 
 
 @functools.cache
-def _linear_algebra_rules() -> tuple[tuple[Any, Callable[..., Any]], ...]:
+def _linear_algebra_rules() -> Any:
     """For each primitive of linear algebra that can do without LAPACK on CPU, the rule that does."""
     from jaxtf.serialization import _linear_algebra
 
-    # XLA expands what the default rules of these write.
+    # XLA expands what the default rules of these write, or they write all of it.
     by_xla = (
         jax.lax.linalg.cholesky_p,
         jax.lax.linalg.triangular_solve_p,
-        jax.lax.linalg.householder_product_p,
         jax.lax.linalg.ormqr_p,
-        jax_linalg.geqrf_p,
     )
-    ours = {
+    ours: dict[Any, Callable[..., Any]] = {
+        jax_linalg.geqrf_p: _linear_algebra.geqrf,
+        jax.lax.linalg.householder_product_p: _linear_algebra.householder_product,
         jax.lax.linalg.eigh_p: _linear_algebra.eigh,
         jax.lax.linalg.svd_p: _linear_algebra.svd,
         jax.lax.linalg.lu_p: _linear_algebra.lu,

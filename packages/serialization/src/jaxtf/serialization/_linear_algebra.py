@@ -6,17 +6,19 @@ the place of JAX's rules for CPU. They take one matrix or a batch of any rank, r
 may be symbolic. A matrix with a NaN or an infinity gives NaN.
 
 Method: `eigh` is the cyclic Jacobi method; `svd` is one-sided Jacobi on the triangular factor of a
-QR decomposition. Both rotate disjoint pairs of columns at once, as many as there are. `lu` eliminates column by
-column with partial pivoting. Accuracy is LAPACK's up to a small factor of the size: residuals and
-orthogonality of a few times size times machine epsilon. Cost grows with the cube of the size times
-the sweeps (6 to 12).
+QR decomposition. Both rotate disjoint pairs of columns at once, as many as there are. `lu` eliminates
+column by column with partial pivoting, `geqrf` reflects column by column; neither has blocks. Residuals
+and orthogonality are within a few times size times machine epsilon. Cost grows with the cube of
+the size; for `eigh` and `svd`, times the sweeps.
 
-Not here: `cholesky`, `triangular_solve` and `qr`, which XLA expands itself. XLA's own `Eigh` is not
-used: it stops at off-diagonal elements of 1e-6, so that its eigenvectors have 9 digits in float64.
+Not here: `cholesky` and `triangular_solve`, which XLA expands itself. Two of its expansions are not
+used (seen in TensorFlow 2.21): `Eigh` stops early, so that eigenvectors have 9 digits in float64,
+whatever tolerance it is given; `Qr` of a complex matrix with dependent columns gives a factor that is
+not unitary (seen in JAX 0.12.0.1 too).
 
-Source: Golub, Van Loan, Matrix Computations (2013), 3.4 (LU), 8.5 (Jacobi, pairs in parallel), 8.6.3
-(one-sided Jacobi); Drmac, Veselic, New Fast and Accurate Jacobi SVD Algorithm (2008), for the use of
-QR first.
+Source: LAPACK, larfg and org2r (`geqrf`, `householder_product`); Golub, Van Loan, Matrix Computations
+(2013), 3.4 (LU), 8.5 (Jacobi, pairs in parallel), 8.6.3 (one-sided Jacobi); Drmac, Veselic, New Fast
+and Accurate Jacobi SVD Algorithm (2008), for the use of QR first.
 """
 
 from __future__ import annotations
@@ -25,17 +27,18 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxtf.serialization._errors import LapackNeeded
 from jaxtf.shapepoly import is_symbolic_dim
 
-__all__ = ["eigh", "lu", "svd", "tridiagonal_solve"]
+__all__ = ["eigh", "geqrf", "householder_product", "lu", "svd", "tridiagonal_solve"]
 
 _MOST_SWEEPS = 40
 
 
-def eigh(a: Any, *, lower: bool, subset_by_index: tuple[int, int] | None = None, **_: Any) -> tuple[Any, Any]:
+def eigh(a: Any, *, lower: bool, subset_by_index: tuple[int, int] | None = None, **options: Any) -> tuple[Any, Any]:
     """Eigenvectors and ascending eigenvalues of Hermitian matrices, of which one triangle is read."""
     n = a.shape[-1]
     triangle = jnp.tril(a, -1) if lower else jnp.triu(a, 1)
@@ -43,7 +46,7 @@ def eigh(a: Any, *, lower: bool, subset_by_index: tuple[int, int] | None = None,
     scaled, scale, finite = _scaled(triangle + _adjoint(triangle) + diagonal)
     half = _half(n)
     matrix = _padded(scaled, 2 * half)
-    threshold = jnp.finfo(a.dtype).eps * _norm(matrix)
+    threshold = _epsilon(a.dtype) * _norm(matrix)
     row, column = _positions(matrix)
     pivots, off_diagonal = abs(row - column) == half, row != column
 
@@ -80,7 +83,7 @@ def svd(
     full_matrices: bool,
     compute_uv: bool,
     subset_by_index: tuple[int, int] | None = None,
-    **_: Any,
+    **options: Any,
 ) -> tuple[Any, ...]:
     """Descending singular values; before and after them in the product, if asked for: `s, u, vh`."""
     m, n = a.shape[-2:]
@@ -112,10 +115,54 @@ def svd(
     return values, _nan_unless(finite, u), _adjoint(_nan_unless(finite, x))
 
 
+def geqrf(a: Any) -> tuple[Any, Any]:
+    """R over the reflections that make it, and their factors: `Q = (I - taus[0] v v^H) (I - taus[1] ...) ...`."""
+    taus = jnp.zeros((*a.shape[:-2], _steps(a)), a.dtype)
+    if 0 in a.shape:
+        return a, taus
+    row, column = _positions(a)
+
+    def reflect(k: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        matrix, taus = state
+        x = lax.dynamic_index_in_dim(matrix, k, axis=-1)
+        alpha = lax.dynamic_index_in_dim(x, k, axis=-2)
+        below = jnp.where(row[:, :1] > k, x, 0)
+        is_done = (_length(below) == 0) & (jnp.imag(alpha) == 0)
+        length = _length(jnp.where(row[:, :1] >= k, x, 0))
+        beta = jnp.where(jnp.real(alpha) < 0, length, -length)
+        beta = jnp.where(is_done, jnp.real(alpha), beta).astype(a.dtype)
+        tau = jnp.where(is_done, 0, (beta - alpha) / jnp.where(is_done, 1, beta))
+        v = jnp.where(row[:, :1] == k, 1, below / jnp.where(is_done, 1, alpha - beta))
+        reflected = matrix - jnp.conj(tau) * v * jnp.sum(jnp.conj(v) * matrix, axis=-2, keepdims=True)
+        stored = jnp.where(row == k, beta, jnp.where(row > k, v, matrix))
+        matrix = jnp.where(column > k, reflected, jnp.where(column == k, stored, matrix))
+        return matrix, lax.dynamic_update_index_in_dim(taus, tau[..., 0], k, axis=-1)
+
+    factored: tuple[Any, Any] = lax.fori_loop(0, taus.shape[-1], reflect, (a, taus))
+    return factored
+
+
+def householder_product(a: Any, taus: Any) -> Any:
+    """The first columns of Q, of the reflections that `geqrf` leaves in `a`."""
+    row, column = _positions(a)
+    identity = jnp.broadcast_to((row == column).astype(a.dtype), a.shape)
+    if 0 in a.shape or taus.shape[-1] == 0:
+        return identity
+
+    def reflect(step: Any, q: Any) -> Any:
+        k = taus.shape[-1] - 1 - step
+        x = lax.dynamic_index_in_dim(a, k, axis=-1)
+        v = jnp.where(row[:, :1] == k, 1, jnp.where(row[:, :1] > k, x, 0))
+        tau = lax.dynamic_index_in_dim(taus, k, axis=-1)[..., None]
+        return q - tau * v * jnp.sum(jnp.conj(v) * q, axis=-2, keepdims=True)
+
+    return lax.fori_loop(0, taus.shape[-1], reflect, identity)
+
+
 def lu(a: Any) -> tuple[Any, Any, Any]:
     """The factors in one matrix, the row swaps and the permutation that they make: `a[permutation] = L U`."""
-    pivots, permutation = (jnp.zeros(result.shape, result.dtype) for result in jax.eval_shape(lax.linalg.lu, a)[1:])
-    permutation = permutation + lax.broadcasted_iota(permutation.dtype, permutation.shape, permutation.ndim - 1)
+    pivots = jnp.zeros((*a.shape[:-2], _steps(a)), jnp.int32)
+    permutation = lax.broadcasted_iota(jnp.int32, a.shape[:-1], a.ndim - 2)
     if 0 in a.shape:
         return a, pivots, permutation
     row, column = _positions(a)
@@ -134,8 +181,8 @@ def lu(a: Any) -> tuple[Any, Any, Any]:
         rest = jnp.where(column > k, matrix - factors * upper, jnp.where(column == k, factors, matrix))
         return jnp.where(row > k, rest, matrix), pivots, permutation
 
-    steps = pivots.shape[-1]
-    return lax.fori_loop(0, steps, eliminate, (a, pivots, permutation))
+    factored: tuple[Any, Any, Any] = lax.fori_loop(0, pivots.shape[-1], eliminate, (a, pivots, permutation))
+    return factored
 
 
 def tridiagonal_solve(below: Any, diagonal: Any, above: Any, b: Any, *, perturb_singular: bool) -> Any:
@@ -143,7 +190,7 @@ def tridiagonal_solve(below: Any, diagonal: Any, above: Any, b: Any, *, perturb_
     if perturb_singular:
         raise LapackNeeded(
             "tridiagonal_solve with perturb_singular=True calls jaxlib and cannot be written out in StableHLO\n"
-            "  remedy: leave perturb_singular out, or compute it in JAX, outside the function that is exported or converted"
+            "  remedy: leave perturb_singular out, or compute it in JAX, outside the function that is exported"
         )
     if 0 in b.shape:
         return b
@@ -157,7 +204,7 @@ def tridiagonal_solve(below: Any, diagonal: Any, above: Any, b: Any, *, perturb_
         d, u, rhs = row
         low, d1, u1, rhs1 = following
         swap = jnp.abs(d) < jnp.abs(low)
-        pivot = tuple(jnp.where(swap, *pair) for pair in ((low, d), (d1, u), (u1, 0), (rhs1, rhs)))
+        pivot: Any = tuple(jnp.where(swap, *pair) for pair in ((low, d), (d1, u), (u1, 0), (rhs1, rhs)))
         factor = jnp.where(swap, d, low) / pivot[0]
         others = ((u, d1), (0, u1), (rhs, rhs1))
         rest = (
@@ -200,7 +247,7 @@ def _rotation(a: Any, b: Any, g: Any) -> _Rotation:
     size = jnp.abs(g)
     divisor = jnp.where(size == 0, 1, size)
     cotangent = (b - a) / (2 * divisor)
-    far = jnp.abs(cotangent) > 1 / jnp.finfo(a.dtype).eps  # its square may overflow
+    far = jnp.abs(cotangent) > 1 / _epsilon(a.dtype)  # its square may overflow
     near = jnp.where(far, 0, cotangent)
     tangent = jnp.where(near < 0, -1, 1) / (jnp.abs(near) + jnp.sqrt(1 + near * near))
     tangent = jnp.where(far, 0.5 / jnp.where(far, cotangent, 1), tangent)
@@ -226,7 +273,7 @@ def _next_pairs(matrix: Any) -> Any:
 def _orthogonal_columns(columns: Any, rows: Any) -> Any:
     """`columns` rotated in pairs until the first `rows` of them are orthogonal."""
     count = columns.shape[-1]
-    threshold = jnp.finfo(columns.dtype).eps * jnp.sqrt(jnp.asarray(count, jnp.real(columns).dtype))
+    threshold = _epsilon(columns.dtype) * jnp.sqrt(jnp.asarray(count, jnp.real(columns).dtype))
 
     def turn(_: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
         columns, largest = state
@@ -259,9 +306,25 @@ def _completed(columns: Any) -> Any:
     return q * jnp.where(found, phase / jnp.where(found, size, 1).astype(q.dtype), 1)[..., None, :]
 
 
+def _epsilon(dtype: Any) -> float:
+    return float(np.finfo(dtype).eps)
+
+
 def _half(n: Any) -> Any:
     """Half the number of columns, after some of zeros: at least 2, so that a round has a middle."""
     return (n + 1) // 2 + 1 if is_symbolic_dim(n) else max(2, (n + 1) // 2)
+
+
+def _steps(a: Any) -> Any:
+    """The smaller of the two sizes, which may be symbolic."""
+    return jax.eval_shape(lax.linalg.lu, a)[1].shape[-1]
+
+
+def _length(columns: Any) -> Any:
+    """The length of each column, also where its square is not representable."""
+    largest = jnp.max(jnp.abs(columns), axis=-2, keepdims=True)
+    scale = jnp.where(largest > 0, largest, 1)
+    return scale * jnp.sqrt(_squares(columns / scale.astype(columns.dtype)))[..., None, :]
 
 
 def _padded(matrix: Any, size: Any) -> Any:

@@ -1,0 +1,104 @@
+"""Large arrays that a function closes over, as tensors or variables beside its module.
+
+An array in a module is bytes in an attribute of the op: copied with it for every eager call, saved
+in the graph, whose size has a limit of 2 GB, and compiled into every executable. A `Constant` is
+one such array kept out: TensorFlow gets it as an argument. The forward function and its VJPs close
+over the same arrays, which are recognised, so each exists once. Needs no JAX.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert import _tf
+from jaxtf.convert._errors import ConstantsTooLarge
+
+__all__ = ["GRAPH_BYTES", "Constant", "Constants", "check_graph_holds"]
+
+# The limit of a protocol buffer, which a graph is.
+GRAPH_BYTES = 2**31 - 1
+
+
+class Constant:
+    """One array, as whatever TensorFlow is to get for it.
+
+    Args:
+      value: The array; it is kept, so that its memory identifies it.
+      name: Of the variable, in a SavedModel.
+      as_variable: Whether TensorFlow gets it as a variable, which a SavedModel keeps beside its graph
+        and which must be tracked there; else as a tensor, which needs no tracking.
+    """
+
+    def __init__(self, value: np.ndarray[Any, Any], name: str, as_variable: bool) -> None:
+        self.value = value
+        self.as_variable = as_variable
+        self._name = name
+        self._held: tf.Tensor | tf.Variable | None = None
+
+    def variable(self) -> tf.Variable:
+        """The variable that holds it; not trainable."""
+        assert self.as_variable, "only constants that are saved have a variable"
+        self.tensor()
+        return self._held
+
+    def tensor(self) -> tf.Tensor:
+        """The array in the current graph, or in eager mode; the same memory every time."""
+        if not self.as_variable and _tf.traces_saved_gradient():
+            # Only what the function captures too can be captured by a saved gradient; this is something else.
+            return tf.constant(self.value)
+        if self._held is not None:
+            return tf.convert_to_tensor(self._held)
+        with tf.init_scope():
+            if not tf.executing_eagerly():
+                return tf.constant(self.value)  # a graph of TensorFlow 1: nothing outlives it
+            if self.as_variable:
+                self._held = tf.Variable(self.value, trainable=False, name=self._name)
+            else:
+                self._held = tf.constant(self.value)
+        return tf.convert_to_tensor(self._held)
+
+
+class Constants:
+    """The constants of one converted function, each array once.
+
+    Args:
+      as_variables: As for `Constant`.
+    """
+
+    def __init__(self, as_variables: bool = False) -> None:
+        self._as_variables = as_variables
+        self._constants: dict[Hashable, Constant] = {}
+        self._lock = threading.Lock()
+
+    def of(self, array: Any) -> Constant:
+        """The constant for an array: the same one for the same memory."""
+        value = np.asarray(array)
+        key = (value.__array_interface__["data"][0], value.shape, value.strides, value.dtype)
+        with self._lock:
+            if key not in self._constants:
+                self._constants[key] = Constant(value, f"constant_{len(self._constants)}", self._as_variables)
+            return self._constants[key]
+
+    def variables(self) -> list[tf.Variable]:
+        """The variables of all constants so far."""
+        return [constant.variable() for constant in self._constants.values()]
+
+
+def check_graph_holds(name: str, constants: Sequence[Constant]) -> None:
+    """Refuses constants that are captured as tensors and too large for the graph of a SavedModel.
+
+    Raises:
+      ConstantsTooLarge: They are; the message gives both sizes.
+    """
+    size = sum(constant.value.nbytes for constant in constants if not constant.as_variable)
+    if size > GRAPH_BYTES:
+        raise ConstantsTooLarge(
+            f"'{name}' closes over {size:,} bytes of large arrays; the graph of a SavedModel holds up to "
+            f"{GRAPH_BYTES:,}\n"
+            "  remedy: write it with jaxtf.convert.save_model, which makes variables of them, or pass them as arguments"
+        )

@@ -1,0 +1,117 @@
+"""Names of arguments and results in TensorFlow: the user's own, by the path in the pytree.
+
+`images` and `{"loss": ..., "state": (a, b)}` become `images`, `loss`, `state_0`, `state_1`. A result
+that is no container is `output_0`, as TensorFlow calls it. Names are valid in graphs and unique.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+__all__ = ["argument_names", "call_signature", "call_signature_of", "parameter_names", "result_names"]
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def parameter_names(fun: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of the positional parameters of a function; none where Python cannot tell."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    return tuple(parameter.name for parameter in parameters if parameter.kind in _POSITIONAL)
+
+
+def call_signature(fun: Callable[..., Any]) -> inspect.Signature:
+    """How `tf.function` is to take the arguments: those that must be given by name, any others after them.
+
+    Defaults stay with `fun`: `tf.function` would pass them, and what is passed is traced.
+    """
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    taken = {parameter.name for parameter in parameters}
+    required = []
+    for parameter in parameters:
+        if parameter.kind not in _POSITIONAL or parameter.default is not inspect.Parameter.empty:
+            break
+        required.append(parameter.replace(annotation=inspect.Parameter.empty))
+    rest = [
+        inspect.Parameter(_unused("args", taken), inspect.Parameter.VAR_POSITIONAL),
+        inspect.Parameter(_unused("kwargs", taken), inspect.Parameter.VAR_KEYWORD),
+    ]
+    return inspect.Signature([*required, *rest])
+
+
+def call_signature_of(names: Sequence[str]) -> inspect.Signature:
+    """The same for positional parameters of these names."""
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    rest = inspect.Parameter(_unused("args", set(names)), inspect.Parameter.VAR_POSITIONAL)
+    return inspect.Signature([*parameters, rest])
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def argument_names(paths: Sequence[str], parameters: Sequence[str]) -> tuple[str, ...]:
+    """Names for flat arguments.
+
+    Args:
+      paths: `args[0]['w']` or `kwargs['scale']`.
+      parameters: The names of the positional parameters.
+
+    >>> argument_names(("args[0]['w']", "args[1]", "kwargs['scale']"), ("params",))
+    ('params_w', 'args_1', 'scale')
+    """
+
+    def words(path: str) -> list[str]:
+        root, first, *rest = _words(path)
+        if root == "kwargs":
+            return [first, *rest]
+        index = int(first)
+        return [parameters[index] if index < len(parameters) else f"args_{index}", *rest]
+
+    return _unique(map(words, paths))
+
+
+def result_names(paths: Sequence[str]) -> tuple[str, ...]:
+    """Names for flat results, from their paths.
+
+    >>> result_names(("result['loss']", "result['state'][0]"))
+    ('loss', 'state_0')
+    >>> result_names(("result",)), result_names(("result[0]", "result[1]['y']"))
+    (('output_0',), ('output_0', 'output_1_y'))
+    """
+
+    def words(path: str) -> list[str]:
+        _, *rest = _words(path)
+        if not rest:
+            return ["output", "0"]
+        return ["output", *rest] if rest[0].isdigit() else rest
+
+    return _unique(map(words, paths))
+
+
+def _words(path: str) -> list[str]:
+    found: list[str] = re.findall(r"[A-Za-z0-9_]+", path)
+    return found
+
+
+def _unique(words: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    names: list[str] = []
+    for parts in words:
+        name = "_".join(parts).lstrip("_") or "value"
+        name = name if not name[0].isdigit() else f"value_{name}"
+        candidate, count = name, 0
+        while candidate in names:
+            count += 1
+            candidate = f"{name}_{count}"
+        names.append(candidate)
+    return tuple(names)

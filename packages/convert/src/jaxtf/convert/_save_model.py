@@ -1,0 +1,293 @@
+"""`save_model`: a JAX function and its parameters as a SavedModel that others can serve and train.
+
+What the guide makes by hand. The object that TensorFlow loads has the interface of a reusable
+SavedModel (TensorFlow 2): `__call__`, `variables`, `trainable_variables`, `regularization_losses`; that is
+what tensorflow_hub and Keras ask for. `params` holds the variables in the structure of the parameters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert._constants import Constants
+from jaxtf.convert._convert import Conversion, make_conversion
+from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._gradient import run_differentiable, run_without_gradient
+from jaxtf.convert._names import argument_names, call_signature_of, parameter_names, result_names
+from jaxtf.convert._saved import Saved, SavedSignature
+from jaxtf.serialization import DisabledSafetyCheck, argument_paths
+
+__all__ = ["save_model"]
+
+_DEFAULT_SIGNATURE = "serving_default"
+METADATA_FILE = Path("assets.extra", "metadata.json")
+
+
+def save_model(
+    fun_jax: Callable[..., Any],
+    params: Any,
+    path: str | Path,
+    *,
+    input_signatures: Sequence[Any] | Mapping[str, Sequence[Any]],
+    polymorphic_shapes: Any = None,
+    polymorphic_constraints: Sequence[str] = (),
+    gradient_order: int = 1,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+    assets: Mapping[str, str | Path] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Saved:
+    """Writes a SavedModel of `fun_jax(params, *inputs)` with the parameters as variables.
+
+    Args:
+      fun_jax: A function that `jax.jit` accepts; its first argument are the parameters.
+      params: A pytree of arrays, or of `tf.Variable`s, which are then saved as they are. Floating and complex
+        ones can be trained.
+      path: The folder to write.
+      input_signatures: What the inputs look like, one specification for each: a `tf.TensorSpec`, or
+        anything else with shape and dtype, nested as the function takes it. Several of them by
+        name, for several signatures; a single one is called `serving_default`.
+      polymorphic_shapes: As in `convert`, for the inputs only.
+      polymorphic_constraints: As in `convert`.
+      gradient_order: How often the loaded function can be differentiated in reverse mode; 0 for functions
+        that JAX cannot differentiate so, as with `convert(..., with_gradient=False)`.
+      platforms: Lowering platforms, such as `("cpu", "cuda", "tpu")`; by default that of JAX's
+        default backend.
+      disabled_checks: Safety checks to skip.
+      assets: Files to copy into the SavedModel; loaded, `assets[name].asset_path` tells where they are.
+      metadata: What JSON can hold, for `assets.extra/metadata.json` in the folder.
+
+    Returns:
+      What was saved: signatures with names, shapes and dtypes, and sizes in bytes. Serving
+      inputs have the names of the arguments, results the names of their place in the pytree.
+
+    Raises:
+      ConversionOptionError: An option that has no such value.
+      GradientNotSaved: JAX cannot differentiate the function as often as asked.
+      The errors of `convert`.
+
+    >>> import tempfile, jax.numpy as jnp, numpy as np, tensorflow as tf
+    >>> from jaxtf.convert import save_model
+    >>> def predict(params, images):
+    ...     return {"scores": images @ params["w"]}
+    >>> saved = save_model(
+    ...     predict, {"w": np.ones((4, 2), np.float32)}, tempfile.mkdtemp(),
+    ...     input_signatures=[tf.TensorSpec([None, 4], tf.float32)], polymorphic_shapes=["(b, _)"],
+    ... )
+    >>> print(saved.signatures["serving_default"])
+    (images: float32[?,4]) -> scores: float32[?,2]
+    """
+    if not isinstance(gradient_order, int) or gradient_order < 0:
+        raise ConversionOptionError(
+            f"gradient_order must be a number of orders, 0 for no gradient. Got: {gradient_order!r}"
+        )
+    signatures = _by_name(input_signatures)
+    encoded_metadata = None if metadata is None else _encoded(metadata)
+    constants = Constants(as_variables=True)
+    conversion = make_conversion(
+        fun_jax,
+        polymorphic_shapes=_with_params(polymorphic_shapes),
+        polymorphic_constraints=polymorphic_constraints,
+        platforms=platforms,
+        disabled_checks=disabled_checks,
+        run=run_without_gradient if gradient_order == 0 else partial(run_differentiable, orders=gradient_order),
+        constants=constants,
+    )
+    variables = _variables(params)
+    required = min(map(len, signatures.values()))
+    model = _Model(conversion, variables, parameter_names(fun_jax)[1:], required)
+    functions = {name: model.serving(inputs) for name, inputs in signatures.items()}
+
+    root = tf.train.Checkpoint()
+    leaves, held = _flat(variables), constants.variables()
+    root.params = _trackable(variables)
+    root.constants = list(held)
+    root.variables = [*leaves, *held]
+    root.trainable_variables = [variable for variable in leaves if variable.trainable]
+    root.regularization_losses = []
+    root.assets = {name: tf.saved_model.Asset(str(file)) for name, file in (assets or {}).items()}
+    root.__call__ = model.call
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradient_order > 0)
+    tf.saved_model.save(root, str(path), signatures=functions, options=options)
+    if encoded_metadata is not None:
+        (Path(path) / METADATA_FILE).parent.mkdir(exist_ok=True)
+        (Path(path) / METADATA_FILE).write_text(encoded_metadata, encoding="utf-8")
+    return Saved(
+        path=str(path),
+        signatures={name: _described(function) for name, function in functions.items()},
+        gradient_order=gradient_order,
+        parameter_bytes=_bytes_of(leaves),
+        constant_bytes=_bytes_of(held),
+        graph_bytes=(Path(path) / "saved_model.pb").stat().st_size,
+    )
+
+
+class _Model:
+    """The function on inputs alone, and its signatures.
+
+    Args:
+      conversion: The function of parameters and inputs.
+      variables: The parameters.
+      names: Of the inputs.
+      required: How many of them every signature has.
+
+    Attributes:
+      call: For inputs as `fun_jax` takes them; traced for each signature.
+    """
+
+    def __init__(self, conversion: Conversion, variables: Any, names: Sequence[str], required: int) -> None:
+        self._names = names
+
+        def call(*inputs: Any) -> Any:
+            return _standard(conversion.call((variables, *inputs), {}))
+
+        call.__signature__ = call_signature_of(names[:required])  # type: ignore[attr-defined]
+        self.call = tf.function(call, autograph=False)
+
+    def serving(self, inputs: Sequence[Any]) -> Any:
+        """The concrete function of a signature: from inputs by name to results by name."""
+        import jax
+
+        flat, tree = jax.tree.flatten((tuple(inputs), {}), is_leaf=_is_spec)
+        names = argument_names(argument_paths(tree), self._names)
+        specs = [tf.TensorSpec(_shape(leaf), leaf.dtype, name) for leaf, name in zip(flat, names, strict=True)]
+        structured, _ = jax.tree.unflatten(tree, specs)
+        self.call.get_concrete_function(*structured)
+
+        def serve(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+            # By the names in the order of the flat inputs; TensorFlow sorts them.
+            positional, _ = jax.tree.unflatten(tree, [inputs[name] for name in names])
+            return _by_result_name(self.call(*positional))
+
+        return tf.function(serve, autograph=False).get_concrete_function(**dict(zip(names, specs, strict=True)))
+
+
+def _by_name(input_signatures: Any) -> dict[str, Sequence[Any]]:
+    """The signatures by name."""
+    if isinstance(input_signatures, Mapping):
+        signatures = dict(input_signatures)
+    else:
+        signatures = {_DEFAULT_SIGNATURE: input_signatures}
+    for name, inputs in signatures.items():
+        if not isinstance(inputs, list | tuple):
+            raise ConversionOptionError(
+                f"the signature '{name}' of input_signatures must be a list of specifications, one for each input. "
+                f"Got: {inputs!r:.60}"
+            )
+    if not signatures:
+        raise ConversionOptionError("input_signatures is empty: a SavedModel needs at least one signature")
+    return signatures
+
+
+def _with_params(polymorphic_shapes: Any) -> Any:
+    """Polymorphic shapes of the inputs, with none of the parameters before them."""
+    if polymorphic_shapes is None:
+        return None
+    if not isinstance(polymorphic_shapes, list | tuple):
+        raise ConversionOptionError(
+            "polymorphic_shapes of save_model must be a list, with one entry for each input. "
+            f"Got: {polymorphic_shapes!r:.60}"
+        )
+    return [None, *polymorphic_shapes]
+
+
+def _encoded(metadata: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(metadata, indent=2, sort_keys=True) + "\n"
+    except TypeError as error:
+        raise ConversionOptionError(f"metadata must be what JSON can hold: {error}") from error
+
+
+def _is_spec(value: Any) -> bool:
+    return isinstance(value, tf.TensorSpec)
+
+
+def _shape(spec: Any) -> list[int | None]:
+    return [None if size is None else int(size) for size in spec.shape]
+
+
+def _variables(params: Any) -> Any:
+    """The parameters as variables, in the same structure."""
+    import jax
+
+    def variable(path: Any, leaf: Any) -> tf.Variable:
+        if isinstance(leaf, tf.Variable):
+            return leaf
+        value = np.asarray(leaf)
+        is_inexact = tf.as_dtype(value.dtype).is_floating or tf.as_dtype(value.dtype).is_complex
+        words = argument_names((f"args[0]{jax.tree_util.keystr(path)}",), ("params",))
+        return tf.Variable(value, trainable=is_inexact, name=words[0])
+
+    return jax.tree_util.tree_map_with_path(variable, params)
+
+
+def _flat(variables: Any) -> list[tf.Variable]:
+    """The variables, each once."""
+    import jax
+
+    return list({id(leaf): leaf for leaf in jax.tree.leaves(variables)}.values())
+
+
+def _bytes_of(variables: Sequence[tf.Variable]) -> int:
+    return sum(variable.dtype.size * variable.shape.num_elements() for variable in variables)
+
+
+def _described(function: Any) -> SavedSignature:
+    _, inputs = function.structured_input_signature
+    return SavedSignature(
+        {name: inputs[name] for name in inputs},
+        {name: tf.TensorSpec(spec.shape, spec.dtype) for name, spec in function.structured_outputs.items()},
+    )
+
+
+def _trackable(tree: Any) -> Any:
+    """The variables in containers that a SavedModel keeps: dicts, lists, tuples; custom nodes by path."""
+    import jax
+
+    if _is_standard(tree):
+        return jax.tree.map(lambda leaf: leaf, tree)  # a copy: TensorFlow replaces the containers inside
+    nested: dict[str, Any] = {}
+    for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
+        *outer, last = [_key(entry) for entry in path]
+        inside = nested
+        for key in outer:
+            inside = inside.setdefault(key, {})
+        inside[last] = leaf
+    return nested
+
+
+def _standard(result: Any) -> Any:
+    """A result in containers that `tf.function` returns; with custom nodes in it, a dict by name."""
+    return result if _is_standard(result) else _by_result_name(result)
+
+
+def _by_result_name(result: Any) -> dict[str, tf.Tensor]:
+    import jax
+
+    leaves = jax.tree_util.tree_flatten_with_path(result)[0]
+    names = result_names([f"result{jax.tree_util.keystr(path)}" for path, _ in leaves])
+    return dict(zip(names, (leaf for _, leaf in leaves), strict=True))
+
+
+def _is_standard(tree: Any) -> bool:
+    """Whether a pytree has only dicts with texts for keys, lists and tuples for nodes."""
+    if type(tree) is dict:
+        return all(isinstance(key, str) for key in tree) and all(map(_is_standard, tree.values()))
+    if type(tree) in (list, tuple):
+        return all(map(_is_standard, tree))
+    return isinstance(tree, tf.Variable | tf.Tensor) or tree is None
+
+
+def _key(entry: Any) -> str:
+    """An entry of a path in a pytree, as a text."""
+    for attribute in ("key", "name", "idx"):
+        if hasattr(entry, attribute):
+            return str(getattr(entry, attribute))
+    return str(entry)

@@ -1,0 +1,144 @@
+"""Large arrays that a function closes over: arguments of the module, constants to its gradient."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import _native, convert
+from jaxtf.convert._constants import Constants
+from jaxtf.convert._lift import LARGE_BYTES, export_native
+from jaxtf.serialization import export
+
+TABLE = np.linspace(-1, 1, 4 * 40_000, dtype=np.float32).reshape(4, 40_000)
+ON_DEVICE = jnp.linspace(0.001, 0.002, 40_000 * 2, dtype=np.float32).reshape(40_000, 2)
+INTEGERS = np.arange(40_000, dtype=np.int32)
+X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+
+
+@jax.jit
+def inner(x):
+    return jnp.tanh(x @ ON_DEVICE)
+
+
+def in_jit(x):
+    largest, _ = jax.lax.top_k(x, 4)  # two results, one unused
+    return inner(jnp.sin(largest @ TABLE)) + 1
+
+
+@jax.custom_vjp
+def scaled(x):
+    return x * 2
+
+
+scaled.defvjp(lambda x: (scaled(x), None), lambda _, cotangent: ((cotangent @ ON_DEVICE) @ ON_DEVICE.T * TABLE[0],))
+
+
+def in_scan(x):
+    return jax.lax.scan(lambda carry, _: (jnp.tanh(carry @ TABLE @ TABLE.T) + X[0, 0], None), x, None, length=2)[0]
+
+
+FUNCTIONS = {
+    "array": lambda x: jnp.sin(x @ TABLE),
+    "in a jit inside": in_jit,
+    "integers": lambda x: (x @ TABLE) * INTEGERS,
+    "transposed": lambda x: (x @ TABLE) @ TABLE.T,
+    "in a loop": in_scan,
+    "in the gradient only": lambda x: scaled(x @ TABLE),
+}
+WRAPPERS = {
+    "eager": lambda f: f,
+    "graph": lambda f: tf.function(f, autograph=False),
+    "compiled": lambda f: tf.function(f, autograph=False, jit_compile=True),
+}
+
+
+def native(function, *specs):
+    return export_native(jax.jit(function), export, Constants(), specs, {})
+
+
+SPEC = jax.ShapeDtypeStruct((2, 4), np.float32)
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_and_gradients_are_those_of_jax(name, wrap):
+    function = FUNCTIONS[name]
+    converted = wrap(convert(function, polymorphic_shapes=["(b, _)"]))
+    x = tf.Variable(X)
+    with tf.GradientTape() as tape:
+        result = converted(x)
+        total = tf.reduce_sum(result)
+    np.testing.assert_allclose(result, jax.jit(function)(X), rtol=1e-4, atol=1e-3)
+    expected = jax.grad(lambda x: function(x).sum())(X)
+    found = tape.gradient(total, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
+
+
+def test_second_gradients_are_those_of_jax():
+    function = FUNCTIONS["in a jit inside"]
+    converted = convert(function)
+    x = tf.Variable(X)
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as tape:
+            total = tf.reduce_sum(converted(x))
+        first = tape.gradient(total, x)
+    expected = jax.grad(lambda x: jax.grad(lambda x: function(x).sum())(x).sum())(X)
+    np.testing.assert_allclose(outer.gradient(first, x), expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_large_constants_are_in_no_module(name):
+    function = native(FUNCTIONS[name], SPEC)
+    assert function.constants
+    for exported in (function.exported, function.vjp.exported, function.vjp.vjp.exported):
+        assert len(exported.mlir_module_serialized) < LARGE_BYTES
+
+
+def test_the_function_and_its_gradient_share_each_constant():
+    function = native(FUNCTIONS["in a jit inside"], SPEC)
+    assert len(function.constants) == 2
+    assert set(function.vjp.constants) <= set(function.constants)
+
+
+def test_the_gradient_computes_none_for_the_constants():
+    function = native(FUNCTIONS["array"], SPEC)
+    assert [aval.shape for aval in function.vjp.exported.out_avals] == [(2, 4)]
+
+
+def test_small_constants_stay_in_the_module():
+    small = np.ones(LARGE_BYTES // 4 - 1, np.float32)
+    large = np.ones(LARGE_BYTES // 4, np.float32)
+    assert not native(lambda: small + 1).constants
+    assert native(lambda: large + 1).constants
+
+
+def test_names_in_messages_are_still_those_of_the_arguments():
+    converted = convert(lambda x, y: x @ TABLE + y, polymorphic_shapes=["(b, _)", "(b, _)"])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"args\[1\].shape\[0\]"):
+        converted(tf.ones((2, 4)), tf.ones((3, 40_000)))
+
+
+def test_functions_with_shardings_keep_their_constants():
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), "x")
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    function = export_native(jax.jit(FUNCTIONS["array"], in_shardings=(sharding,)), export, Constants(), (SPEC,), {})
+    assert not function.constants
+
+
+def test_a_large_module_runs_in_a_concrete_function(monkeypatch):
+    monkeypatch.setattr(_native, "_HELD_BYTES", 0)
+    calls = []
+    original = _native.NativeFunction._held_module.func
+    monkeypatch.setattr(
+        _native.NativeFunction, "_held_module", property(lambda self: calls.append(self) or original(self))
+    )
+    converted = convert(lambda x, y: (jnp.sin(x) * 2, x[:1]), polymorphic_shapes=["(b,)", None])
+    for size in (3, 5):
+        x = tf.Variable(np.arange(size, dtype=np.float32))
+        with tf.GradientTape() as tape:
+            result, _ = converted(x, tf.constant(1))
+        np.testing.assert_allclose(result, np.sin(np.arange(size)) * 2, rtol=1e-5)
+        np.testing.assert_allclose(tape.gradient(result, x), np.cos(np.arange(size)) * 2, rtol=1e-5)
+    assert len(calls) == 4

@@ -1,0 +1,283 @@
+"""SavedModels of JAX functions: what is in them, and what a process without JAX does with them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import ConversionOptionError, GradientNotSaved, _constants, convert, save_model
+
+HERE = Path(__file__).parent
+WEIGHTS = np.array([1.0, 2.0, 3.0], np.float32)
+
+
+def waves(params, x):
+    return (jnp.sin(params * x) * x).sum(axis=-1)
+
+
+def table():
+    """More than is kept in a module."""
+    return np.linspace(-1, 1, 4 * 40_000, dtype=np.float32).reshape(4, 40_000)
+
+
+def lookup(x):
+    return jnp.tanh(x @ TABLE).sum(axis=-1)
+
+
+TABLE = table()
+PARAMS = {
+    "w": np.linspace(-1, 1, 8, dtype=np.float32).reshape(4, 2),
+    "layers": [(np.ones(2, np.float32), np.zeros(2, np.float32))],
+    "step": np.int32(3),
+}
+
+
+def network(params, images, options):
+    scale, shift = params["layers"][0]
+    hidden = jnp.tanh(images @ params["w"] * scale + shift)
+    return {"scores": hidden * options["scale"], "sizes": (hidden.sum(), params["step"] + images.shape[0])}
+
+
+def images(size):
+    return np.linspace(0, 1, size * 4, dtype=np.float32).reshape(size, 4)
+
+
+SCALE = {"scale": tf.TensorSpec([], tf.float32)}
+
+
+def save_network(folder, **options):
+    labels = folder.parent / "labels.txt"
+    labels.write_text("cat dog", encoding="utf-8")
+    return save_model(
+        network,
+        PARAMS,
+        folder,
+        input_signatures={
+            "scoring": [tf.TensorSpec([None, 4], tf.float32), SCALE],
+            "one": [tf.TensorSpec([1, 4], tf.float32), SCALE],
+        },
+        polymorphic_shapes=["(b, _)", None],
+        assets={"labels": labels},
+        metadata={"trained on": "nothing"},
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """SavedModels of everything below."""
+    folder = tmp_path_factory.mktemp("models") / "saved"
+    folder.mkdir()
+    save_model(
+        waves,
+        WEIGHTS,
+        folder / "orders",
+        input_signatures=[tf.TensorSpec([None, 3], tf.float32)],
+        polymorphic_shapes=["(b, _)"],
+        gradient_order=3,
+    )
+    save_network(folder / "network")
+    save_model(lambda params, x: lookup(x), {}, folder / "constants", input_signatures=[tf.TensorSpec([2, 4])])
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
+    for name, function, shape in [("plain", lambda x: x**3, [2]), ("captured", lookup, [2, 4])]:
+        module = tf.Module()
+        module.f = tf.function(convert(function), autograph=False, input_signature=[tf.TensorSpec(shape)])
+        tf.saved_model.save(module, str(folder / name), options=options)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def used(folder):
+    """What the process without JAX found, and what it said on the way."""
+    command = [sys.executable, str(HERE / "without_jax.py"), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(done.stdout.splitlines()[-1]), done.stderr
+
+
+def total(function, *args):
+    return lambda params: function(params, *args).sum()
+
+
+def test_as_many_orders_of_gradient_as_asked_survive_without_jax(used):
+    x = np.linspace(0, 1, 6, dtype=np.float32).reshape(2, 3)
+    expected = [total(waves, x)]
+    for _ in range(3):
+        expected.append(lambda w, f=expected[-1]: jax.grad(lambda w: f(w).sum())(w))
+    found = used[0]["orders"]["gradients"]
+    np.testing.assert_allclose(found[0], waves(WEIGHTS, x), rtol=1e-5)
+    for order in (1, 2, 3):
+        np.testing.assert_allclose(found[order], expected[order](WEIGHTS), rtol=1e-5)
+    np.testing.assert_allclose(used[0]["orders"]["persistent"], expected[3](WEIGHTS), rtol=1e-5)
+
+
+def test_orders_of_gradient_survive_in_graphs_too(used):
+    first = jax.grad(total(waves, np.ones((2, 3), np.float32)))
+    expected = jax.grad(lambda w: first(w).sum())(WEIGHTS)
+    np.testing.assert_allclose(used[0]["orders"]["in graph"], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["orders", "plain"])
+def test_one_order_more_is_refused_with_the_remedy(used, name):
+    assert "holds no higher order of gradient" in used[0][name]["beyond"]
+    assert "`jaxtf.convert.save_model(..., gradient_order=...)` one higher" in used[0][name]["beyond"]
+
+
+def test_a_plain_save_keeps_the_first_order_and_loads_without_warnings(used):
+    found, messages = used
+    assert found["plain"]["first"] == found["plain"]["persistent"] == [3.0, 12.0]
+    assert "custom gradients" not in messages
+
+
+def test_signatures_serve_the_numbers_of_jax_at_any_batch_size(used):
+    for size, found in used[0]["network"]["served"].items():
+        expected = network(PARAMS, images(int(size)), {"scale": 2.0})
+        assert set(found) == {"scores", "sizes_0", "sizes_1"}
+        np.testing.assert_allclose(found["scores"], expected["scores"], rtol=1e-5)
+        np.testing.assert_allclose(found["sizes_0"], expected["sizes"][0], rtol=1e-5)
+        assert found["sizes_1"] == 3 + int(size)
+
+
+def test_the_loaded_object_is_a_reusable_saved_model(used):
+    found = used[0]["network"]
+    np.testing.assert_allclose(found["called"]["scores"], found["served"]["5"]["scores"], rtol=1e-5)
+    assert (found["variables"], found["trainable"], found["regularization"]) == (4, 3, 0)
+    assert found["step"] == 3
+    assert found["asset"] == "cat dog"
+
+
+def test_fine_tuning_moves_the_weights(used):
+    assert used[0]["network"]["moved"] == [True, True, True]
+    losses = used[0]["network"]["losses"]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("name", ["constants", "captured"])
+def test_large_constants_have_no_gradient_and_the_arguments_that_of_jax(used, folder, name):
+    x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+    np.testing.assert_allclose(used[0][name]["result"], lookup(x), rtol=1e-4)
+    np.testing.assert_allclose(used[0][name]["gradient"], jax.grad(lambda x: lookup(x).sum())(x), rtol=1e-4, atol=1e-3)
+
+
+def test_large_constants_are_saved_beside_the_graph(folder):
+    assert (folder / "constants" / "saved_model.pb").stat().st_size < TABLE.nbytes / 4
+    reader = tf.train.load_checkpoint(str(folder / "constants" / "variables" / "variables"))
+    shapes = reader.get_variable_to_shape_map().values()
+    assert [4, 40_000] in shapes
+
+
+def test_what_was_saved_is_told(tmp_path):
+    saved = save_network(tmp_path / "network", gradient_order=2)
+    assert str(saved.signatures["scoring"]) == (
+        "(images: float32[?,4], options_scale: float32[]) -> scores: float32[?,2], sizes_0: float32[], sizes_1: int32[]"
+    )
+    assert saved.parameter_bytes == 4 * (8 + 2 + 2 + 1)
+    assert saved.constant_bytes == 0
+    assert str(saved).splitlines()[0].endswith("2 orders of gradient")
+    written = json.loads((tmp_path / "network" / "assets.extra" / "metadata.json").read_text(encoding="utf-8"))
+    assert written == {"trained on": "nothing"}
+
+
+def test_custom_containers_of_parameters_are_saved_by_their_paths(tmp_path):
+    class Layer:
+        def __init__(self, w, b):
+            self.w, self.b = w, b
+
+    jax.tree_util.register_pytree_with_keys(
+        Layer,
+        lambda x: (((jax.tree_util.GetAttrKey("w"), x.w), (jax.tree_util.GetAttrKey("b"), x.b)), None),
+        lambda _, leaves: Layer(*leaves),
+    )
+    params = {1: Layer(np.float32(2), np.float32(1)), 7: np.float32(3)}
+
+    def function(params, x):
+        return Layer(params[1].w * x + params[1].b, params[7])
+
+    save_model(function, params, tmp_path, input_signatures=[tf.TensorSpec([], tf.float32)])
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert float(loaded.params["1"]["w"]) == 2
+    assert {name: float(value) for name, value in loaded(4.0).items()} == {"w": 9.0, "b": 3.0}
+
+
+def test_inputs_with_defaults_may_be_left_out(tmp_path):
+    def function(params, x, y=2.0):
+        return params * x * y
+
+    scalar = tf.TensorSpec([], tf.float32)
+    save_model(function, np.float32(3), tmp_path, input_signatures={"short": [scalar], "long": [scalar, scalar]})
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert float(loaded.signatures["short"](x=tf.constant(5.0))["output_0"]) == 30
+    assert float(loaded.signatures["long"](x=tf.constant(5.0), y=tf.constant(1.0))["output_0"]) == 15
+    assert float(loaded(5.0)) == 30
+
+
+def loop(params, x):
+    return jax.lax.while_loop(lambda x: x.sum() < 10, lambda x: x * params, x)
+
+
+def test_a_function_that_jax_cannot_differentiate_is_refused_with_the_remedy(tmp_path):
+    with pytest.raises(GradientNotSaved) as caught:
+        save_model(loop, np.float32(2), tmp_path, input_signatures=[tf.TensorSpec([2], tf.float32)])
+    text = str(caught.value)
+    assert text.startswith(
+        "Error when tracing gradients for SavedModel: JAX cannot differentiate 'loop' in reverse mode"
+    )
+    assert "remedy: save it with a lower gradient_order, 0 for no gradient at all" in text
+
+
+def test_a_function_that_jax_cannot_differentiate_saves_without_gradient(tmp_path):
+    save_model(loop, np.float32(2), tmp_path, input_signatures=[tf.TensorSpec([2], tf.float32)], gradient_order=0)
+    loaded = tf.saved_model.load(str(tmp_path))
+    np.testing.assert_array_equal(loaded([1.0, 1.0]), [8.0, 8.0])
+    with pytest.raises(LookupError, match="does not support gradients"), tf.GradientTape() as tape:
+        tape.gradient(loaded(tf.constant([1.0, 1.0])), loaded.params)
+
+
+def test_a_plain_save_of_what_jax_cannot_differentiate_gives_the_documented_error(tmp_path):
+    module = tf.Module()
+    module.f = tf.function(
+        convert(lambda x: loop(2.0, x)), autograph=False, input_signature=[tf.TensorSpec([2], tf.float32)]
+    )
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
+    with pytest.raises(ValueError, match="Error when tracing gradients for SavedModel"):
+        tf.saved_model.save(module, str(tmp_path), options=options)
+    without = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+    tf.saved_model.save(module, str(tmp_path), options=without)
+    np.testing.assert_array_equal(tf.saved_model.load(str(tmp_path)).f([1.0, 1.0]), [8.0, 8.0])
+
+
+def test_constants_that_no_graph_can_hold_are_refused_with_the_remedy(tmp_path, monkeypatch):
+    monkeypatch.setattr(_constants, "GRAPH_BYTES", TABLE.nbytes - 1)
+    module = tf.Module()
+    module.f = tf.function(convert(lookup), autograph=False, input_signature=[tf.TensorSpec([2, 4])])
+    with pytest.raises(ValueError, match="Error when tracing gradients") as caught:
+        tf.saved_model.save(module, str(tmp_path / "plain"))
+    text = str(caught.value.__cause__)
+    assert "'lookup' closes over 640,000 bytes of large arrays; the graph of a SavedModel holds up to 639,999" in text
+    assert "remedy: write it with jaxtf.convert.save_model, which makes variables of them" in text
+    save_model(lambda _, x: lookup(x), {}, tmp_path / "model", input_signatures=[tf.TensorSpec([2, 4])])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"gradient_order": -1}, "gradient_order must be a number of orders, 0 for no gradient. Got: -1"),
+        ({"input_signatures": {}}, "input_signatures is empty"),
+        ({"input_signatures": {"a": tf.TensorSpec([])}}, "the signature 'a' of input_signatures must be a list"),
+        ({"polymorphic_shapes": "(b,)"}, "polymorphic_shapes of save_model must be a list"),
+        ({"metadata": {"a": object()}}, "metadata must be what JSON can hold"),
+        ({"platforms": ("sparc",)}, "must be a sequence containing a subset"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_anything_is_written(tmp_path, options, says):
+    given = {"input_signatures": [tf.TensorSpec([2], tf.float32)], **options}
+    with pytest.raises(ConversionOptionError, match=says.replace("(", r"\(")):
+        save_model(lambda params, x: params * x, np.float32(1), tmp_path / "model", **given)
+    assert not (tmp_path / "model").exists()

@@ -1,0 +1,84 @@
+"""The smaller public functions: shapes of results, dtypes of values, annotations for the partitioner."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import (
+    ArgumentTypeError,
+    ConversionOptionError,
+    PolyShape,
+    convert,
+    dtype_of_val,
+    eval_polymorphic_shape,
+    split_to_logical_devices,
+)
+from jaxtf.shapepoly import ShapeSpecError
+
+
+def spec(*shape):
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+def test_shapes_of_nested_results_are_specs_and_texts():
+    def fun(x, *, y):
+        return {"sum": x.sum(), "pair": (jnp.concatenate([x, x]), y)}
+
+    specs, texts = eval_polymorphic_shape(fun, polymorphic_shapes=["b, _"])(spec(3, 4), y=spec(2))
+    assert texts == {"sum": "()", "pair": ("(2*b, 4)", "(2)")}
+    assert jax.tree.map(lambda s: str(s.shape), specs)["pair"][0] == "(2*b, 4)"
+
+
+def test_texts_can_be_given_on():
+    first, texts = eval_polymorphic_shape(lambda x: (x, x.T), polymorphic_shapes=[PolyShape("b", ...)])(spec(3, 4))
+    _, second = eval_polymorphic_shape(lambda pair: pair[0] @ pair[1], polymorphic_shapes=[texts])(first)
+    assert second == "(b, b)"
+
+
+def test_constraints_hold():
+    fun = eval_polymorphic_shape(lambda x: x[:4], polymorphic_shapes=["b"], polymorphic_constraints=["b >= 4"])
+    assert fun(spec(9))[1] == "(4)"
+
+
+def test_a_text_that_does_not_fit_is_refused():
+    with pytest.raises(ShapeSpecError, match=r"has rank 2, but the shape it is for"):
+        eval_polymorphic_shape(jnp.sin, polymorphic_shapes=["a, b"])(spec(3))
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("value", [3.14, 3, True, 2j, np.float64(1), np.int8(1), np.float16(1), np.arange(2)])
+def test_dtypes_are_those_that_jax_computes_in(value, x64):
+    with jax.enable_x64(x64):
+        assert dtype_of_val(value) == convert(lambda x: x)(value).dtype == tf.as_dtype(jnp.asarray(value).dtype)
+        assert dtype_of_val(tf.constant(value)) == convert(lambda x: x)(tf.constant(value)).dtype
+
+
+def test_a_variable_of_that_dtype_needs_no_cast():
+    assert dtype_of_val(tf.Variable(3.14, dtype=dtype_of_val(3.14))) == tf.float32
+
+
+def test_values_without_a_jax_dtype_are_refused():
+    with pytest.raises(ArgumentTypeError, match=r"the value has dtype string, which is not a valid JAX array type"):
+        dtype_of_val(tf.constant("text"))
+
+
+@pytest.mark.parametrize("mode", [lambda f: f, tf.function])
+def test_an_annotated_value_is_the_same_value(mode):
+    x = tf.reshape(tf.range(8.0), [4, 2])
+    np.testing.assert_array_equal(mode(lambda x: split_to_logical_devices(x, [2, 1]))(x), x)
+
+
+def test_the_annotation_stands_in_the_graph():
+    graph = (
+        tf.function(lambda x: split_to_logical_devices(x, [2, 2])).get_concrete_function(tf.TensorSpec([4, 2])).graph
+    )
+    [op] = [op for op in graph.get_operations() if op.type == "XlaSharding"]
+    assert op.get_attr("sharding") or op.get_attr("_XlaSharding")
+
+
+@pytest.mark.parametrize("parts", [[2], [0, 1], [1.5, 1], [True, 1], [1, 1, 1]])
+def test_wrong_numbers_of_parts_are_refused(parts):
+    with pytest.raises(ConversionOptionError, match=r"a number of parts, at least 1, for each axis"):
+        split_to_logical_devices(tf.ones([4, 2]), parts)
