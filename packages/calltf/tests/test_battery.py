@@ -164,3 +164,46 @@ def test_a_tensorflow_function_gives_its_results_and_gradients_in_jax(name, x64)
     if gradients:
         assert_close(gradient(function, case, args)(*floats), gradients, case.terms, case.single)
         assert_close(jax.jit(gradient(function, case, args))(*floats), gradients, case.terms, case.single)
+
+
+# A clipped gradient is not linear; the others are refused or do not compile twice differentiated.
+NOT_FORWARD = {"custom gradient", "resize", "autograph"}
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.shapes and name not in NOT_FORWARD])
+def test_forward_mode_agrees_with_tensorflows_reverse_mode(name):
+    """The sum of all floating point results changes along a tangent by the product with their gradient."""
+    case = CASES[name]
+    args = arguments(case, np.float32)
+    floats, rest = args[: len(case.shapes)], args[len(case.shapes) :]
+    tangents = [RNG.normal(size=x.shape).astype(np.float32) for x in floats]
+    _, gradients = reference(case, args)
+    expected = sum(np.vdot(gradient, tangent) for gradient, tangent in zip(gradients, tangents, strict=False))
+    scale = sum(np.abs(gradient * tangent).sum() for gradient, tangent in zip(gradients, tangents, strict=False))
+
+    def pushed(*floats):
+        return jax.jvp(lambda *floats: call_tf(case.function)(*floats, *rest), floats, tuple(tangents))[1]
+
+    for stage in (lambda f: f, jax.jit):
+        found = sum(t.sum() for t in jax.tree.leaves(stage(pushed)(*floats)) if np.issubdtype(t.dtype, np.floating))
+        bound = 8 * (1 + case.terms) * np.finfo(np.float32).eps * max(1.0, scale)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.shapes])
+def test_vmap_gives_the_stacked_results_and_gradients_of_the_elements(name):
+    case = CASES[name]
+    batch = [arguments(case, np.float32) for _ in range(3)]
+    elements = [reference(case, args) for args in batch]
+    results, gradients = ([np.stack(leaf) for leaf in zip(*part, strict=True)] for part in zip(*elements, strict=True))
+    floats = [np.stack([args[i] for args in batch]) for i in range(len(case.shapes))]
+    rest = batch[0][len(case.shapes) :]
+    function = jax.vmap(lambda *floats: call_tf(case.function)(*floats, *rest))
+
+    for stage in (lambda f: f, jax.jit):
+        assert_close(jax.tree.leaves(stage(function)(*floats)), results, case.terms)
+        if gradients:
+            found = stage(
+                gradient(lambda *floats, function=function: function(*floats), case._replace(integers=()), floats)
+            )(*floats)
+            assert_close(found, gradients, case.terms)

@@ -243,12 +243,6 @@ def test_what_is_not_there_in_staged_contexts_works_eagerly_and_is_refused_stage
         jax.jit(call)(1.0)
 
 
-@pytest.mark.parametrize("stage", [lambda f: f, jax.jit], ids=["eager", "jit"])
-def test_vmap_is_refused_with_the_remedy(stage):
-    with pytest.raises(NotImplementedError, match=r"(?s)Batching rule for 'call_tf' not implemented.*jax.lax.map"):
-        jax.vmap(stage(call_tf(lambda x: x + 1)))(jnp.ones(3))
-
-
 def test_vmap_over_something_else_calls_eagerly():
     call = call_tf(lambda x: x.numpy() + 1)
     np.testing.assert_array_equal(jax.vmap(lambda x: x + call(1.0))(jnp.arange(3.0)), [2.0, 3.0, 4.0])

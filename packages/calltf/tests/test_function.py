@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.calltf._function import UserFunction
-from jaxtf.calltf._gradient import VectorJacobian
+from jaxtf.calltf._vjp import VectorJacobian
 
 
 def user_function(callable_tf):

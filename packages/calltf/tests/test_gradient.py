@@ -198,11 +198,3 @@ def test_gradients_are_right_while_a_tensorflow_graph_is_built(stage):
         return tf.constant(np.asarray(gradient(2.0)))
 
     np.testing.assert_allclose(outer(), jax.grad(function_jax)(2.0), rtol=1e-6)
-
-
-@STAGES
-@pytest.mark.parametrize("mode", [lambda f: jax.jvp(f, (2.0,), (1.0,)), lambda f: jax.jvp(jax.grad(f), (2.0,), (1.0,))])
-def test_forward_mode_is_refused_with_the_remedy(mode, stage):
-    call = call_tf(function_tf)
-    with pytest.raises(NotImplementedError, match=r"(?s)forward-mode differentiation.*use reverse mode: jax.grad"):
-        stage(lambda: mode(call))()

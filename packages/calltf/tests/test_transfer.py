@@ -1,5 +1,10 @@
 """Every element type that JAX and TensorFlow share crosses between them bit by bit."""
 
+import gc
+import os
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -7,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from jaxtf.calltf import call_tf
 from jaxtf.calltf._transfer import canonical_dtype, jax_dtype, tensorflow_dtype, to_array, to_tensor
 
 NUMPY = [
@@ -63,3 +69,98 @@ def test_an_array_made_of_a_tensor_does_not_change_with_the_variable():
     array = to_array(variable.read_value())
     variable.assign_add(np.ones(100, np.float32))
     np.testing.assert_array_equal(array, np.zeros(100))
+
+
+SHARED = [*NUMPY, "bfloat16"]
+
+
+def address(tensor):
+    return np.asarray(tensor).__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_tensor_has_the_memory_of_the_array(name):
+    with jax.enable_x64(True):
+        array = jnp.ones((4, 5), getattr(ml_dtypes, name, name))
+        assert address(to_tensor(array)) == array.unsafe_buffer_pointer()
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_an_array_has_the_memory_of_the_tensor(name):
+    tensor = tf.cast(tf.ones((4, 5)), tensorflow_dtype(np.dtype(getattr(ml_dtypes, name, name))))
+    with jax.enable_x64(True):
+        assert to_array(tensor).unsafe_buffer_pointer() == address(tensor)
+
+
+def test_a_call_copies_neither_argument_nor_result():
+    x = jnp.arange(1 << 10, dtype=jnp.float32)
+    seen = []
+    result = call_tf(lambda x: (seen.append(address(x)), tf.identity(x))[1])(x)
+    assert seen == [x.unsafe_buffer_pointer()]
+    assert result.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
+
+
+def test_a_numpy_array_is_copied_because_its_owner_may_change_it():
+    mutable = np.zeros(64, np.float32)
+    tensor = to_tensor(mutable)
+    mutable[:] = 1
+    np.testing.assert_array_equal(tensor, np.zeros(64))
+
+
+@pytest.mark.parametrize("make", [tf.Variable, lambda x: assigned(tf.Variable(tf.zeros_like(x)), x)])
+def test_a_variable_that_took_an_array_does_not_change_it(make):
+    array = jnp.zeros(100)
+    variable = make(to_tensor(array))
+    variable.assign_add(tf.ones(100))
+    np.testing.assert_array_equal(array, np.zeros(100))
+    np.testing.assert_array_equal(variable, np.ones(100))
+
+
+def assigned(variable, value):
+    variable.assign(value)
+    return variable
+
+
+def test_a_tensor_does_not_change_when_jax_is_given_the_array_to_write_to():
+    array = jnp.zeros(1000) + 1
+    tensor = to_tensor(array)
+    jax.jit(lambda x: x + 1, donate_argnums=0)(array).block_until_ready()
+    np.testing.assert_array_equal(tensor, np.ones(1000))
+    jax.jit(lambda x: x + 1, donate_argnums=0)(to_array(tensor)).block_until_ready()
+    np.testing.assert_array_equal(tensor, np.ones(1000))
+
+
+def test_memory_lives_as_long_as_either_side():
+    tensors = [to_tensor(jnp.full(1000, i, jnp.float32)) for i in range(50)]
+    arrays = [to_array(tf.fill([1000], float(i))) for i in range(50)]
+    gc.collect()
+    assert [float(t[999]) for t in tensors] == [float(a[999]) for a in arrays] == list(range(50))
+
+
+def test_arrays_of_tensors_are_not_committed_to_a_device():
+    assert not to_array(tf.ones(3)).committed
+
+
+def test_results_of_every_kind_become_arrays():
+    variable = tf.Variable([1.0, 2.0])
+    results = call_tf(
+        lambda x: {"v": variable, "none": None, "n": 3, "b": tf.cast(x, tf.bfloat16), "deep": [(x, []), x[:0]]}
+    )(jnp.ones(2))
+    assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(results))
+    assert results["none"] is None
+    assert (results["n"], results["b"].dtype, results["deep"][1].shape) == (3, jnp.bfloat16, (0,))
+    variable.assign_add([5.0, 5.0])
+    np.testing.assert_array_equal(results["v"], [1.0, 2.0])
+
+
+def test_an_array_on_several_devices_crosses_too():
+    """In a process with two devices of the CPU."""
+    program = (
+        "import jax, jax.numpy as jnp, numpy as np, tensorflow as tf\n"
+        "from jaxtf.calltf import call_tf\n"
+        "mesh = jax.make_mesh((2,), ('d',), axis_types=(jax.sharding.AxisType.Auto,))\n"
+        "x = jax.device_put(jnp.arange(8.0), jax.sharding.NamedSharding(mesh, jax.P('d')))\n"
+        "np.testing.assert_array_equal(call_tf(lambda x: x * 2)(x), 2 * np.arange(8.0))\n"
+    )
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=120)

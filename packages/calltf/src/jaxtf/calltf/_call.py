@@ -14,7 +14,7 @@ from typing import Any, Final
 import jax
 from jax.tree_util import PyTreeDef
 
-from jaxtf.calltf import _gradient, _lowering  # noqa: F401  # the rules of the primitives
+from jaxtf.calltf import _batching, _gradient, _lowering  # noqa: F401  # the rules of the primitives
 from jaxtf.calltf._declared import Declared
 from jaxtf.calltf._errors import ArgumentTypeError, UnsupportedError
 from jaxtf.calltf._function import Function, UserFunction
@@ -49,7 +49,8 @@ def call_tf(
     `jax.lax.scan`, `cond`, `while_loop`, ...) it is traced once for each signature, compiled by
     TensorFlow, and embedded in JAX's program; there it must be compilable
     (`tf.function(callable_tf, jit_compile=True)`), with static output shapes, and must not write
-    to variables. Reverse-mode derivatives are TensorFlow's, custom gradients included.
+    to variables. So it is under `jax.vmap`. Derivatives of both modes are TensorFlow's, custom
+    gradients included.
 
     With JAX's 64-bit types off, 64-bit arguments and results become 32-bit ones.
 
@@ -78,7 +79,7 @@ def call_tf(
       TypeError: An argument is not an array.
       ValueError: A result is not convertible to JAX, or differs from the declared one. In a
         staged context also: not compilable, dynamic output shapes, variables written.
-      NotImplementedError: Forward-mode differentiation, `jax.vmap`, symbolic shapes; `ordered` or
+      NotImplementedError: Symbolic shapes, `jax.vmap` with `spmd_axis_name`; `ordered` or
         `call_tf_graph` in a staged context.
 
     >>> import jax, tensorflow as tf

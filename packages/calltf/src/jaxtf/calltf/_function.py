@@ -4,7 +4,7 @@
 `Results`, tensors and the pytree they are the leaves of. It runs at once (`run`), or is traced
 (`trace`): once per signature, in a bounded cache that lives as long as the function, which
 lives as long as the `call_tf` wrapper or a program that contains it. Functions derived from
-it (its vector-Jacobian products) are kept the same way (`derived`).
+it (its vector-Jacobian products, its vectorized forms) are kept the same way (`derived`).
 
 `Traced` is one trace: the avals and the tree of its results, the stateful ops found in its
 graph, the values it captures, and its HLO for a platform.
@@ -38,7 +38,7 @@ _FUNCTIONS_KEPT = 64
 LIMITATIONS = "jaxtf-calltf guide, docs/calltf.md, section 'Limitations'"
 
 _Derived = TypeVar("_Derived", bound="Function")
-_Signature = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+Signature = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
 
 
 class Results(NamedTuple):
@@ -105,9 +105,13 @@ class Function:
         function: _Derived = self._derive(kind, *details)
         return function
 
-    def _trace_signature(self, signature: _Signature, x64: bool) -> Traced:
+    def _trace_signature(self, signature: Signature, x64: bool) -> Traced:
+        return self._trace_run(self.run, signature)
+
+    def _trace_run(self, run: Callable[[Sequence[Any]], Results], signature: Signature) -> Traced:
+        """The trace of `run`, one way to compute this function."""
         specs = tuple(tf.TensorSpec(shape, tensorflow_dtype(dtype)) for shape, dtype in signature)
-        body = _Body(self)
+        body = _Body(f"call_tf_{self.symbol}", run)
         # Above any graph being built: a trace inside somebody's tf.function stands for itself.
         with outside_of_graphs():
             compiled = tf.function(body, autograph=False, jit_compile=True)
@@ -116,7 +120,7 @@ class Function:
             except Exception as error:
                 error.add_note(
                     f"while call_tf traced {self.name} to a TensorFlow graph, because it is called in a JAX "
-                    "staging context (jax.jit, lax.scan, ...); under jit it meets symbolic tensors"
+                    "staging context (jax.jit, lax.scan, ...) or under jax.vmap; there it meets symbolic tensors"
                 )
                 raise
         assert body.tree is not None, "TensorFlow traced the function without calling it"
@@ -163,13 +167,13 @@ class UserFunction(Function):
 class _Body:
     """The body of one tf.function: remembers the structure of what it returned when traced."""
 
-    def __init__(self, function: Function):
-        self._function = function
+    def __init__(self, name: str, run: Callable[[Sequence[Any]], Results]):
+        self._run = run
         self.tree: PyTreeDef | None = None
-        self.__name__ = f"call_tf_{function.symbol}"
+        self.__name__ = name
 
     def __call__(self, *tensors: Any) -> list[Any]:
-        leaves, self.tree = self._function.run(tensors)
+        leaves, self.tree = self._run(tensors)
         return leaves
 
 

@@ -25,6 +25,16 @@ _WRITES = re.compile(
     r"Assign.*|Resource(Scatter|Apply|SparseApply|StridedSliceAssign|CountUpTo|Accumulator).*"
     r"|Rng(ReadAndSkip|Skip)|NonDeterministicInts|Stateful(Uniform|StandardNormal|Truncated|Random|Binomial).*"
 )
+_CONTROL_FLOW = re.compile(r"(Stateless)?(If|While|Case)|TensorList.*|Optional.*|TensorArray.*|Switch|Merge|Enter")
+# Linear ops, parts of gradients, that TensorFlow declares not differentiable, so that its tape
+# silently passes zeros on. Among all such declarations, these are wrong. Seen in TensorFlow 2.21.
+_LINEAR_WITHOUT_GRADIENT = {
+    "ResizeBilinearGrad",
+    "FakeQuantWithMinMaxArgsGradient",
+    "FakeQuantWithMinMaxVarsGradient",
+    "FakeQuantWithMinMaxVarsPerChannelGradient",
+    "SparseAddGrad",
+}
 
 
 def stateful_ops(concrete: Any) -> frozenset[str]:
@@ -35,6 +45,16 @@ def stateful_ops(concrete: Any) -> frozenset[str]:
 def variable_writes(stateful: frozenset[str]) -> list[str]:
     """Those of the stateful op types that write to a variable, sorted."""
     return sorted(op for op in stateful if _WRITES.fullmatch(op))
+
+
+def has_control_flow(concrete: Any) -> bool:
+    """Whether the graph branches, loops, or keeps lists of tensors, as loops do."""
+    return any(_CONTROL_FLOW.fullmatch(op) for op in _op_types(concrete))
+
+
+def linear_ops_without_gradient(concrete: Any) -> list[str]:
+    """Types of the ops in the graph that are linear, but for TensorFlow have the gradient zero; sorted."""
+    return sorted(set(_op_types(concrete)) & _LINEAR_WITHOUT_GRADIENT)
 
 
 def _op_types(concrete: Any) -> Iterator[str]:

@@ -10,7 +10,8 @@ to it by `call_tf_evaluated`, so that neither Python side effects nor value-depe
 are lost to `jax.grad`. Anywhere else the function is traced and staged as `call_tf`.
 
 Here are the primitives, their abstract evaluation and what they do when executed;
-lowering, differentiation and batching are rules registered by `_lowering` and `_gradient`.
+lowering, differentiation and batching are rules registered by `_lowering`, `_gradient` and
+`_batching`. `call_tf_evaluated` needs no batching rule: what is batched has no one value.
 """
 
 from __future__ import annotations
@@ -23,11 +24,10 @@ import jax
 import tensorflow as tf
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
-from jax.interpreters import batching
 
 from jaxtf.calltf import _graph
 from jaxtf.calltf._effects import CALL_TF_EFFECT
-from jaxtf.calltf._errors import UnsupportedError, VariableWriteError
+from jaxtf.calltf._errors import VariableWriteError
 from jaxtf.calltf._function import LIMITATIONS, Function, Results, Traced
 from jaxtf.calltf._jax import concrete_value, evaluating
 from jaxtf.calltf._tf import outside_of_graphs
@@ -74,7 +74,7 @@ def refuse_variable_writes(traced: Traced) -> None:
     if writes:
         raise VariableWriteError(
             f"call_tf: {traced.function} modifies a tf.Variable (by {', '.join(writes)}), which is not possible in a "
-            "JAX staging context (jax.jit, lax.scan, ...)\n"
+            "JAX staging context (jax.jit, lax.scan, ...) or under jax.vmap\n"
             "  remedy: pass the variable's value as an argument and return its new value as a result, or call "
             f"the function outside of staged contexts; see {LIMITATIONS}"
         )
@@ -82,7 +82,8 @@ def refuse_variable_writes(traced: Traced) -> None:
 
 def _call_impl(*args: Any, traced: Traced) -> list[Any]:
     """Evaluates a staged call op by op (jax.core.eval_jaxpr): the compiled trace, by TensorFlow."""
-    return [to_array(result) for result in traced.concrete(*map(to_tensor, args))]
+    with contextlib.nullcontext() if tf.executing_eagerly() else outside_of_graphs():
+        return [to_array(result) for result in traced.concrete(*map(to_tensor, args))]
 
 
 def _call_abstract(*args: Any, traced: Traced) -> tuple[tuple[ShapedArray, ...], set[Any]]:
@@ -97,17 +98,7 @@ def _evaluated_abstract(*args_and_results: Any, function: Function, num_args: in
     return [ShapedArray(result.shape, result.dtype) for result in args_and_results[num_args:]]
 
 
-def _refuse_batching(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
-    called = params.get("traced", params.get("function"))
-    raise UnsupportedError(
-        f"Batching rule for 'call_tf' not implemented: jax.vmap of a function that calls {called}\n"
-        "  remedy: use jax.lax.map instead of jax.vmap, or write the TensorFlow function for a batch of inputs"
-    )
-
-
 call_tf_p.def_impl(_call_impl)
 call_tf_p.def_effectful_abstract_eval(_call_abstract)
 call_tf_evaluated_p.def_impl(_evaluated_impl)
 call_tf_evaluated_p.def_abstract_eval(_evaluated_abstract)
-for _primitive in (call_tf_p, call_tf_evaluated_p, call_tf_linear_p):
-    batching.primitive_batchers[_primitive] = _refuse_batching

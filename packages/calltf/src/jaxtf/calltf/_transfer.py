@@ -5,9 +5,12 @@ a TensorFlow function returned a tensor as JAX can take it; `to_tensor` and `to_
 one concrete array across. Element types are canonicalized as JAX does: with 64-bit types
 off, float64 becomes float32.
 
-Arrays cross through NumPy's view of the memory. From TensorFlow to JAX on a CPU nothing is
-copied: tensors and arrays are immutable, and each keeps the memory alive. From JAX to
-TensorFlow the elements are copied.
+On a CPU nothing is copied in either direction: tensors and arrays are immutable, and each
+keeps the memory alive. From TensorFlow to JAX they cross by NumPy's view of the memory, from JAX
+to TensorFlow by DLPack. Copied are element types without a DLPack code in TensorFlow (float8,
+int4), NumPy arrays, which their owner may change, and memory that is not aligned for XLA.
+Neither side writes to shared memory: TensorFlow does not own it, so that a variable assigned
+from it copies before its first update; JAX donates no buffer that others refer to.
 """
 
 from __future__ import annotations
@@ -21,13 +24,22 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.calltf._errors import ArgumentTypeError, ResultError
+from jaxtf.calltf._jax import array_over
 
 _PYTHON_SCALARS = (bool, int, float, complex)
+_TENSORS = (tf.Tensor, tf.Variable)
+_NUMPY = (np.ndarray, np.generic)
+_ALIGNMENT = 64  # of every buffer of XLA and of TensorFlow's allocator, in bytes
 _WITHOUT_ELEMENTS = (tf.string, tf.resource, tf.variant)
 
 
 def canonical_dtype(dtype: Any) -> np.dtype[Any]:
     """The element type JAX uses for this one, with 64-bit types on or off as they are now."""
+    return _canonical_dtype(dtype, bool(jax.config.jax_enable_x64))
+
+
+@functools.cache
+def _canonical_dtype(dtype: Any, x64: bool) -> np.dtype[Any]:
     return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
 
 
@@ -74,11 +86,13 @@ def as_array(value: Any, where: str) -> Any:
     Raises:
       ArgumentTypeError: Anything else, or an element type that TensorFlow does not have.
     """
-    if isinstance(value, tf.Tensor | tf.Variable) and value.dtype not in _WITHOUT_ELEMENTS:
+    if isinstance(value, jax.Array):
+        pass
+    elif isinstance(value, _TENSORS) and value.dtype not in _WITHOUT_ELEMENTS:
         value = _numpy_view(tf.convert_to_tensor(value))
     elif isinstance(value, _PYTHON_SCALARS) and not isinstance(value, np.generic):
         value = jnp.asarray(value)  # refuses an integer that does not fit
-    elif not isinstance(value, jax.Array | np.ndarray | np.generic):
+    elif not isinstance(value, _NUMPY):
         raise ArgumentTypeError(
             f"call_tf: {where} is not an array: found {value!r} of type {type(value).__name__}\n"
             "  remedy: pass numbers, NumPy arrays, JAX arrays or tensors of numbers (or pytrees of them);"
@@ -116,18 +130,36 @@ def as_tensor(value: Any, where: str, function: str) -> Any:
 
 def to_tensor(array: Any) -> Any:
     """The `tf.Tensor` with the elements of a concrete array, or of a Python number as JAX takes it."""
+    if isinstance(array, jax.Array) and _shares_memory(array):
+        return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
     if not hasattr(array, "dtype"):
         array = jnp.asarray(array)
     return tf.constant(np.asarray(array, dtype=array.dtype))
 
 
+def _shares_memory(array: jax.Array) -> bool:
+    """Whether TensorFlow can have the memory of an array: all of it on one CPU device."""
+    return (
+        _has_dlpack_code(array.dtype)
+        and [device.platform for device in array.devices()] == ["cpu"]
+        and array.unsafe_buffer_pointer() % _ALIGNMENT == 0
+    )
+
+
+@functools.cache
+def _has_dlpack_code(dtype: np.dtype[Any]) -> bool:
+    """Whether TensorFlow 2.21 takes this element type by DLPack: all but float8, int4 and their kin."""
+    return bool(dtype.isbuiltin == 1 or dtype == jnp.bfloat16)
+
+
 def to_array(tensor: Any) -> jax.Array:
     """The JAX array with the elements of an eager `tf.Tensor`."""
-    array: jax.Array = jax.device_put(_numpy_view(tensor))
-    return array
+    return array_over(_numpy_view(tensor))
 
 
 def _numpy_view(tensor: Any) -> np.ndarray[Any, Any]:
     """A NumPy array over the memory of an eager tensor."""
-    # A bfloat16 scalar has no __array__ that NumPy accepts (TensorFlow 2.21); numpy() works.
-    return np.asarray(tensor.numpy() if tensor.shape.rank == 0 else tensor)
+    try:
+        return np.asarray(tensor)
+    except ValueError:  # a scalar of a type that is not of NumPy has no __array__ it accepts (TensorFlow 2.21)
+        return np.asarray(tensor.numpy())

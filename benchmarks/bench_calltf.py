@@ -1,0 +1,112 @@
+"""What a call of a TensorFlow function from JAX costs, beside what does the same without jaxtf.
+
+Each row is the median over rounds of the CPU time of one call, on the CPU: the sine of f32[16], so that nearly
+all the time is the way to it; the identity of 4 MB, which shows copies; gradients of the sum of sines. A row
+says why when it cannot be measured here.
+
+    python3 benchmarks/bench_calltf.py
+"""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import tensorflow as tf
+
+from jaxtf.calltf import call_tf
+
+ROUNDS = 5
+SECONDS_PER_ROUND = 0.2
+
+
+def upstream(function: Callable[..., object]) -> Callable[..., object]:
+    """The same by jax.experimental.jax2tf."""
+    with warnings.catch_warnings(action="ignore"):
+        from jax.experimental import jax2tf
+
+        return jax2tf.call_tf(function)
+
+
+def sum_of_sines(x: object) -> object:
+    """What is differentiated, in TensorFlow."""
+    return tf.reduce_sum(tf.sin(x))
+
+
+def tape_gradient(x: tf.Tensor) -> tf.Tensor:
+    """TensorFlow's own eager gradient of it."""
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = sum_of_sines(x)
+    return tape.gradient(y, x)
+
+
+def batched(call: Callable[..., Callable[..., object]]) -> Callable[[jax.Array], object]:
+    """A batch of 16 scalars, by jax.vmap, eagerly."""
+    return jax.vmap(call(tf.sin))
+
+
+def pushed(function: Callable[..., object]) -> Callable[[jax.Array], object]:
+    """The forward derivative, under jit."""
+    return jax.jit(lambda x: jax.jvp(function, (x,), (x,))[1])
+
+
+SMALL, LARGE = jnp.ones(16), jnp.ones(1 << 20)
+SMALL_TF = tf.ones(16)
+LARGE_TF = tf.ones(1 << 20)
+SUBJECTS = {
+    "eager sin, TensorFlow alone": lambda: (tf.sin, SMALL_TF),
+    "eager sin, jnp alone": lambda: (jnp.sin, SMALL),
+    "eager sin, jaxtf": lambda: (call_tf(tf.sin), SMALL),
+    "eager sin, upstream": lambda: (upstream(tf.sin), SMALL),
+    "eager 4 MB identity, TensorFlow alone": lambda: (tf.identity, LARGE_TF),
+    "eager 4 MB identity, jaxtf": lambda: (call_tf(tf.identity), LARGE),
+    "eager 4 MB identity, upstream": lambda: (upstream(tf.identity), LARGE),
+    "eager gradient, TensorFlow's tape": lambda: (tape_gradient, SMALL_TF),
+    "eager gradient, jnp": lambda: (jax.grad(lambda x: jnp.sin(x).sum()), SMALL),
+    "eager gradient, jaxtf": lambda: (jax.grad(call_tf(sum_of_sines)), SMALL),
+    "eager gradient, upstream": lambda: (jax.grad(upstream(sum_of_sines)), SMALL),
+    "jit sin, jnp": lambda: (jax.jit(jnp.sin), SMALL),
+    "jit sin, jaxtf": lambda: (jax.jit(call_tf(tf.sin)), SMALL),
+    "jit sin, upstream": lambda: (jax.jit(upstream(tf.sin)), SMALL),
+    "jit jvp of sin, jnp": lambda: (pushed(jnp.sin), SMALL),
+    "jit jvp of sin, jaxtf": lambda: (pushed(call_tf(tf.sin)), SMALL),
+    "jit jvp of sin, upstream": lambda: (pushed(upstream(tf.sin)), SMALL),
+    "eager vmap of sin, jnp": lambda: (jax.vmap(jnp.sin), SMALL),
+    "eager vmap of sin, jaxtf": lambda: (batched(call_tf), SMALL),
+    "eager vmap of sin, upstream": lambda: (batched(upstream), SMALL),
+}
+
+
+def seconds_per_call(call: Callable[[], object]) -> float:
+    """Median CPU seconds of one call; the first call, which compiles, is not counted."""
+    call()
+    rounds = []
+    for _ in range(ROUNDS):
+        calls, start = 0, time.process_time()
+        while time.process_time() - start < SECONDS_PER_ROUND:
+            call()
+            calls += 1
+        rounds.append((time.process_time() - start) / calls)
+    return statistics.median(rounds)
+
+
+def main() -> None:
+    """Prints one line per subject."""
+    print(f"CPU time of one call; JAX {jax.__version__}, TensorFlow {tf.__version__}")
+    for name, make in SUBJECTS.items():
+        try:
+            function, x = make()
+            print(f"{name:40} {1e6 * seconds_per_call(lambda f=function, x=x: f(x)):10.1f} us", flush=True)
+        except Exception as error:  # a subject that cannot run here is a result
+            print(f"{name:40} fails: {type(error).__name__}: {str(error).splitlines()[0][:100]}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

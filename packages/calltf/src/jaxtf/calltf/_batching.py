@@ -1,0 +1,93 @@
+"""`jax.vmap` of a call: a call of the vectorized TensorFlow function, also in eager mode.
+
+The function is traced for one element, so what cannot be staged cannot be vectorized. A batch of
+no elements runs nothing. Stateful ops run once for each element, in the order of the batch.
+
+`spmd_axis_name` is refused: TensorFlow's program has no place for the sharding of the batch axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.core import ShapedArray
+from jax.interpreters import batching
+
+from jaxtf.calltf._errors import UnsupportedError
+from jaxtf.calltf._function import Function, Traced
+from jaxtf.calltf._primitive import call_tf_linear_p, call_tf_p
+from jaxtf.calltf._vectorized import Vectorized
+
+Rule = tuple[Sequence[Any], Sequence[int | None]]
+
+
+def _call_batched(axis: Any, args: Sequence[Any], dims: Sequence[int | None], *, traced: Traced) -> Rule:
+    if all(dim is None for dim in dims):
+        results = call_tf_p.bind(*args, traced=traced)
+        return results, [None] * len(results)
+    _refuse_spmd_axis(axis, traced.function)
+    if axis.size == 0:
+        return _no_elements(traced.avals)
+    batches = [_leading(arg, dim) for arg, dim in zip(args, dims, strict=True)]
+    function = traced.function.derived(Vectorized, tuple(dim is not None for dim in dims))
+    results = call_tf_p.bind(*batches, traced=function.trace([jax.typeof(batch) for batch in batches]))
+    return results, [0] * len(results)
+
+
+def _linear_batched(
+    axis: Any,
+    operands: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    function: Function,
+    arguments: tuple[int, ...],
+    results: tuple[int, ...],
+    avals: tuple[ShapedArray, ...],
+) -> Rule:
+    params = {"arguments": arguments, "results": results}
+    if all(dim is None for dim in dims):
+        found = call_tf_linear_p.bind(*operands, function=function, avals=avals, **params)
+        return found, [None] * len(found)
+    _refuse_spmd_axis(axis, function)
+    if axis.size == 0:
+        return _no_elements(avals)
+    num_args = len(operands) - len(arguments)
+    owners = [*range(num_args), *arguments]  # the argument that an operand is, or is the tangent of
+    batched = {owner for owner, dim in zip(owners, dims, strict=True) if dim is not None}
+    whole = [
+        jnp.broadcast_to(operand, (axis.size, *jnp.shape(operand)))
+        if dim is None and owner in batched
+        else _leading(operand, dim)
+        for operand, dim, owner in zip(operands, dims, owners, strict=True)
+    ]
+    found = call_tf_linear_p.bind(
+        *whole,
+        function=function.derived(Vectorized, tuple(i in batched for i in range(num_args))),
+        avals=tuple(ShapedArray((axis.size, *aval.shape), aval.dtype) for aval in avals),
+        **params,
+    )
+    return found, [0] * len(found)
+
+
+def _leading(operand: Any, dim: int | None) -> Any:
+    return operand if dim is None else jnp.moveaxis(operand, dim, 0)
+
+
+def _no_elements(avals: Sequence[ShapedArray]) -> Rule:
+    return [jnp.zeros((0, *aval.shape), aval.dtype) for aval in avals], [0] * len(avals)
+
+
+def _refuse_spmd_axis(axis: Any, function: Function) -> None:
+    if axis.spmd_name is not None:
+        raise UnsupportedError(
+            f"call_tf: jax.vmap of {function} with spmd_axis_name={axis.spmd_name!r} is not supported: the batch axis "
+            "inside of TensorFlow's program cannot be sharded\n"
+            "  remedy: leave spmd_axis_name out, or use jax.shard_map over that axis"
+        )
+
+
+batching.fancy_primitive_batchers[call_tf_p] = _call_batched
+batching.fancy_primitive_batchers[call_tf_linear_p] = _linear_batched

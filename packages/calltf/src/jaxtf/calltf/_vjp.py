@@ -1,0 +1,88 @@
+"""The vector-Jacobian product of a TensorFlow function, by its own `tf.GradientTape`.
+
+So gradients are TensorFlow's and custom gradients are respected. TensorFlow's gradient of a complex
+function is the complex conjugate of JAX's, in each cotangent (JAX transposes, TensorFlow takes
+the adjoint); both are conjugated on the way.
+
+Knows `Function` and TensorFlow; nothing of primitives. Source: TensorFlow, "Advanced automatic
+differentiation" (output_gradients, unconnected_gradients).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import tensorflow as tf
+from jax.core import ShapedArray
+
+from jaxtf.calltf import _graph
+from jaxtf.calltf._errors import UnsupportedError
+from jaxtf.calltf._function import Function, Results, Signature, Traced
+from jaxtf.calltf._transfer import jax_dtype
+
+
+class VectorJacobian(Function):
+    """(args, cotangents of some results) -> cotangents of some args.
+
+    Args:
+      function: The function to differentiate.
+      arguments: Indices of the arguments to differentiate with respect to.
+      results: Indices of the results that have cotangents.
+    """
+
+    def __init__(self, function: Function, arguments: tuple[int, ...], results: tuple[int, ...]):
+        super().__init__(f"vjp_{function.name}", function.has_side_effects)
+        self._function = function
+        self._arguments = arguments
+        self._results = results
+        self._twice = isinstance(function, VectorJacobian)
+
+    def call(self, tensors: Sequence[Any]) -> Results:
+        """Runs the function under a tape, and the tape backwards."""
+        if tf.executing_eagerly():
+            self._look_ahead(tensors)
+        num_args = len(tensors) - len(self._results)
+        args, cotangents = tensors[:num_args], tensors[num_args:]
+        sources = [args[i] for i in self._arguments]
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            results = self._function.run(args).leaves
+        gradients = tape.gradient(
+            [results[i] for i in self._results],
+            sources,
+            output_gradients=[_conjugate(cotangent) for cotangent in cotangents],
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+        # A gradient may be sparse (tf.IndexedSlices, of a gather) or of a shape not inferred.
+        dense = [
+            tf.ensure_shape(_conjugate(tf.convert_to_tensor(gradient)), source.shape)
+            for gradient, source in zip(gradients, sources, strict=True)
+        ]
+        return Results(*jax.tree.flatten(dense))
+
+    def _trace_signature(self, signature: Signature, x64: bool) -> Traced:
+        traced = super()._trace_signature(signature, x64)
+        found = _graph.linear_ops_without_gradient(traced.concrete) if self._twice else []
+        if found:
+            raise UnsupportedError(
+                f"call_tf: forward mode or a second derivative of {self.name.removeprefix('vjp_vjp_')} needs the "
+                f"gradient of {', '.join(found)}, which TensorFlow takes to be zero\n"
+                "  remedy: use reverse mode once (jax.grad, jax.vjp), or other ops (of tf.image.resize another method)"
+            )
+        return traced
+
+    def _look_ahead(self, tensors: Sequence[Any]) -> None:
+        """Refuses in eager mode what tracing refuses, as far as the function can be traced."""
+        if self._twice:
+            try:
+                self.trace([ShapedArray(tuple(tensor.shape), jax_dtype(tensor.dtype)) for tensor in tensors])
+            except UnsupportedError:
+                raise
+            except Exception:  # not a function for tracing: nothing can be said
+                pass
+
+
+def _conjugate(tensor: Any) -> Any:
+    return tf.math.conj(tensor) if tensor.dtype.is_complex else tensor
