@@ -137,3 +137,25 @@ def test_a_cast_argument_has_a_gradient_of_its_own_dtype():
     found = tape_gradient(convert(lambda x: x**2), np.float64(3))[0]
     assert found.dtype == tf.float64
     assert found == 6
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+def test_gradients_of_complex_numbers_follow_tensorflows_convention(mode):
+    def through(function):
+        def gradient(z):
+            with tf.GradientTape() as outer:
+                outer.watch(z)
+                with tf.GradientTape() as inner:
+                    inner.watch(z)
+                    loss = tf.reduce_sum(tf.abs(tf.sin(function(tf.exp(z)))) ** 2)
+                first = inner.gradient(loss, z)
+                size = tf.reduce_sum(tf.abs(first) ** 2)
+            return first, outer.gradient(size, z)
+
+        return tf.function(gradient) if mode == "graph" else gradient
+
+    z = tf.constant([0.1 + 0.2j, 0.3 - 0.1j], tf.complex64)
+    expected = through(lambda z: z**2 * tf.constant(1 + 1j, tf.complex64))(z)
+    found = through(convert(lambda z: z**2 * (1 + 1j)))(z)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4)

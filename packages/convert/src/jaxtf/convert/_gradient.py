@@ -141,7 +141,7 @@ def _pull_back(
         if not has_gradient:
             # Whatever TensorFlow passes for it (None, or zeros of some dtype), JAX expects float0.
             return tf.zeros_like(result, dtype=tf.bool)
-        return tf.zeros_like(result) if cotangent is None else cotangent
+        return tf.zeros_like(result) if cotangent is None else _conjugate(cotangent)
 
     given = map(cotangent_of, results, cotangents, function.result_has_gradient)
     known = dict(zip(function.constants, arguments[count:], strict=True))
@@ -149,7 +149,12 @@ def _pull_back(
     with tf.name_scope("jaxtf_vjp"):
         pulled = run_vjp(vjp, [*arguments[:count], *given, *constants])
     cotangents_of_arguments = [
-        cotangent if has_gradient else None
+        _conjugate(cotangent) if has_gradient else None
         for cotangent, has_gradient in zip(pulled, function.argument_has_gradient, strict=True)
     ]
     return [*cotangents_of_arguments, *([None] * len(function.constants))]
+
+
+def _conjugate(cotangent: tf.Tensor) -> tf.Tensor:
+    """A cotangent between the conventions of TensorFlow and JAX: of complex numbers, each is the other's conjugate."""
+    return tf.math.conj(cotangent) if cotangent.dtype.is_complex else cotangent
