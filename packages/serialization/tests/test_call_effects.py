@@ -101,7 +101,11 @@ def test_tokens_come_in_the_order_of_jax(fun):
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
-@pytest.mark.parametrize("effects", [(ZULU,), (SILENT,), (ZULU, ALPHA), (ALPHA, SILENT, ZULU)], ids=str)
+@pytest.mark.parametrize(
+    "effects",
+    [(ZULU,), (SILENT,), (ZULU, ALPHA), (ALPHA, SILENT, ZULU)],
+    ids=lambda effects: "-".join(type(effect).__name__ for effect in effects),
+)
 @pytest.mark.parametrize("platforms", [("cpu",), ("tpu", "cpu")], ids="-".join)
 def test_a_function_with_effects_runs(wrap, effects, platforms):
     def fun(x):
