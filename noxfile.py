@@ -109,7 +109,8 @@ def battery(session: nox.Session) -> None:
 def isolated(session: nox.Session, package: str) -> None:
     """A package's own tests with that package and its declared needs alone: `python3 run.py 'isolated(shapepoly)'`."""
     name, _, extra = package.partition("[")
-    install(session, *from_tree(package), *PYTEST)
+    # `jax.export`, which the tests compare with, needs flatbuffers and does not say so.
+    install(session, *from_tree(package), *PYTEST, *(["flatbuffers"] if package == "serialization[jax]" else []))
     absent = [f"jaxtf.{other}" for other in PACKAGES if other not in (name, *siblings(name))]
     if not extra and "jax" in extras(name):
         absent += ["jax", "jaxlib"]
