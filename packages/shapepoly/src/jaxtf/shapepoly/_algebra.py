@@ -28,8 +28,8 @@ class Algebra:
 
     def __init__(self, decider: Decider) -> None:
         self.decider = decider
-        self.answers: Memo[tuple[Expression, Expression], bool] = Memo(4096)
-        self._equalities: Memo[tuple[Expression, Expression], bool] = Memo(4096)
+        self.answers: Memo[tuple[Expression, Expression], bool] = Memo(1024)
+        self._equalities: Memo[tuple[Expression, Expression], bool] = Memo(1024)
         self._quotients: Memo[tuple[Expression, Expression], Expression] = Memo(1024)
         self._maxima: Memo[tuple[Expression, Expression], Expression] = Memo(1024)
 
