@@ -11,14 +11,13 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import statistics
-import time
 import warnings
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import tensorflow as tf
+from timing import seconds_per_call
 
 from jaxtf.calltf import call_tf
 
@@ -84,26 +83,14 @@ SUBJECTS = {
 }
 
 
-def seconds_per_call(call: Callable[[], object]) -> float:
-    """Median CPU seconds of one call; the first call, which compiles, is not counted."""
-    call()
-    rounds = []
-    for _ in range(ROUNDS):
-        calls, start = 0, time.process_time()
-        while time.process_time() - start < SECONDS_PER_ROUND:
-            call()
-            calls += 1
-        rounds.append((time.process_time() - start) / calls)
-    return statistics.median(rounds)
-
-
 def main() -> None:
     """Prints one line per subject."""
     print(f"CPU time of one call; JAX {jax.__version__}, TensorFlow {tf.__version__}")
     for name, make in SUBJECTS.items():
         try:
             function, x = make()
-            print(f"{name:40} {1e6 * seconds_per_call(lambda f=function, x=x: f(x)):10.1f} us", flush=True)
+            seconds = seconds_per_call(lambda f=function, x=x: f(x), ROUNDS, SECONDS_PER_ROUND)
+            print(f"{name:40} {1e6 * seconds:10.1f} us", flush=True)
         except Exception as error:  # a subject that cannot run here is a result
             print(f"{name:40} fails: {type(error).__name__}: {str(error).splitlines()[0][:100]}", flush=True)
 

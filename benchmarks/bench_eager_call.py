@@ -7,8 +7,6 @@ it cannot be measured here.
     python3 run.py bench
 """
 
-import statistics
-import time
 import warnings
 from collections.abc import Callable
 
@@ -18,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.mlir.stablehlo import stablehlo
 from tensorflow.compiler.tf2xla.python import xla
+from timing import seconds_per_call
 
 from jaxtf.convert import convert
 
@@ -52,19 +51,6 @@ SUBJECTS = {
 }
 
 
-def seconds_per_call(call: Callable[[], object]) -> float:
-    """Median CPU seconds of one call; the first call, which compiles, is not counted."""
-    call()
-    rounds = []
-    for _ in range(ROUNDS):
-        calls, start = 0, time.process_time()
-        while time.process_time() - start < SECONDS_PER_ROUND:
-            call()
-            calls += 1
-        rounds.append((time.process_time() - start) / calls)
-    return statistics.median(rounds)
-
-
 def main() -> None:
     """Prints one line per subject."""
     print(f"one eager call of sin on f32[16], CPU time; JAX {jax.__version__}, TensorFlow {tf.__version__}")
@@ -73,7 +59,8 @@ def main() -> None:
         try:
             function = make()
             np.testing.assert_allclose(function(x), np.sin(x), rtol=1e-6)
-            print(f"{name:30} {1e6 * seconds_per_call(lambda f=function: f(x)):10.1f} us", flush=True)
+            seconds = seconds_per_call(lambda f=function: f(x), ROUNDS, SECONDS_PER_ROUND)
+            print(f"{name:30} {1e6 * seconds:10.1f} us", flush=True)
         except Exception as error:  # a subject that cannot run here is a result
             print(f"{name:30} fails: {type(error).__name__}: {str(error).splitlines()[0][:100]}", flush=True)
 

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from jaxtf.serialization._artifact import schema
 from jaxtf.serialization._artifact.kinds import (
+    DICT_NAME,
     DTYPES,
     AbstractValueKind,
     AxisType,
@@ -36,7 +37,6 @@ from jaxtf.serialization._exported import Exported, Producer
 from jaxtf.serialization._formats import CURRENT_FORMAT, OLDEST_FORMAT
 from jaxtf.serialization._legacy.hlo_sharding import named_sharding
 from jaxtf.serialization._notes import FunctionNotes, Notes
-from jaxtf.serialization._serialize import DICT_NAME
 from jaxtf.serialization._shardings import AbstractDevice, AbstractMesh, NamedSharding
 from jaxtf.serialization._tree import LEAF, CustomNode, Tree
 from jaxtf.serialization._versions import (

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from jaxtf.serialization._artifact import schema
 from jaxtf.serialization._artifact.kinds import (
+    DICT_NAME,
     DTYPE_NUMBERS,
     AxisType,
     DisabledSafetyCheckKind,
@@ -38,9 +39,6 @@ T = TypeVar("T")
 
 _MOST_KEPT = 2**16
 """The flatbuffer holds the positions of kept arguments in 16 bits."""
-
-DICT_NAME = "jaxtf.dict"
-"""What a dictionary is called whose keys are not all strings, which the flatbuffer's own kind must have."""
 
 
 def serialize(exported: Exported, vjp_order: int = 0, format_version: int | None = None) -> bytearray:

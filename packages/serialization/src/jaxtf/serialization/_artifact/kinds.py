@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 __all__ = [
+    "DICT_NAME",
     "DTYPES",
     "DTYPE_NUMBERS",
     "AbstractValueKind",
@@ -107,3 +108,6 @@ DTYPES = (
 """The name of the dtype with each number: NumPy's, that of `ml_dtypes`, or JAX's for random keys and `float0`."""
 
 DTYPE_NUMBERS = {name: number for number, name in enumerate(DTYPES)}
+
+DICT_NAME = "jaxtf.dict"
+"""What a dictionary is called whose keys are not all strings, which the flatbuffer's own kind must have."""

@@ -32,7 +32,6 @@ from typing import Any, NoReturn
 from jaxtf.serialization._artifact.schema import (
     Bytes,
     ExportedTable,
-    FieldType,
     Scalar,
     String,
     Strings,
@@ -41,6 +40,7 @@ from jaxtf.serialization._artifact.schema import (
     Tables,
     Vector,
     fields_of,
+    width_of,
 )
 from jaxtf.serialization._errors import ArtifactError
 
@@ -214,7 +214,7 @@ class _PayloadReader:
             place = _U16(self._view, vtable + entry)[0] if entry + 2 <= vtable_size else 0
             if not place:
                 continue
-            if place < 4 or place + _width(field.holds) > table_size:
+            if place < 4 or place + width_of(field.holds) > table_size:
                 self._fail(f"field {field.name} stands at {place} in a table of {table_size} bytes", vtable + entry)
             fields.append((field.name, *self._readers[type(field.holds)](field), place))
         self._charge(_LAYOUT_COST + _LAYOUT_FIELD_COST * len(fields), vtable)
@@ -295,8 +295,3 @@ class _PayloadReader:
                 raise ArtifactError("a text in the artifact is not UTF-8", start + error.start) from error
             self._texts[encoded] = text
         return text
-
-
-def _width(holds: FieldType) -> int:
-    """How many bytes a field takes in its table."""
-    return struct.calcsize("<" + holds.code) if isinstance(holds, Scalar) else 4

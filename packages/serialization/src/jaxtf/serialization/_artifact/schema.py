@@ -16,6 +16,7 @@ Source: the flatbuffer schema of jax.export, as written by JAX 0.4.30 to 0.12.0.
 from __future__ import annotations
 
 import dataclasses
+import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +51,7 @@ __all__ = [
     "Tables",
     "Vector",
     "fields_of",
+    "width_of",
 ]
 
 
@@ -238,6 +240,11 @@ class ExportedTable:
     in_shardings_idxs: tuple[int, ...] | None = _slot(24, Vector("I"))  # 0: none; else 1 + position
     out_shardings_idxs: tuple[int, ...] | None = _slot(25, Vector("I"))
     jax_version: str | None = _slot(26, STRING)  # since format 12
+
+
+def width_of(holds: FieldType) -> int:
+    """How many bytes a field takes in its table: those of a number, or of a reference."""
+    return struct.calcsize("<" + holds.code) if isinstance(holds, Scalar) else 4
 
 
 _TABLES = {

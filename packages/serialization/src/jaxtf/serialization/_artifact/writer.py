@@ -36,6 +36,7 @@ from jaxtf.serialization._artifact.schema import (
     Tables,
     Vector,
     fields_of,
+    width_of,
 )
 from jaxtf.serialization._errors import SerializationError
 
@@ -164,7 +165,7 @@ class _PayloadWriter:
         """Writes the vtable of tables with these fields."""
         fields = self._plans[kind].fields
         # From wide to narrow, so that each number is aligned to its width.
-        by_width = sorted(present, key=lambda number: -_width(fields[number].holds))
+        by_width = sorted(present, key=lambda number: -width_of(fields[number].holds))
         code, places = "<i", {}
         for number in by_width:
             holds = fields[number].holds
@@ -245,7 +246,3 @@ class _PayloadWriter:
 
     def _align(self) -> None:
         self._out += b"\0" * (-len(self._out) % 4)
-
-
-def _width(holds: FieldType) -> int:
-    return struct.calcsize("<" + holds.code) if isinstance(holds, Scalar) else 4
