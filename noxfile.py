@@ -118,6 +118,20 @@ def isolated(session: nox.Session, package: str) -> None:
     session.run("pytest", f"packages/{name}/tests", *session.posargs, env=ON_CPU)
 
 
+# Releases of TensorFlow that SavedModels are written for and that are older than the newest one (convert/_consumer.py).
+OLDER_TENSORFLOW = ("2.19.1", "2.20.0")
+
+
+@nox.session
+@nox.parametrize("version", [nox.param(version, id=version) for version in OLDER_TENSORFLOW])
+def older_tensorflow(session: nox.Session, version: str) -> None:
+    """SavedModels written here for an older TensorFlow, served by that: `python3 run.py 'older_tensorflow(2.20.0)'`."""
+    install(session, *from_tree("convert[jax]"), *PYTEST)
+    serving = environment(session, "serving", f"tensorflow=={version}")
+    consumer = {"JAXTF_SERVING_PYTHON": serving, "JAXTF_SERVING_TENSORFLOW": version}
+    session.run("pytest", "tests/test_modes.py", "-k", "served or serves", *session.posargs, env=ON_CPU | consumer)
+
+
 # --- the tests across packages, on one backend ---
 
 

@@ -1,7 +1,7 @@
 """Runs the SavedModels in a folder, with gradients, in a process that cannot import JAX.
 
 Reads `N`, a SavedModel with a function `f`, and `N.npz`, its arguments; writes `N.results.npz`.
-The last line of output tells whether JAX was there and how many programs ran.
+The last line of output tells whether JAX was there, how many programs ran, and on which TensorFlow.
 """
 
 import json
@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
                 arrays.update({f"{call}:gradient:{j}": gradient.numpy() for j, gradient in enumerate(gradients)})
         np.savez(f"{path}.results.npz", **arrays)
     loaded = any(name.split(".")[0] in ("jax", "jaxlib") and module for name, module in sys.modules.items())
-    print(json.dumps({"jax": loaded, "programs": len(saved)}))
+    print(json.dumps({"jax": loaded, "programs": len(saved), "tensorflow": tf.__version__}))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Polymorphic programs give JAX's numbers in every way that TensorFlow runs them."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,11 @@ from jaxtf.convert import convert
 from .programs import PROGRAMS
 
 HERE = Path(__file__).parent
+
+# The process that serves SavedModels may have another TensorFlow (the session `older_tensorflow`).
+SERVING_PYTHON = os.environ.get("JAXTF_SERVING_PYTHON", sys.executable)
+SERVING_TENSORFLOW = os.environ.get("JAXTF_SERVING_TENSORFLOW")
+
 MODES = {
     "eager": lambda f: f,
     "graph": lambda f: tf.function(f, autograph=False),
@@ -73,7 +79,9 @@ def served(tmp_path_factory):
     for position, program in enumerate(PROGRAMS.values()):
         module = tf.Module()
         specs = [tf.TensorSpec(shape, tf.float32) for shape in program.specs()]
-        converted = convert(program.function, polymorphic_shapes=list(program.shapes))
+        converted = convert(
+            program.function, polymorphic_shapes=list(program.shapes), tensorflow_version=SERVING_TENSORFLOW
+        )
         module.f = tf.function(converted, autograph=False, input_signature=specs)
         options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
         tf.saved_model.save(module, str(folder / str(position)), options=options)
@@ -81,10 +89,14 @@ def served(tmp_path_factory):
             f"{i}:{j}": a for i, sizes in enumerate(program.sizes) for j, a in enumerate(program.arguments(sizes))
         }
         np.savez(folder / f"{position}.npz", **arrays)
-    command = [sys.executable, str(HERE / "serve_without_jax.py"), str(folder)]
+    command = [SERVING_PYTHON, str(HERE / "serve_without_jax.py"), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == {"jax": False, "programs": len(PROGRAMS)}
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "jax": False,
+        "programs": len(PROGRAMS),
+        "tensorflow": SERVING_TENSORFLOW or tf.__version__,
+    }
     return folder
 
 

@@ -204,3 +204,11 @@ def test_it_agrees_with_convert():
     direct = convert(dense)(*args, **kwargs)
     found = convert_exported(exported_dense())(*args, **kwargs)
     jax.tree.map(np.testing.assert_array_equal, found, direct)
+
+
+def test_autograph_calls_a_converted_function_as_it_is(caplog):
+    exported = export(lambda x: {"y": x + 1})(jax.ShapeDtypeStruct((2,), jnp.float32))
+    for converted in (convert_exported(exported.serialize()), convert(lambda x: {"y": x + 1})):
+        result = tf.function(lambda x, converted=converted: converted(x), autograph=True)(tf.ones(2))
+        np.testing.assert_array_equal(result["y"], [2, 2])
+    assert "AutoGraph" not in caplog.text

@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._constants import Constants
+from jaxtf.convert._consumer import consumer
 from jaxtf.convert._dtypes import as_tensor
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._gradient import run_differentiable, run_without_gradient
@@ -49,6 +50,7 @@ def convert(
     native_serialization: bool = True,
     native_serialization_platforms: Sequence[str] | None = None,
     native_serialization_disabled_checks: Sequence[DisabledSafetyCheck] = (),
+    tensorflow_version: str | None = None,
 ) -> Callable[..., Any]:
     """A function like `fun_jax` for TensorFlow values: eager, in `tf.function`, in a SavedModel.
 
@@ -65,6 +67,8 @@ def convert(
       native_serialization_platforms: Lowering platforms, such as `("cpu", "cuda", "tpu")`; by
         default that of JAX's default backend.
       native_serialization_disabled_checks: Safety checks to skip.
+      tensorflow_version: Of the oldest TensorFlow that is to run a SavedModel of it, such as `"2.20"`; by default
+        the installed one.
 
     Returns:
       A function of the same signature: arguments are tensors, variables, NumPy arrays, Python
@@ -72,7 +76,7 @@ def convert(
       unless JAX's x64 is on. `fun_jax` is traced once for each signature.
 
     Raises:
-      ConversionOptionError: A platform that does not exist.
+      ConversionOptionError: A platform that does not exist, or a version of TensorFlow that is not known.
       NotImplementedError: Graph mode.
       ArgumentTypeError: When called: an argument that is not numeric.
       ConversionStateError: When called: inside a JAX transformation.
@@ -100,6 +104,7 @@ def convert(
         disabled_checks=native_serialization_disabled_checks,
         run=run_differentiable if with_gradient else run_without_gradient,
         constants=Constants(),
+        tensorflow_version=tensorflow_version,
     )
 
     def converted(*args: Any, **kwargs: Any) -> Any:
@@ -107,6 +112,7 @@ def convert(
 
     name = getattr(fun_jax, "__name__", "fun_jax")
     converted.__name__ = converted.__qualname__ = f"converted_{name}" if name.isidentifier() else "converted_fun"
+    _tf.left_alone_by_autograph(converted)
     converted.__doc__ = f"{name}, converted from JAX by jaxtf.convert."
     # tf.function names the inputs of a graph by it.
     converted.__signature__ = call_signature(fun_jax)  # type: ignore[attr-defined]
@@ -159,6 +165,7 @@ def make_conversion(
     disabled_checks: Sequence[DisabledSafetyCheck],
     run: Callable[[NativeFunction, Sequence[tf.Tensor]], list[tf.Tensor]],
     constants: Constants,
+    tensorflow_version: str | None,
 ) -> Conversion:
     """A conversion in native mode.
 
@@ -170,6 +177,7 @@ def make_conversion(
       disabled_checks: Likewise.
       run: How to apply an exported function to flat tensors.
       constants: Where the large arrays go that `fun_jax` closes over.
+      tensorflow_version: As in `convert`.
     """
     # Here, so that what needs no JAX function (running an Exported) needs no JAX.
     import jax
@@ -185,7 +193,7 @@ def make_conversion(
         platforms=_checked_platforms(platforms),
         disabled_checks=disabled_checks,
         expand_linear_algebra=True,  # TensorFlow has no LAPACK that XLA calls
-        **_consumer_versions(),
+        **_consumer_versions(tensorflow_version),
     )
 
     @functools.lru_cache(maxsize=_SIGNATURES_KEPT)
@@ -208,12 +216,13 @@ def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...] | Non
     return tuple(platforms)
 
 
-def _consumer_versions() -> dict[str, Any]:
-    """The versions that the installed TensorFlow reads, for `export`."""
+def _consumer_versions(tensorflow_version: str | None) -> dict[str, Any]:
+    """The versions that the TensorFlow to run the module reads, for `export`."""
     import jax
 
-    newest = min(_tf.newest_calling_convention_version(), maximum_supported_calling_convention_version)
+    reads = consumer(tensorflow_version)
+    newest = min(reads.calling_convention_version, maximum_supported_calling_convention_version)
     return {
         "calling_convention_version": min(newest, jax.config.jax_export_calling_convention_version),
-        "stablehlo_version": _tf.stablehlo_version(),
+        "stablehlo_version": reads.stablehlo_version,
     }

@@ -70,6 +70,7 @@ def convert_exported(
 
     name = exported.fun_name
     converted.__name__ = converted.__qualname__ = f"converted_{name}" if name.isidentifier() else "converted_fun"
+    _tf.left_alone_by_autograph(converted)
     converted.__doc__ = f"{name}, exported from JAX, converted by jaxtf.convert."
     return converted
 

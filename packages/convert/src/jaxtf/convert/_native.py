@@ -17,6 +17,8 @@ from jaxtf.convert._constants import Constant
 from jaxtf.convert._custom_calls import check_custom_calls
 from jaxtf.convert._dtypes import is_float0, tf_dtype
 from jaxtf.convert._errors import TensorFlowTooOld
+from jaxtf.convert._partitioning import annotate_shardings
+from jaxtf.convert._record import record_module
 from jaxtf.convert._sizes import result_shapes
 from jaxtf.serialization import Exported
 from jaxtf.shapepoly import ShapeMismatch, is_symbolic_dim
@@ -62,6 +64,7 @@ class NativeFunction:
                 f"  remedy: export with calling_convention_version={newest}, or upgrade TensorFlow"
             )
         check_custom_calls(exported)
+        record_module(exported)
         self.exported = exported
         self.constants = tuple(constants)
         self._make_vjp = make_vjp
@@ -77,6 +80,7 @@ class NativeFunction:
             disabled_checks=[str(check) for check in exported.disabled_safety_checks],
             uses_shardy=exported.uses_shardy,
         )
+        self._is_sharded = any((*exported.in_shardings, *exported.out_shardings))
         self._is_held = len(exported.mlir_module_serialized) >= _HELD_BYTES
 
     def __call__(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
@@ -92,8 +96,11 @@ class NativeFunction:
           tf.errors.InvalidArgumentError: Sizes that the symbolic shapes do not allow: at once where
             TensorFlow knows them, else when the op runs.
           tf.errors.NotFoundError: When run: a platform that the module was not lowered for.
+          ConversionStateError: In eager mode: arguments or results that are split over devices.
         """
         kept = [arguments[index] for index in self.exported.module_kept_var_idx]
+        if self._is_sharded:
+            return self._call_sharded(arguments, kept)
         run = self._held_module if self._is_held and tf.executing_eagerly() else self._module
         if not self.exported.solution.variables:
             return run(kept)
@@ -109,6 +116,17 @@ class NativeFunction:
             # Sizes that do not fit may have broken an operation of the function before they were checked.
             self._result_shapes(arguments)
             raise
+
+    def _call_sharded(self, arguments: Sequence[tf.Tensor], kept: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """The same where arguments or results are split over devices: only in graphs."""
+        shardings = [self.exported.in_shardings[index] for index in self.exported.module_kept_var_idx]
+        uses_shardy = self.exported.uses_shardy
+        kept = annotate_shardings(kept, shardings, uses_shardy)
+        results = annotate_shardings(self._module(kept), self.exported.out_shardings, uses_shardy)
+        if self.exported.solution.variables:
+            for result, shape in zip(results, self._result_shapes(arguments), strict=True):
+                result.set_shape(shape)
+        return results
 
     def _result_shapes(self, arguments: Sequence[tf.Tensor]) -> list[list[int | None]]:
         """The shapes of the results as far as they are known.

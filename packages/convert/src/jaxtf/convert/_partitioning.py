@@ -1,4 +1,9 @@
-"""Telling XLA's partitioner how to split a TensorFlow value over devices."""
+"""Telling XLA's partitioner how to split a TensorFlow value over devices.
+
+The arguments and results of a converted function that `jax.jit` was given shardings for carry an XlaSharding op
+each. The module says the same; whoever reads the graph need not look into it. XLA heeds them where TensorFlow
+compiles for several devices, as for TPUs. On CPU and GPU the function computes the same on one device.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,61 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert import _tf
-from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._errors import ConversionOptionError, ConversionStateError
+from jaxtf.serialization import NamedSharding
 
-__all__ = ["split_to_logical_devices"]
+__all__ = ["annotate_shardings", "split_to_logical_devices"]
+
+
+def annotate_shardings(
+    tensors: Sequence[tf.Tensor], shardings: Sequence[NamedSharding | None], uses_shardy: bool
+) -> list[tf.Tensor]:
+    """The tensors, each with an XlaSharding op where it is sharded over several devices.
+
+    Args:
+      tensors: The tensors.
+      shardings: Of each of them.
+      uses_shardy: Whether that partitioner is to read it.
+
+    Raises:
+      ConversionStateError: In eager mode, where there is no computation to be split, for an array in parts.
+    """
+    if tf.executing_eagerly():
+        _check_whole(shardings)
+        return list(tensors)
+    return [
+        tensor
+        if sharding is None or math.prod(sharding.mesh.axis_sizes) == 1
+        else _tf.annotate_tiles(tensor, _devices(sharding), uses_shardy)
+        for tensor, sharding in zip(tensors, shardings, strict=True)
+    ]
+
+
+def _check_whole(shardings: Sequence[NamedSharding | None]) -> None:
+    """Refuses arrays that are in parts."""
+    split = [str(sharding) for sharding in shardings if sharding is not None and not _devices(sharding).hold_all]
+    if split:
+        raise ConversionStateError(
+            "A jit function with sharded arguments or results must be used under a `tf.function` context\n"
+            f"  found:  a call in eager mode, with arrays split as {', '.join(dict.fromkeys(split))}\n"
+            "  remedy: call it in a tf.function, or convert the function without its shardings"
+        )
+
+
+def _devices(sharding: NamedSharding) -> _tf.TiledDevices:
+    """Which device holds which tile of an array."""
+    mesh = sharding.mesh
+    sizes = dict(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
+    used = [name for names in sharding.partitions for name in names]
+    unused = [name for name in mesh.axis_names if name not in used]
+    tiles = [math.prod(sizes[name] for name in names) for names in sharding.partitions]
+    copies = math.prod(sizes[name] for name in unused)
+    return _tf.TiledDevices(
+        tiles=(*tiles, copies) if copies > 1 else tuple(tiles),
+        mesh=mesh.axis_sizes,
+        order=tuple(mesh.axis_names.index(name) for name in (*used, *unused)),
+        is_partial=copies > 1,
+    )
 
 
 def split_to_logical_devices(tensor: tf.Tensor, partition_dimensions: Sequence[int]) -> tf.Tensor:
@@ -42,5 +99,5 @@ def split_to_logical_devices(tensor: tf.Tensor, partition_dimensions: Sequence[i
         )
     if tf.executing_eagerly():
         return tensor  # there is no computation to be split
-    devices = np.arange(math.prod(parts)).reshape(parts)
-    return _tf.annotate_tiles(tensor, devices)
+    devices = _tf.TiledDevices(tuple(parts), mesh=(math.prod(parts),), order=(0,))
+    return _tf.annotate_tiles(tensor, devices, uses_shardy=False)

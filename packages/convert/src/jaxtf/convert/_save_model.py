@@ -43,6 +43,7 @@ def save_model(
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
     assets: Mapping[str, str | Path] | None = None,
     metadata: Mapping[str, Any] | None = None,
+    tensorflow_version: str | None = None,
 ) -> Saved:
     """Writes a SavedModel of `fun_jax(params, *inputs)` with the parameters as variables.
 
@@ -63,6 +64,7 @@ def save_model(
       disabled_checks: Safety checks to skip.
       assets: Files to copy into the SavedModel; loaded, `assets[name].asset_path` tells where they are.
       metadata: What JSON can hold, for `assets.extra/metadata.json` in the folder.
+      tensorflow_version: Of the oldest TensorFlow that is to load it, such as `"2.20"`; by default the installed one.
 
     Returns:
       What was saved: signatures with names, shapes and dtypes, and sizes in bytes. Serving
@@ -99,6 +101,7 @@ def save_model(
         disabled_checks=disabled_checks,
         run=run_without_gradient if gradient_order == 0 else partial(run_differentiable, orders=gradient_order),
         constants=constants,
+        tensorflow_version=tensorflow_version,
     )
     variables = _variables(params)
     required = min(map(len, signatures.values()))

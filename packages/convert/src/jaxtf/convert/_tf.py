@@ -6,6 +6,8 @@ Each private name stands once, with why it is needed and the versions it was see
   module; `tf.raw_ops` does not export it. Its newest calling convention version.
 - `tensorflow.compiler.mlir.stablehlo.stablehlo` (2.21): the StableHLO version that this
   TensorFlow reads.
+- `autograph_artifact` of `tensorflow.python.autograph` (2.21): AutoGraph is to call a function as it is. The
+  public `do_not_convert` says so too, but wraps the function, which costs an eager call 1 us.
 - `tensorflow.python.eager.record` (2.21): whether any tape watches, so that an eager call
   without one need not record how to differentiate it; recording that without the detour of
   `tf.custom_gradient`, which costs more than the operation.
@@ -15,21 +17,26 @@ Each private name stands once, with why it is needed and the versions it was see
 - `tensorflow.python.saved_model.save_context` and the name `internal_grad_fn` (2.21): whether the gradient
   that a SavedModel will hold is being traced. `tf.saved_model.save` says nothing to the gradient function of
   `tf.custom_gradient`, and what that function calls cannot be differentiated after loading.
-- `tensorflow.python.compiler.xla.experimental.xla_sharding` (2.21): the XlaSharding op with the
-  protocol buffer that it takes.
+- `tensorflow.python.compiler.xla.experimental.xla_sharding` and `tensorflow.compiler.xla.xla_data_pb2` (2.21): the
+  XlaSharding op with the protocol buffer that it takes.
 - `EagerTensor` and its `_shape_tuple` and `_datatype_enum` (2.21): shape and dtype as plain values,
   in a tenth of the time of `shape.as_list()` and `dtype`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.mlir.stablehlo import stablehlo
 from tensorflow.compiler.tf2xla.python import xla
+from tensorflow.compiler.xla import xla_data_pb2
 from tensorflow.python import pywrap_tfe
+from tensorflow.python.autograph.impl.api import autograph_artifact
 from tensorflow.python.compiler.xla.experimental import xla_sharding
 from tensorflow.python.eager import context, core, record
 from tensorflow.python.framework.ops import EagerTensor, raise_from_not_ok_status
@@ -37,9 +44,11 @@ from tensorflow.python.saved_model import save_context
 
 __all__ = [
     "ModuleCall",
+    "TiledDevices",
     "annotate_tiles",
     "any_tape_watches",
     "eager_layout",
+    "left_alone_by_autograph",
     "newest_calling_convention_version",
     "record_gradient",
     "stablehlo_version",
@@ -105,6 +114,11 @@ class ModuleCall:
         return list(xla.call_module(arguments, **self._attributes))
 
 
+def left_alone_by_autograph(function: Any) -> None:
+    """Marks a function as one that AutoGraph, which rewrites what `tf.function` traces, is to call as it is."""
+    autograph_artifact(function)
+
+
 def newest_calling_convention_version() -> int:
     """The newest calling convention version that XlaCallModule runs in this process."""
     return int(xla.call_module_maximum_supported_version())
@@ -148,6 +162,51 @@ def eager_layout(values: Sequence[Any]) -> list[tuple[tuple[int, ...], int]] | N
     return layout
 
 
-def annotate_tiles(tensor: tf.Tensor, devices: Any) -> tf.Tensor:
-    """The tensor with an XlaSharding op that gives each of an array of devices its tile."""
-    return xla_sharding.tile(tensor, devices, use_sharding_op=True)
+@dataclass(frozen=True)
+class TiledDevices:
+    """Which device holds which tile of an array: the numbers from 0, arranged.
+
+    Attributes:
+      tiles: How many there are along each axis; if `is_partial`, then how many devices hold each.
+      mesh: Sizes that the numbers are reshaped to first.
+      order: The axes of that, transposed; the result is reshaped to `tiles`.
+      is_partial: Whether several devices hold the same tile.
+    """
+
+    tiles: tuple[int, ...]
+    mesh: tuple[int, ...]
+    order: tuple[int, ...]
+    is_partial: bool = False
+
+    @property
+    def hold_all(self) -> bool:
+        """Whether there is one tile, which every device holds."""
+        return max(self.tiles[: len(self.tiles) - self.is_partial], default=1) == 1
+
+    def numbers(self) -> list[int]:
+        """The devices, in row-major order of the tiles."""
+        numbers: list[int] = np.arange(math.prod(self.mesh)).reshape(self.mesh).transpose(self.order).flatten().tolist()
+        return numbers
+
+
+def annotate_tiles(tensor: tf.Tensor, devices: TiledDevices, uses_shardy: bool) -> tf.Tensor:
+    """The tensor, of a graph, with an XlaSharding op that says which devices hold which of its tiles.
+
+    Args:
+      tensor: The tensor.
+      devices: Likewise.
+      uses_shardy: Whether that partitioner is to read it: it wants the arrangement, not the numbers.
+    """
+    if devices.hold_all:
+        whole = xla_data_pb2.OpSharding(type=xla_data_pb2.OpSharding.REPLICATED)
+        return xla_sharding.Sharding(proto=whole).apply_to_tensor(tensor, use_sharding_op=True)
+    common = {
+        "type": xla_data_pb2.OpSharding.OTHER,
+        "tile_assignment_dimensions": devices.tiles,
+        "replicate_on_last_tile_dim": devices.is_partial,
+    }
+    listed = xla_data_pb2.OpSharding(**common, tile_assignment_devices=devices.numbers())
+    arranged = xla_data_pb2.OpSharding(**common, iota_reshape_dims=devices.mesh, iota_transpose_perm=devices.order)
+    return xla_sharding.Sharding(proto=listed).apply_to_tensor(
+        tensor, use_sharding_op=True, sharding_v2_proto=arranged if uses_shardy else None
+    )
