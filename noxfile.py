@@ -189,6 +189,30 @@ def ahead_of_time(session: nox.Session, target: str, environment: dict[str, str]
     session.run("pytest", "tests/test_aot.py", *session.posargs, env=ON_CPU | environment | {"JAXTF_AOT": target})
 
 
+# --- programs that people have ---
+
+# What each program in examples/clients needs beside ours.
+CLIENTS = {
+    "flax_linen": ("flax>=0.12",),
+    "flax_nnx": ("flax>=0.12",),
+    "keras_jax": ("keras>=3.15",),
+    "orbax_export": ("orbax-export>=0.0.8",),
+    "hub_keras": ("tensorflow-hub>=0.16", "tf-keras>=2.21", "setuptools<81"),
+    "tf_data": (),
+    "string_preprocessing": (),
+    "c_program": (),
+}
+
+
+@nox.session
+@nox.parametrize("client", [nox.param(name, id=name) for name in CLIENTS])
+def clients(session: nox.Session, client: str) -> None:
+    """A program of examples/clients, which compares with JAX: `python3 run.py 'clients(keras_jax)'`."""
+    install(session, *from_tree("convert[jax]"), *CLIENTS[client])
+    folder = session.create_tmp()
+    session.run("python", str(ROOT / "examples" / "clients" / f"{client}.py"), folder, env=ON_CPU)
+
+
 # --- reading the code ---
 
 

@@ -207,8 +207,21 @@ def test_it_agrees_with_convert():
 
 
 def test_autograph_calls_a_converted_function_as_it_is(caplog):
-    exported = export(lambda x: {"y": x + 1})(jax.ShapeDtypeStruct((2,), jnp.float32))
-    for converted in (convert_exported(exported.serialize()), convert(lambda x: {"y": x + 1})):
-        result = tf.function(lambda x, converted=converted: converted(x), autograph=True)(tf.ones(2))
-        np.testing.assert_array_equal(result["y"], [2, 2])
+    def add_one(x):
+        return {"y": x + 1}
+
+    artifact = export(add_one)(jax.ShapeDtypeStruct((2,), jnp.float32)).serialize()
+    converted = convert_exported(artifact)
+
+    def outside(x):
+        return converted(x)
+
+    def inside(x):
+        return convert_exported(artifact)(x)
+
+    def from_jax(x):
+        return convert(add_one)(x)
+
+    for fun in (outside, inside, from_jax):
+        np.testing.assert_array_equal(tf.function(fun, autograph=True)(tf.ones(2))["y"], [2, 2])
     assert "AutoGraph" not in caplog.text

@@ -40,6 +40,7 @@ __all__ = ["Conversion", "convert", "make_conversion"]
 _SIGNATURES_KEPT = 256
 
 
+@_tf.left_alone_by_autograph
 def convert(
     fun_jax: Callable[..., Any],
     *,

@@ -25,6 +25,7 @@ from jaxtf.shapepoly import is_symbolic_dim
 __all__ = ["convert_exported"]
 
 
+@_tf.left_alone_by_autograph
 def convert_exported(
     exported: Exported | bytes | bytearray | memoryview, *, with_gradient: bool = True
 ) -> Callable[..., Any]:

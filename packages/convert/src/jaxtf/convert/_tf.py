@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -55,6 +55,9 @@ __all__ = [
     "traces_saved_gradient",
     "without_recording",
 ]
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class ModuleCall:
@@ -114,9 +117,10 @@ class ModuleCall:
         return list(xla.call_module(arguments, **self._attributes))
 
 
-def left_alone_by_autograph(function: Any) -> None:
+def left_alone_by_autograph(function: _Function) -> _Function:
     """Marks a function as one that AutoGraph, which rewrites what `tf.function` traces, is to call as it is."""
     autograph_artifact(function)
+    return function
 
 
 def newest_calling_convention_version() -> int:
