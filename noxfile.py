@@ -105,6 +105,13 @@ def battery(session: nox.Session) -> None:
 
 
 @nox.session
+def battery_tensorflow(session: nox.Session) -> None:
+    """The battery at all sizes through TensorFlow: eager, graph, compiled, SavedModel without JAX; most of an hour."""
+    install(session, *from_tree("convert[jax]"), *PYTEST)
+    session.run("pytest", "tests/test_battery_tensorflow.py", *session.posargs, env=ON_CPU | {"JAXTF_FULL": "1"})
+
+
+@nox.session
 @nox.parametrize("package", [nox.param(name, id=name) for name in ISOLATED])
 def isolated(session: nox.Session, package: str) -> None:
     """A package's own tests with that package and its declared needs alone: `python3 run.py 'isolated(shapepoly)'`."""

@@ -1,4 +1,4 @@
-"""Runs the SavedModels in a folder, with gradients, in a process that cannot import JAX.
+"""Runs the SavedModels in a folder, with gradients unless `--values-only`, in a process that cannot import JAX.
 
 Reads `N`, a SavedModel with a function `f`, and `N.npz`, its arguments; writes `N.results.npz`.
 The last line of output tells whether JAX was there, how many programs ran, and on which TensorFlow.
@@ -26,7 +26,12 @@ def run(model, arguments):
     return results, tape.gradient(total, variables)
 
 
-def main(folder: Path) -> None:
+def stored(tensor):
+    """As an array that `np.savez` keeps: not so the dtypes that NumPy does not know."""
+    return (tf.cast(tensor, tf.float32) if tensor.dtype == tf.bfloat16 else tensor).numpy()
+
+
+def main(folder: Path, values_only: bool) -> None:
     saved = sorted(path for path in folder.iterdir() if path.is_dir())
     for path in saved:
         model = tf.saved_model.load(str(path))
@@ -34,8 +39,13 @@ def main(folder: Path) -> None:
         with np.load(f"{path}.npz") as arguments:
             for call in sorted({key.split(":")[0] for key in arguments}):
                 given = [arguments[key] for key in sorted(k for k in arguments if k.startswith(f"{call}:"))]
-                results, gradients = run(model, given)
-                arrays.update({f"{call}:value:{j}": result.numpy() for j, result in enumerate(results)})
+                if values_only:
+                    specs = model.f.concrete_functions[0].structured_input_signature[0]
+                    tensors = [tf.constant(a, spec.dtype) for a, spec in zip(given, specs, strict=True)]
+                    results, gradients = tf.nest.flatten(model.f(*tensors)), []
+                else:
+                    results, gradients = run(model, given)
+                arrays.update({f"{call}:value:{j}": stored(result) for j, result in enumerate(results)})
                 arrays.update({f"{call}:gradient:{j}": gradient.numpy() for j, gradient in enumerate(gradients)})
         np.savez(f"{path}.results.npz", **arrays)
     loaded = any(name.split(".")[0] in ("jax", "jaxlib") and module for name, module in sys.modules.items())
@@ -43,4 +53,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), "--values-only" in sys.argv)
