@@ -13,7 +13,6 @@ function that closes over a large constant, each in a process of its own.
 from __future__ import annotations
 
 import argparse
-import functools
 import os
 import platform
 import resource
@@ -29,42 +28,13 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 from jax import ShapeDtypeStruct
+from models import WIDTH, parameters, transformer_of
 
 import jaxtf.serialization
 import jaxtf.shapepoly
 
 ROUNDS = 11
-LAYERS, WIDTH, HEADS = 12, 256, 8
 CONSTANT_MB = 200
-
-
-def block(x: Any, p: Any) -> Any:
-    batch, length, _ = x.shape
-    h = x / jnp.sqrt((x * x).mean(-1, keepdims=True) + 1e-6)
-    q, k, v = ((h @ p[n]).reshape(batch, length, HEADS, WIDTH // HEADS).transpose(0, 2, 1, 3) for n in "qkv")
-    scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(WIDTH // HEADS)
-    scores = jnp.where(jnp.tril(jnp.ones((length, length), bool)), scores, -1e9)
-    x = x + (jax.nn.softmax(scores) @ v).transpose(0, 2, 1, 3).reshape(batch, length, WIDTH) @ p["o"]
-    return x + jax.nn.gelu(x @ p["up"]) @ p["down"]
-
-
-def transformer(params: Any, x: Any) -> Any:
-    for layer in params:
-        x = block(x, layer)
-    return x
-
-
-def transformer_of() -> Callable[[Any, Any], Any]:
-    """A function that JAX has not traced yet."""
-    return functools.partial(transformer)
-
-
-def parameters() -> Any:
-    def spec(*shape: int) -> Any:
-        return ShapeDtypeStruct(shape, jnp.float32)
-
-    layer = {n: spec(WIDTH, WIDTH) for n in "qkvo"}
-    return [{**layer, "up": spec(WIDTH, 4 * WIDTH), "down": spec(4 * WIDTH, WIDTH)}] * LAYERS
 
 
 def ours(shape: Any) -> Any:
