@@ -292,6 +292,74 @@ def build(session: nox.Session) -> None:
 
 
 @nox.session
+def release(session: nox.Session) -> None:
+    """Whether a package can be released from this commit: `python3 run.py release -- serialization`.
+
+    Its changelog, version and tag; its wheel and source distribution, which a clean environment installs and whose
+    README it runs; its metadata, as the package index reads it.
+    """
+    [package] = session.posargs
+    session.run("python", "tools/release.py", package)
+    dist = ROOT / "dist"
+    shutil.rmtree(dist, ignore_errors=True)
+    for name in (package, *siblings(package)):
+        session.run("uv", "build", "--quiet", "--out-dir", str(dist), f"packages/{name}", external=True)
+    install(session, "twine>=6")
+    built = sorted(map(str, dist.glob(f"jaxtf_{package}-*")))
+    session.run("twine", "check", "--strict", *built)
+    extra = "[jax]" if package in EXAMPLES_NEED_JAX else ""
+    [source] = dist.glob(f"jaxtf_{package}-*.tar.gz")
+    sources = f"jaxtf-{package}{extra} @ {source.as_uri()}"
+    check = str(ROOT / "tools" / "run_examples.py")
+    elsewhere = session.create_tmp()
+    for kind, requirement in (("wheel", wheels(package + extra)[0]), ("source", sources)):
+        python = environment(session, kind, requirement, *wheels(*siblings(package)))
+        with session.chdir(elsewhere):
+            readme = str(ROOT / "packages" / package / "README.md")
+            session.run(python, check, "--required", readme, env=ON_CPU, external=True)
+
+
+@nox.session(name="siblings")
+def siblings_released(session: nox.Session) -> None:
+    """Packages from the tree with the newest tagged releases of the others, and the reverse.
+
+    A user's pin keeps working: `convert` and `calltf` of the tree run their tests with the released `serialization` and
+    `shapepoly`, and the released ones theirs with those of the tree.
+    """
+    released = {name: newest_release(session, name) for name in PACKAGES}
+    if not any(released.values()):
+        session.error("no release of any package is tagged (PACKAGE-vVERSION); there is nothing to run together")
+    low, high = ("shapepoly", "serialization"), ("convert", "calltf")
+    for pinned, newer in ((low, high), (high, low)):
+        if not all(released[name] for name in pinned):
+            session.log("%s are not all released: skipped", ", ".join(pinned))
+            continue
+        trees = [str(released[name] / "packages" / name) for name in pinned]
+        trees += [str(ROOT / "packages" / name) for name in newer]
+        extra = {"shapepoly": "[jax]", "convert": "[jax]"}
+        editable = [argument for tree in trees for argument in ("--editable", tree + extra.get(Path(tree).name, ""))]
+        install(session, *editable, *PYTEST)
+        for tree in map(Path, trees):
+            if tree.name in high:
+                session.run("pytest", str(tree / "tests"), env=ON_CPU)
+
+
+def newest_release(session: nox.Session, package: str) -> Path | None:
+    """A folder with the tree of the newest release of a package; None if there is none."""
+    found = session.run("python", "tools/release.py", "--newest", package, silent=True, success_codes=[0, 1])
+    tag = found.strip() if found else ""
+    if not tag.startswith(f"{package}-v"):
+        return None
+    folder = Path(session.create_tmp()) / tag
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    archive = folder.with_suffix(".tar")
+    session.run("git", "archive", "--output", str(archive), tag, external=True)
+    session.run("tar", "-xf", str(archive), "-C", str(folder), external=True)
+    return folder
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """What things cost, beside the bare op and beside upstream; prints a table, decides nothing."""
     install(session, *from_tree("convert[jax]"))
