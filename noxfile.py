@@ -112,6 +112,13 @@ def battery_tensorflow(session: nox.Session) -> None:
 
 
 @nox.session
+def graph_harness(session: nox.Session) -> None:
+    """Every case of JAX's harness of primitives in graph mode: eager, graph, compiled; some hours."""
+    install(session, *from_tree("convert[jax]"), *PYTEST)
+    session.run("pytest", "tests/test_graph_harness.py", *session.posargs, env=ON_CPU | {"JAXTF_FULL": "1"})
+
+
+@nox.session
 @nox.parametrize("package", [nox.param(name, id=name) for name in ISOLATED])
 def isolated(session: nox.Session, package: str) -> None:
     """A package's own tests with that package and its declared needs alone: `python3 run.py 'isolated(shapepoly)'`."""

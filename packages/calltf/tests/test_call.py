@@ -234,15 +234,6 @@ def test_a_declaration_without_shape_is_refused():
         call_tf(lambda x: x, output_shape_dtype=3.0)
 
 
-@pytest.mark.parametrize("parameter", ["ordered", "call_tf_graph"])
-def test_what_is_not_there_in_staged_contexts_works_eagerly_and_is_refused_staged(parameter):
-    call = call_tf(lambda x: x + 1, **{parameter: True})
-    assert call(1.0) == 2.0
-    message = rf"(?s){parameter}=True is not supported in a JAX staging context.*remedy: leave it out"
-    with pytest.raises(NotImplementedError, match=message):
-        jax.jit(call)(1.0)
-
-
 def test_vmap_over_something_else_calls_eagerly():
     call = call_tf(lambda x: x.numpy() + 1)
     np.testing.assert_array_equal(jax.vmap(lambda x: x + call(1.0))(jnp.arange(3.0)), [2.0, 3.0, 4.0])

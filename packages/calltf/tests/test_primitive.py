@@ -239,13 +239,3 @@ def test_an_error_of_the_function_under_jit_says_that_it_was_traced():
     with pytest.raises(AttributeError) as raised:
         jax.jit(call_tf(lambda x: x.numpy()))(1.0)
     assert "call_tf traced <lambda> to a TensorFlow graph" in raised.value.__notes__[0]
-
-
-def test_a_symbolic_shape_is_refused():
-    from jax import export  # an authority to run beside ours: it makes symbolic dimensions
-
-    shape = export.symbolic_shape("b, 2")
-    with pytest.raises(NotImplementedError, match=r"\(b, 2\), a symbolic shape, which call_tf does not support yet"):
-        jax.jit(call_tf(step)).trace(jax.ShapeDtypeStruct(shape, np.float32))
-    with pytest.raises(NotImplementedError, match=r"output_shape_dtype is \(b, 2\), a symbolic shape"):
-        call_tf(step, output_shape_dtype=jax.ShapeDtypeStruct(shape, np.float32))

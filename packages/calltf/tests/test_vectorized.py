@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.calltf import call_tf
-from jaxtf.calltf._function import UserFunction
+from jaxtf.calltf._function import Staging, UserFunction
 from jaxtf.calltf._vectorized import Vectorized
 
 STAGES = pytest.mark.parametrize("stage", [lambda f: f, jax.jit], ids=["eager", "jit"])
@@ -44,7 +44,7 @@ def branching_jax(x):
 def vectorizes(function, *specs):
     """Whether the batch is computed at once; `specs` are shapes, the first axis of the first is the batch."""
     tree = jax.tree.structure((tuple(0 for _ in specs), {}))
-    user = UserFunction(function, tree, has_side_effects=True, declared=None)
+    user = UserFunction(function, tree, staging=Staging(), declared=None)
     traced = Vectorized(user, (True, *(False for _ in specs[1:]))).trace(
         [jax.ShapeDtypeStruct(spec, np.float32) for spec in specs]
     )

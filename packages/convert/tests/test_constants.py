@@ -8,7 +8,9 @@ import tensorflow as tf
 
 from jaxtf.convert import _native, convert
 from jaxtf.convert._constants import Constants
-from jaxtf.convert._lift import LARGE_BYTES, export_native
+from jaxtf.convert._lift import LARGE_BYTES, export_lifted
+from jaxtf.convert._native import NativeFunction
+from jaxtf.convert._target import Target
 from jaxtf.serialization import export
 
 TABLE = np.linspace(-1, 1, 4 * 40_000, dtype=np.float32).reshape(4, 40_000)
@@ -55,7 +57,7 @@ WRAPPERS = {
 
 
 def native(function, *specs):
-    return export_native(jax.jit(function), export, Constants(), specs, {})
+    return export_lifted(jax.jit(function), Target(export, NativeFunction), Constants(), specs, {})
 
 
 SPEC = jax.ShapeDtypeStruct((2, 4), np.float32)
@@ -123,7 +125,9 @@ def test_names_in_messages_are_still_those_of_the_arguments():
 def test_functions_with_shardings_keep_their_constants():
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), "x")
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
-    function = export_native(jax.jit(FUNCTIONS["array"], in_shardings=(sharding,)), export, Constants(), (SPEC,), {})
+    function = export_lifted(
+        jax.jit(FUNCTIONS["array"], in_shardings=(sharding,)), Target(export, NativeFunction), Constants(), (SPEC,), {}
+    )
     assert not function.constants
 
 

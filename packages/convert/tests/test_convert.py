@@ -326,10 +326,6 @@ class TestBadArguments:
         with pytest.raises(ConversionOptionError, match="convert needs a function, found int"):
             convert(3)
 
-    def test_graph_mode_is_refused_until_it_exists(self):
-        with pytest.raises(NotImplementedError, match="native_serialization=False asks for graph mode"):
-            convert(jnp.sin, native_serialization=False)
-
 
 def test_a_module_newer_than_this_tensorflow_reads_is_refused_with_both_numbers():
     exported = export(jnp.sin)(jax.ShapeDtypeStruct((), jnp.float32))

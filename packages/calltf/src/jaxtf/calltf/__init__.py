@@ -1,5 +1,25 @@
 """TensorFlow functions in JAX: eager, under jit, differentiable."""
 
 from jaxtf.calltf._call import call_tf
+from jaxtf.calltf._errors import (
+    ArgumentTypeError,
+    CaptureWarning,
+    CompilationError,
+    DeclarationError,
+    DynamicShapeError,
+    ResultError,
+    UnsupportedError,
+    VariableWriteError,
+)
 
-__all__ = ["call_tf"]
+__all__ = [
+    "ArgumentTypeError",
+    "CaptureWarning",
+    "CompilationError",
+    "DeclarationError",
+    "DynamicShapeError",
+    "ResultError",
+    "UnsupportedError",
+    "VariableWriteError",
+    "call_tf",
+]

@@ -29,6 +29,7 @@ def _call_batched(axis: Any, args: Sequence[Any], dims: Sequence[int | None], *,
         results = call_tf_p.bind(*args, traced=traced)
         return results, [None] * len(results)
     _refuse_spmd_axis(axis, traced.function)
+    _refuse_order(traced.function)
     if axis.size == 0:
         return _no_elements(traced.avals)
     batches = [_leading(arg, dim) for arg, dim in zip(args, dims, strict=True)]
@@ -78,6 +79,14 @@ def _leading(operand: Any, dim: int | None) -> Any:
 
 def _no_elements(avals: Sequence[ShapedArray]) -> Rule:
     return [jnp.zeros((0, *aval.shape), aval.dtype) for aval in avals], [0] * len(avals)
+
+
+def _refuse_order(function: Function) -> None:
+    if function.staging.ordered:
+        raise UnsupportedError(
+            f"call_tf: jax.vmap of {function} with ordered=True is not supported: the elements of a batch have no "
+            "order\n  remedy: use jax.lax.map, or leave ordered=True out"
+        )
 
 
 def _refuse_spmd_axis(axis: Any, function: Function) -> None:

@@ -17,7 +17,7 @@ from jax.tree_util import PyTreeDef
 from jaxtf.calltf import _batching, _gradient, _lowering  # noqa: F401  # the rules of the primitives
 from jaxtf.calltf._declared import Declared
 from jaxtf.calltf._errors import ArgumentTypeError, UnsupportedError
-from jaxtf.calltf._function import Function, UserFunction
+from jaxtf.calltf._function import Function, Staging, UserFunction
 from jaxtf.calltf._jax import evaluating
 from jaxtf.calltf._primitive import invoke
 from jaxtf.calltf._transfer import as_array
@@ -61,12 +61,12 @@ def call_tf(
       has_side_effects: Whether a staged call of a function whose traced graph holds a stateful
         op (like `tf.random.uniform`) is kept by JAX though nobody uses its results. A call of
         a stateless function never has an effect, nor its cost.
-      ordered: Whether effects keep their order in staged contexts; not supported there yet.
+      ordered: Whether staged calls keep their order; needs `call_tf_graph` there.
       output_shape_dtype: The results, declared: a pytree of objects with `.shape` and `.dtype`,
         like `jax.ShapeDtypeStruct`. Needed in staged contexts when TensorFlow cannot infer
-        the shapes; checked wherever it is given.
-      call_tf_graph: Whether a staged call stays a call of a TensorFlow graph, not compiled;
-        not supported yet.
+        the shapes; checked wherever it is given. Sizes may be symbolic, of the arguments' variables.
+      call_tf_graph: Whether a staged call stays a call of a TensorFlow function, by name, in a program that
+        `jaxtf.convert` makes a TensorFlow function of; JAX itself cannot run it.
 
     Returns:
       A function of arrays, numbers or tensors, or pytrees of them, that returns JAX arrays in
@@ -79,8 +79,8 @@ def call_tf(
       TypeError: An argument is not an array.
       ValueError: A result is not convertible to JAX, or differs from the declared one. In a
         staged context also: not compilable, dynamic output shapes, variables written.
-      NotImplementedError: Symbolic shapes, `jax.vmap` with `spmd_axis_name`; `ordered` or
-        `call_tf_graph` in a staged context.
+      NotImplementedError: Symbolic shapes that the compiled function has no common form for; `jax.vmap` with
+        `spmd_axis_name`; `ordered` or `call_tf_graph` where they cannot be.
 
     >>> import jax, tensorflow as tf
     >>> from jaxtf.calltf import call_tf
@@ -90,18 +90,20 @@ def call_tf(
     if not callable(callable_tf):
         raise TypeError(f"call_tf: callable_tf must be callable, found {callable_tf!r}")
     declared = None if output_shape_dtype is UNSPECIFIED else Declared.of(output_shape_dtype)
-    staged_only = [name for name, on in (("ordered=True", ordered), ("call_tf_graph=True", call_tf_graph)) if on]
+    staging = Staging(has_side_effects, ordered, by_name=call_tf_graph)
 
     @functools.lru_cache(_STRUCTURES_KEPT)
     def function_for(in_tree: PyTreeDef) -> Function:
-        return UserFunction(callable_tf, in_tree, has_side_effects, declared)
+        return UserFunction(callable_tf, in_tree, staging, declared)
 
     @functools.wraps(callable_tf, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
-        if staged_only and not evaluating():
+        if ordered and not call_tf_graph and not evaluating():
             raise UnsupportedError(
-                f"call_tf: {' and '.join(staged_only)} is not supported in a JAX staging context (jax.jit, lax.scan, "
-                "...) yet\n  remedy: leave it out, or call the function outside of staged contexts"
+                "call_tf: ordered=True in a JAX staging context (jax.jit, lax.scan, ...) needs call_tf_graph=True: a "
+                "function compiled into the program has no effects to keep in order\n"
+                "  remedy: add call_tf_graph=True and convert the function, leave ordered=True out, or call it outside "
+                "of staged contexts"
             )
         leaves, in_tree = jax.tree.flatten((args, kwargs))
         try:

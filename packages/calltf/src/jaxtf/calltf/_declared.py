@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import numpy as np
 from jax.core import ShapedArray
 from jax.tree_util import PyTreeDef
 
-from jaxtf.calltf._errors import DeclarationError, UnsupportedError
+from jaxtf.calltf._errors import DeclarationError
+from jaxtf.calltf._jax import is_symbolic
 from jaxtf.calltf._transfer import canonical_dtype, tensorflow_dtype
 
 
@@ -34,7 +34,6 @@ class Declared:
         """Reads a pytree of values that have `.shape` and `.dtype`.
 
         Raises:
-          UnsupportedError: A dimension that is not a constant.
           TypeError: A leaf without shape and dtype.
         """
         leaves, tree = jax.tree.flatten(output_shape_dtype)
@@ -44,7 +43,6 @@ class Declared:
                     f"call_tf: output_shape_dtype holds {leaf!r}, which has no .shape and .dtype\n"
                     "  remedy: declare each result by a jax.ShapeDtypeStruct(shape, dtype)"
                 )
-            refuse_symbolic(leaf.shape, "output_shape_dtype")
         return cls(tuple(ShapedArray(leaf.shape, canonical_dtype(leaf.dtype)) for leaf in leaves), tree)
 
     def check_tree(self, tree: PyTreeDef) -> None:
@@ -58,7 +56,7 @@ class Declared:
     def check_leaf(self, index: int, tensor: Any) -> None:
         """Raises `DeclarationError` if a result is known to differ from the declared one."""
         aval = self.avals[index]
-        if tensor.dtype != tensorflow_dtype(aval.dtype) or not tensor.shape.is_compatible_with(aval.shape):
+        if tensor.dtype != tensorflow_dtype(aval.dtype) or not tensor.shape.is_compatible_with(known_sizes(aval.shape)):
             raise self.mismatch(index, f"{tensor.dtype.name}{shape_text(tensor.shape)}")
 
     def mismatch(self, index: int, found: str) -> DeclarationError:
@@ -72,13 +70,9 @@ class Declared:
         )
 
 
-def refuse_symbolic(shape: Sequence[Any], what: str) -> None:
-    """Raises `UnsupportedError` for a shape with a dimension that is not an integer."""
-    if not all(isinstance(size, int | np.integer) for size in shape):
-        raise UnsupportedError(
-            f"call_tf: {what} is {tuple(shape)}, a symbolic shape, which call_tf does not support yet\n"
-            "  remedy: give the function that contains call_tf constant shapes (drop polymorphic_shapes)"
-        )
+def known_sizes(shape: Sequence[Any]) -> list[int | None]:
+    """A shape as TensorFlow writes it: None for symbolic sizes."""
+    return [None if is_symbolic(size) else int(size) for size in shape]
 
 
 def shape_text(shape: Any) -> str:

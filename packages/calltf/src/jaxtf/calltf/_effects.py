@@ -5,6 +5,8 @@ results, and a compiled program that contains it is dispatched as fast as any ot
 whose graph holds a stateful op (a random number without a seed tensor, a print) has
 `CallTfEffect` unless the user says `has_side_effects=False`: JAX then keeps it, once.
 
+A call with `ordered=True` has `CallTfOrderedEffect`, whatever its function does.
+
 Knows JAX's effect types; nothing of TensorFlow.
 """
 
@@ -22,6 +24,15 @@ class CallTfEffect(Effect):
         return "CallTf"
 
 
+class CallTfOrderedEffect(Effect):
+    """The same, after all that came before it."""
+
+    def __repr__(self) -> str:
+        return "CallTfOrdered"
+
+
 CALL_TF_EFFECT = CallTfEffect()
+CALL_TF_ORDERED_EFFECT = CallTfOrderedEffect()
 
 allow_effect(CallTfEffect)
+allow_effect(CallTfOrderedEffect, ordered=True)

@@ -14,10 +14,11 @@ Knows TensorFlow, avals and pytrees; nothing of primitives, lowering or differen
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -27,10 +28,13 @@ from jax.core import ShapedArray
 from jax.tree_util import PyTreeDef
 
 from jaxtf.calltf import _graph
-from jaxtf.calltf._declared import Declared, refuse_symbolic
-from jaxtf.calltf._errors import CompilationError, DynamicShapeError
-from jaxtf.calltf._tf import outside_of_graphs
+from jaxtf.calltf._declared import Declared, known_sizes, shape_text
+from jaxtf.calltf._errors import CompilationError, DeclarationError, DynamicShapeError, UnsupportedError
+from jaxtf.calltf._jax import result_types
+from jaxtf.calltf._sizes import Formula, Sample, samples, symbolic_sizes
+from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs
 from jaxtf.calltf._transfer import as_tensor, canonical_dtype, jax_dtype, tensorflow_dtype
+from jaxtf.serialization import CalledFunction
 
 _SIGNATURES_KEPT = 128
 _FUNCTIONS_KEPT = 64
@@ -38,7 +42,7 @@ _FUNCTIONS_KEPT = 64
 LIMITATIONS = "jaxtf-calltf guide, docs/calltf.md, section 'Limitations'"
 
 _Derived = TypeVar("_Derived", bound="Function")
-Signature = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+Signature = tuple[tuple[tuple[Any, ...], np.dtype[Any]], ...]
 
 
 class Results(NamedTuple):
@@ -48,18 +52,33 @@ class Results(NamedTuple):
     tree: PyTreeDef
 
 
+@dataclass(frozen=True)
+class Staging:
+    """How a staged call of a function is made; functions derived from it are called in the same way.
+
+    Attributes:
+      has_side_effects: Whether a stateful op in its graph is an effect of the call.
+      ordered: Whether the call is an effect that keeps its place among others.
+      by_name: Whether it stays a call of a TensorFlow function, made by name, and is not compiled here.
+    """
+
+    has_side_effects: bool = True
+    ordered: bool = False
+    by_name: bool = False
+
+
 class Function:
     """A TensorFlow function of flat tensors; equal only to itself.
 
     Attributes:
       name: For messages and for printed programs.
-      has_side_effects: Whether a stateful op in its graph is an effect of the call.
+      staging: How a staged call is made.
       declared: The declared results, or None.
     """
 
-    def __init__(self, name: str, has_side_effects: bool, declared: Declared | None = None):
+    def __init__(self, name: str, staging: Staging, declared: Declared | None = None):
         self.name = name
-        self.has_side_effects = has_side_effects
+        self.staging = staging
         self.declared = declared
         self._trace = functools.lru_cache(_SIGNATURES_KEPT)(self._trace_signature)
         self._derive = functools.lru_cache(_FUNCTIONS_KEPT)(self._derive_function)
@@ -91,11 +110,9 @@ class Function:
         """The trace for arguments of these shapes and dtypes; made once per signature.
 
         Raises:
-          UnsupportedError: A dimension of an argument is not a constant.
           DynamicShapeError: The shape of a result is not known, nor declared.
+          UnsupportedError, CompilationError: Symbolic shapes, and no compiled form for them.
         """
-        for index, aval in enumerate(avals):
-            refuse_symbolic(aval.shape, f"the shape of argument {index}")
         signature = tuple((tuple(aval.shape), np.dtype(aval.dtype)) for aval in avals)
         # Canonical dtypes of results, and nothing else in a trace, depend on the flag.
         return self._trace(signature, bool(jax.config.jax_enable_x64))
@@ -110,7 +127,7 @@ class Function:
 
     def _trace_run(self, run: Callable[[Sequence[Any]], Results], signature: Signature) -> Traced:
         """The trace of `run`, one way to compute this function."""
-        specs = tuple(tf.TensorSpec(shape, tensorflow_dtype(dtype)) for shape, dtype in signature)
+        specs = tuple(tf.TensorSpec(known_sizes(shape), tensorflow_dtype(dtype)) for shape, dtype in signature)
         body = _Body(f"call_tf_{self.symbol}", run)
         # Above any graph being built: a trace inside somebody's tf.function stands for itself.
         with outside_of_graphs():
@@ -124,21 +141,33 @@ class Function:
                 )
                 raise
         assert body.tree is not None, "TensorFlow traced the function without calling it"
-        return Traced(self, compiled, concrete, specs, body.tree, self._result_avals(concrete))
+        if symbolic_sizes([shape for shape, _ in signature]):
+            return SymbolicTraced.of(self, concrete, signature, body.tree)
+        traced = Traced(self, concrete, specs, body.tree, ())
+        return replace(traced, avals=self._result_avals(traced))
 
-    def _result_avals(self, concrete: Any) -> tuple[ShapedArray, ...]:
+    def _result_avals(self, traced: Traced) -> tuple[ShapedArray, ...]:
         if self.declared is not None:
+            for index, aval in enumerate(self.declared.avals):
+                if None in known_sizes(aval.shape):
+                    raise self.declared.mismatch(index, "of constant shape, as the arguments are,")
             return self.declared.avals
-        shapes = [tensor.shape for tensor in concrete.outputs]
-        if not all(shape.is_fully_defined() for shape in shapes):
+        outputs = traced.concrete.outputs
+        inferred = [tensor.shape for tensor in outputs]
+        shapes = [tuple(shape) if shape.is_fully_defined() else None for shape in inferred]
+        if None in shapes:  # the compiler infers more than TensorFlow: a SavedModel's function, a converted one
+            with contextlib.suppress(CompilationError):
+                shapes = result_types(traced.hlo("CPU"))
+        if None in shapes:
             raise DynamicShapeError(
                 "call_tf cannot call functions whose output has dynamic shape. "
-                f"Found output shapes: {[str(shape) for shape in shapes]} of {self.name}. "
+                f"Found output shapes: {[str(shape) for shape in inferred]} of {self.name}. "
                 "Consider using the `output_shape_dtype` argument to call_tf.\n"
                 f"  why: in a JAX staging context (jax.jit, lax.scan, ...) shapes are static; see {LIMITATIONS}"
             )
+        dtypes = [canonical_dtype(jax_dtype(tensor.dtype)) for tensor in outputs]
         return tuple(
-            ShapedArray(tuple(tensor.shape), canonical_dtype(jax_dtype(tensor.dtype))) for tensor in concrete.outputs
+            ShapedArray(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True) if shape is not None
         )
 
     def _derive_function(self, kind: Callable[..., _Derived], *details: Hashable) -> _Derived:
@@ -149,9 +178,9 @@ class UserFunction(Function):
     """The callable that the user gave to `call_tf`, for arguments of one structure."""
 
     def __init__(
-        self, callable_tf: Callable[..., Any], in_tree: PyTreeDef, has_side_effects: bool, declared: Declared | None
+        self, callable_tf: Callable[..., Any], in_tree: PyTreeDef, staging: Staging, declared: Declared | None
     ):
-        super().__init__(getattr(callable_tf, "__name__", type(callable_tf).__name__), has_side_effects, declared)
+        super().__init__(getattr(callable_tf, "__name__", type(callable_tf).__name__), staging, declared)
         self._callable = callable_tf
         self._in_tree = in_tree
 
@@ -183,7 +212,6 @@ class Traced:
 
     Attributes:
       function: What was traced.
-      compiled: The `tf.function` that holds the trace and compiles it.
       concrete: The trace: TensorFlow's concrete function.
       specs: The shapes and dtypes of the arguments.
       tree: The pytree of the results.
@@ -191,7 +219,6 @@ class Traced:
     """
 
     function: Function
-    compiled: Any
     concrete: Any
     specs: tuple[Any, ...]
     tree: PyTreeDef
@@ -209,7 +236,12 @@ class Traced:
     @property
     def has_effect(self) -> bool:
         """Whether a call must neither be dropped nor repeated."""
-        return self.function.has_side_effects and bool(self.stateful_ops)
+        return self.function.staging.has_side_effects and bool(self.stateful_ops)
+
+    @functools.cached_property
+    def called_function(self) -> CalledFunction | None:
+        """For the exporter: the function that a call by name calls."""
+        return CalledFunction(self.concrete.name.decode(), self.concrete) if self.function.staging.by_name else None
 
     @functools.cached_property
     def captured(self) -> list[Any]:
@@ -241,17 +273,109 @@ class Traced:
           CompilationError: TensorFlow cannot compile the function for the platform.
         """
         if platform not in self._hlo:
-            with outside_of_graphs():
-                try:
-                    compiler_ir = self.compiled.experimental_get_compiler_ir(*self.specs)
-                    self._hlo[platform] = compiler_ir(stage="hlo_serialized", platform_name=platform)
-                except Exception as error:  # TensorFlow raises ValueError, TypeError and its own OpErrors here
-                    raise CompilationError(
-                        f"Error compiling TensorFlow function {self.function.name} for {platform} (see below for the "
-                        "caught exception).\ncall_tf can be used in a staged context (under jax.jit, lax.scan, etc.) "
-                        "only with compilable functions with static output shapes.\n"
-                        "  remedy: call it outside of staged contexts, where it runs eagerly, or make "
-                        f"tf.function(function, jit_compile=True) work; see {LIMITATIONS}\n\n"
-                        f"Caught TensorFlow exception: {error}"
-                    ) from error
+            self._hlo[platform] = self._compile(platform, self.specs)
         return self._hlo[platform]
+
+    def _compile(self, platform: str, specs: Sequence[Any]) -> bytes:
+        with outside_of_graphs():
+            try:
+                return compiled_to_hlo(self.concrete, specs, platform)
+            except Exception as error:  # TensorFlow raises ValueError, TypeError and its own OpErrors here
+                raise CompilationError(
+                    f"Error compiling TensorFlow function {self.function.name} for {platform} (see below for the "
+                    "caught exception).\ncall_tf can be used in a staged context (under jax.jit, lax.scan, etc.) "
+                    "only with compilable functions with static output shapes.\n"
+                    "  remedy: call it outside of staged contexts, where it runs eagerly, or make "
+                    f"tf.function(function, jit_compile=True) work; see {LIMITATIONS}\n\n"
+                    f"Caught TensorFlow exception: {error}"
+                ) from error
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolicTraced(Traced):
+    """A function traced for symbolic shapes: compiled at samples of them.
+
+    Attributes:
+      sizes: The symbolic sizes that the others are formulas of.
+      samples: Where the function is compiled.
+      signature: Of the arguments, symbolic.
+    """
+
+    sizes: tuple[Any, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    signature: Signature = ()
+    _hlos: dict[str, list[bytes]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, function: Function, concrete: Any, signature: Signature, tree: PyTreeDef) -> SymbolicTraced:
+        """The trace, with the shapes of its results as declared, or else as found at the samples.
+
+        Raises:
+          DeclarationError: A result has another size than declared.
+          DynamicShapeError: A size of a result is no formula of the symbolic sizes.
+          UnsupportedError: The constraints allow too few sizes.
+          CompilationError: At one of the samples.
+        """
+        sizes = symbolic_sizes([shape for shape, _ in signature])
+        chosen = tuple(samples(sizes, _graph.largest_number(concrete)))
+        shapes = tuple(shape for shape, _ in signature)
+        if not chosen:
+            raise UnsupportedError(
+                f"call_tf: {function} is called with shapes {', '.join(map(str, shapes))}, and their constraints allow "
+                "too few sizes to find out how its results depend on them\n  remedy: use constant shapes"
+            )
+        specs = tuple(tf.TensorSpec(known_sizes(shape), tensorflow_dtype(dtype)) for shape, dtype in signature)
+        traced = cls(function, concrete, specs, tree, (), sizes=sizes, samples=chosen, signature=signature)
+        found = [result_types(hlo) for hlo in traced.hlos("CPU")]
+        avals = [traced._result_aval(index, [shapes[index] for shapes in found]) for index in range(len(found[0]))]
+        return replace(traced, avals=tuple(avals))
+
+    def hlo(self, platform: str) -> bytes:
+        """The HLO module at the first sample."""
+        return self.hlos(platform)[0]
+
+    def hlos(self, platform: str) -> list[bytes]:
+        """The HLO module at each sample."""
+        if platform not in self._hlos:
+            self._hlos[platform] = [
+                self._compile(platform, [tf.TensorSpec(sample.shape(s), spec.dtype) for (s, _), spec in pairs])
+                for sample in self.samples
+                for pairs in [zip(self.signature, self.specs, strict=True)]
+            ]
+        return self._hlos[platform]
+
+    def _result_aval(self, index: int, found: Sequence[Sequence[int] | None]) -> ShapedArray:
+        dtype = canonical_dtype(jax_dtype(self.concrete.outputs[index].dtype))
+        declared = self.function.declared
+        shapes = [shape for shape in found if shape is not None]
+        formulas: list[Formula | None] = [None]
+        if len(shapes) == len(found) and len(set(map(len, shapes))) == 1:
+            if declared is not None:
+                for sample, shape in zip(self.samples, shapes, strict=True):
+                    self._check(declared, index, sample, shape)
+                return declared.avals[index]
+            formulas = [Formula.fitted(column, self.samples) for column in zip(*shapes, strict=True)]
+        if None in formulas:
+            seen = [f"{list(s) if s else 'unknown'} for {at}" for s, at in zip(found, self.samples, strict=True)]
+            raise DynamicShapeError(
+                f"call_tf cannot call functions whose output has dynamic shape. result[{index}] of "
+                f"{self.function} is no formula of the symbolic sizes {', '.join(map(str, self.sizes))} that call_tf "
+                f"knows: {', '.join(seen[:3])}. Consider using the `output_shape_dtype` argument to call_tf.\n"
+                f"  remedy: use constant shapes, or have results whose sizes are polynomials; see {LIMITATIONS}"
+            )
+        return ShapedArray(tuple(formula.of(self.sizes) for formula in formulas if formula), dtype)
+
+    def _check(self, declared: Declared, index: int, sample: Sample, shape: Sequence[int]) -> None:
+        aval = declared.avals[index]
+        try:
+            expected = sample.shape(aval.shape)
+        except KeyError as error:
+            raise DeclarationError(
+                f"output_shape_dtype declares result[{index}] of {self.function} to be {aval.str_short()}, and no "
+                f"argument of the call has the dimension variable {error}\n"
+                "  remedy: declare sizes by those of the arguments, like x.shape[0]"
+            ) from error
+        if expected != tuple(shape):
+            raise declared.mismatch(
+                index, f"{aval.dtype.name}{shape_text(shape)} for {sample}, where {shape_text(expected)} was declared,"
+            )

@@ -29,7 +29,9 @@ import jax
 from jax.core import ShapedArray
 from jax.interpreters import ad, mlir
 
+from jaxtf.calltf._errors import UnsupportedError
 from jaxtf.calltf._function import Function, Traced
+from jaxtf.calltf._jax import evaluating
 from jaxtf.calltf._primitive import call_tf_evaluated_p, call_tf_linear_p, call_tf_p, invoke
 from jaxtf.calltf._transfer import is_differentiable
 from jaxtf.calltf._vectorized import vjp
@@ -105,6 +107,11 @@ def _linear_evaluate(
     avals: tuple[ShapedArray, ...],
 ) -> list[Any]:
     """Forward mode: the VJP of the VJP with respect to its cotangents, at cotangents 0."""
+    if function.staging.by_name and not evaluating():
+        raise UnsupportedError(
+            f"call_tf: forward mode of {function} with call_tf_graph=True is not supported in a staged context\n"
+            "  remedy: use reverse mode (jax.grad, jax.vjp), or leave call_tf_graph=True out"
+        )
     num_args = len(operands) - len(arguments)
     args, tangents = operands[:num_args], operands[num_args:]
     pullback = vjp(function, arguments, results)

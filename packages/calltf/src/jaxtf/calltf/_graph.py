@@ -9,9 +9,13 @@ the program. `Assert` is not either: XLA compiles it to nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
+import tensorflow as tf
 
 from jaxtf.calltf._tf import is_stateful
 
@@ -25,6 +29,8 @@ _WRITES = re.compile(
     r"Assign.*|Resource(Scatter|Apply|SparseApply|StridedSliceAssign|CountUpTo|Accumulator).*"
     r"|Rng(ReadAndSkip|Skip)|NonDeterministicInts|Stateful(Uniform|StandardNormal|Truncated|Random|Binomial).*"
 )
+_NO_SIZE = 1 << 18  # larger integers are seeds, masks and limits of types
+_LONGEST_SHAPE = 64
 _CONTROL_FLOW = re.compile(r"(Stateless)?(If|While|Case)|TensorList.*|Optional.*|TensorArray.*|Switch|Merge|Enter")
 # Linear ops, parts of gradients, that TensorFlow declares not differentiable, so that its tape
 # silently passes zeros on. Among all such declarations, these are wrong. Seen in TensorFlow 2.21.
@@ -57,14 +63,40 @@ def linear_ops_without_gradient(concrete: Any) -> list[str]:
     return sorted(set(_op_types(concrete)) & _LINEAR_WITHOUT_GRADIENT)
 
 
+def largest_number(concrete: Any) -> int:
+    """The product of the two largest numbers among attributes and small constants in the graph, up to `_NO_SIZE`."""
+    numbers = {1}
+    for node in _nodes(concrete):
+        for attr in node.attr.values():
+            numbers |= {abs(number) for number in (attr.i, *attr.list.i)}
+            if attr.HasField("tensor") and len(attr.tensor.tensor_shape.dim) <= 1:
+                numbers |= {abs(round(number)) for number in _elements(attr.tensor)}
+    *_, second, largest = sorted({1, *(number for number in numbers if number <= _NO_SIZE)} | {0})
+    return min(int(largest) * max(int(second), 1), _NO_SIZE)
+
+
+def _elements(tensor: Any) -> list[float]:
+    """The elements of a constant that may hold sizes: a short vector of real numbers."""
+    dtype = tf.as_dtype(tensor.dtype)
+    if not (dtype.is_integer or dtype.is_floating):
+        return []
+    array = tf.make_ndarray(tensor).astype(np.float64).flatten()
+    return [] if array.size > _LONGEST_SHAPE else [number for number in array.tolist() if math.isfinite(number)]
+
+
 def _op_types(concrete: Any) -> Iterator[str]:
     """The type of every op that a call of the concrete function may reach."""
+    return (node.op for node in _nodes(concrete))
+
+
+def _nodes(concrete: Any) -> Iterator[Any]:
+    """Every op that a call of the concrete function may reach."""
     graph = concrete.graph.as_graph_def()
     library = {function.signature.name: function.node_def for function in graph.library.function}
     waiting, met = [graph.node], set[str]()
     while waiting:
         for node in waiting.pop():
-            yield node.op
+            yield node
             called = {node.op} | {attr.func.name for attr in node.attr.values()}
             called |= {function.name for attr in node.attr.values() for function in attr.list.func}
             for name in (called & library.keys()) - met:

@@ -15,15 +15,18 @@ import functools
 import warnings
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func, stablehlo
 from jax.interpreters import mlir
 
 from jaxtf.calltf._declared import shape_text
+from jaxtf.calltf._effects import CALL_TF_ORDERED_EFFECT
 from jaxtf.calltf._errors import CaptureWarning, CompilationError, UnsupportedError
-from jaxtf.calltf._function import LIMITATIONS, Traced
-from jaxtf.calltf._jax import hlo_to_stablehlo
+from jaxtf.calltf._function import LIMITATIONS, SymbolicTraced, Traced
+from jaxtf.calltf._generalize import Generalized, NotGeneral
+from jaxtf.calltf._jax import dimension_values, hlo_to_stablehlo, is_for_export, set_token, token_of, token_type
 from jaxtf.calltf._primitive import call_tf_p, refuse_variable_writes
 
 TENSORFLOW_PLATFORMS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
@@ -33,9 +36,13 @@ def lower_call(
     ctx: mlir.LoweringRuleContext, *args: ir.Value, traced: Traced, tensorflow_platform: str
 ) -> Sequence[ir.Value]:
     """The results of a call: of the function that TensorFlow compiled for the platform."""
+    if traced.called_function is not None:
+        return _lower_by_name(ctx, args, traced, traced.called_function.name)
     refuse_variable_writes(traced)
     warn_of_captures(traced)
     constants = [mlir.ir_constant(value) for value in traced.captured_values()]
+    if isinstance(traced, SymbolicTraced):
+        return _lower_symbolic(ctx, [*args, *constants], traced, tensorflow_platform)
     module = ctx.module_context
     name = mlir.merge_mlir_modules(
         module.module,
@@ -52,6 +59,82 @@ def lower_call(
     return [
         result if result.type == type_expected else stablehlo.convert(type_expected, result)
         for result, type_expected in zip(call.results, expected, strict=True)
+    ]
+
+
+def _lower_by_name(
+    ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], traced: Traced, name: str
+) -> Sequence[ir.Value]:
+    """A call that TensorFlow resolves: the exporter replaces the name by an index into the functions it gives along."""
+    if not is_for_export(ctx):
+        raise UnsupportedError(
+            f"call_tf: {traced.function} has call_tf_graph=True: call_tf_graph=True only supports exporting, by "
+            "jaxtf.convert; JAX cannot run a call of a TensorFlow function by name\n"
+            "  remedy: convert the function that contains it, or leave call_tf_graph=True out"
+        )
+    if traced.captured:
+        raise UnsupportedError(
+            f"call_tf: {traced.function} has call_tf_graph=True and captures variables or tensors, which a call by "
+            "name does not pass\n  remedy: pass them as arguments"
+        )
+    ordered = traced.function.staging.ordered
+    types = [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in traced.avals]
+    shapes: list[ir.Value] = []
+    if isinstance(traced, SymbolicTraced):
+        if ordered:
+            raise UnsupportedError(
+                f"call_tf: {traced.function} has ordered=True and symbolic shapes, which is not supported\n"
+                "  remedy: use constant shapes, or leave ordered=True out"
+            )
+        shapes = [_shape_vector(dimension_values(ctx, aval.shape)) for aval in traced.avals]
+    config = {"called_name": ir.StringAttr.get(name), "has_token_input_output": ir.BoolAttr.get(ordered)}
+    call = stablehlo.CustomCallOp(
+        [token_type(), *types] if ordered else types,
+        [token_of(ctx, CALL_TF_ORDERED_EFFECT), *args] if ordered else [*args, *shapes],
+        call_target_name=ir.StringAttr.get("tf.call_tf_function"),
+        has_side_effect=ir.BoolAttr.get(ordered or traced.has_effect),
+        api_version=ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 2),
+        called_computations=ir.ArrayAttr.get([]),
+        backend_config=ir.StringAttr.get(""),
+    )
+    call.attributes["tf.backend_config"] = ir.DictAttr.get(config)
+    if shapes:  # shape refinement reads the sizes of the results there, and drops these operands
+        places = np.arange(len(args), len(args) + len(shapes), dtype=np.int64)
+        call.attributes["indices_of_shape_operands"] = ir.DenseElementsAttr.get(places)
+    results = list(call.results)
+    if ordered:
+        set_token(ctx, CALL_TF_ORDERED_EFFECT, results.pop(0))
+    return results
+
+
+def _shape_vector(sizes: Sequence[int | ir.Value]) -> ir.Value:
+    one = ir.RankedTensorType.get([1], ir.IntegerType.get_signless(32))
+    scalars = [mlir.ir_constant(np.int32(size)) if isinstance(size, int) else size for size in sizes]
+    if not scalars:
+        return mlir.ir_constant(np.zeros(0, np.int32))
+    scalar = ir.RankedTensorType.get([], one.element_type)
+    return stablehlo.concatenate(
+        [stablehlo.reshape(one, s if s.type == scalar else stablehlo.convert(scalar, s)) for s in scalars], 0
+    )
+
+
+def _lower_symbolic(
+    ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], traced: SymbolicTraced, tensorflow_platform: str
+) -> Sequence[ir.Value]:
+    modules = [ir.Module.parse(hlo_to_stablehlo(hlo)) for hlo in traced.hlos(tensorflow_platform)]
+    try:
+        results = Generalized(traced.samples, modules, dimension_values(ctx, traced.sizes)).emit(args)
+    except NotGeneral as error:
+        raise UnsupportedError(
+            f"call_tf: {traced.function}, compiled by TensorFlow for constant sizes, has no common form for all "
+            f"sizes {', '.join(map(str, traced.sizes))}: {error}\n"
+            "  remedy: use constant shapes for the arguments of this function, or split it, and write in JAX the part "
+            f"that depends on sizes in this way; see {LIMITATIONS}"
+        ) from error
+    expected = [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in traced.avals]
+    return [
+        result if result.type == type_expected else stablehlo.convert(type_expected, result)
+        for result, type_expected in zip(results, expected, strict=True)
     ]
 
 

@@ -26,7 +26,7 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 
 from jaxtf.calltf import _graph
-from jaxtf.calltf._effects import CALL_TF_EFFECT
+from jaxtf.calltf._effects import CALL_TF_EFFECT, CALL_TF_ORDERED_EFFECT
 from jaxtf.calltf._errors import VariableWriteError
 from jaxtf.calltf._function import LIMITATIONS, Function, Results, Traced
 from jaxtf.calltf._jax import concrete_value, evaluating
@@ -48,11 +48,11 @@ def invoke(function: Function, args: Sequence[Any]) -> Results:
       Whatever the TensorFlow function raises.
     """
     if evaluating():
+        if not any(isinstance(arg, jax.core.Tracer) for arg in args):
+            return evaluate(function, args)
         values = [concrete_value(arg) for arg in args]
         if all(value is not None for value in values):
             evaluated = evaluate(function, values)
-            if not any(isinstance(arg, jax.core.Tracer) for arg in args):
-                return evaluated
             tied = call_tf_evaluated_p.bind(*args, *evaluated.leaves, function=function, num_args=len(args))
             return Results(tied, evaluated.tree)
     traced = function.trace([jax.typeof(arg) for arg in args])
@@ -63,9 +63,11 @@ def invoke(function: Function, args: Sequence[Any]) -> Results:
 def evaluate(function: Function, values: Sequence[Any]) -> Results:
     """Runs a function eagerly on concrete arrays; the results are JAX arrays."""
     # Above any graph being built: JAX evaluates, so TensorFlow must too.
-    with contextlib.nullcontext() if tf.executing_eagerly() else outside_of_graphs():
-        results = function.run([to_tensor(value) for value in values])
-        return Results([to_array(leaf) for leaf in results.leaves], results.tree)
+    if not tf.executing_eagerly():
+        with outside_of_graphs():
+            return evaluate(function, values)
+    results = function.run([to_tensor(value) for value in values])
+    return Results([to_array(leaf) for leaf in results.leaves], results.tree)
 
 
 def refuse_variable_writes(traced: Traced) -> None:
@@ -87,6 +89,8 @@ def _call_impl(*args: Any, traced: Traced) -> list[Any]:
 
 
 def _call_abstract(*args: Any, traced: Traced) -> tuple[tuple[ShapedArray, ...], set[Any]]:
+    if traced.function.staging.ordered:
+        return traced.avals, {CALL_TF_ORDERED_EFFECT}
     return traced.avals, {CALL_TF_EFFECT} if traced.has_effect else set()
 
 

@@ -24,7 +24,8 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.calltf._errors import ArgumentTypeError, ResultError
-from jaxtf.calltf._jax import array_over
+from jaxtf.calltf._jax import array_over, dlpack_capsule, is_on_one_cpu
+from jaxtf.calltf._tf import from_dlpack
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 _TENSORS = (tf.Tensor, tf.Variable)
@@ -117,21 +118,26 @@ def as_tensor(value: Any, where: str, function: str) -> Any:
     """
     try:
         tensor = value if isinstance(value, tf.Tensor) else tf.convert_to_tensor(value)
-        dtype = jax_dtype(tensor.dtype)
+        wanted = _tensor_dtype(tensor.dtype, bool(jax.config.jax_enable_x64))
     except (TypeError, ValueError) as error:
         raise ResultError(
             "The called TF function returns a result that is not convertible to JAX: "
             f"{where} of {function} is {value!r}\n"
             "  remedy: return dense tensors of numbers, for instance ragged.to_tensor() or tf.sparse.to_dense(sparse)"
         ) from error
-    canonical = canonical_dtype(dtype)
-    return tensor if dtype == canonical else tf.cast(tensor, tensorflow_dtype(canonical))
+    return tensor if tensor.dtype is wanted else tf.cast(tensor, wanted)
+
+
+@functools.cache
+def _tensor_dtype(dtype: Any, x64: bool) -> Any:
+    """TensorFlow's type of the elements that JAX has for it."""
+    return tensorflow_dtype(_canonical_dtype(jax_dtype(dtype), x64))
 
 
 def to_tensor(array: Any) -> Any:
     """The `tf.Tensor` with the elements of a concrete array, or of a Python number as JAX takes it."""
     if isinstance(array, jax.Array) and _shares_memory(array):
-        return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+        return from_dlpack(dlpack_capsule(array))
     if not hasattr(array, "dtype"):
         array = jnp.asarray(array)
     return tf.constant(np.asarray(array, dtype=array.dtype))
@@ -139,11 +145,7 @@ def to_tensor(array: Any) -> Any:
 
 def _shares_memory(array: jax.Array) -> bool:
     """Whether TensorFlow can have the memory of an array: all of it on one CPU device."""
-    return (
-        _has_dlpack_code(array.dtype)
-        and [device.platform for device in array.devices()] == ["cpu"]
-        and array.unsafe_buffer_pointer() % _ALIGNMENT == 0
-    )
+    return _has_dlpack_code(array.dtype) and is_on_one_cpu(array) and array.unsafe_buffer_pointer() % _ALIGNMENT == 0
 
 
 @functools.cache

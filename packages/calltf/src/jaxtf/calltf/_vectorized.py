@@ -37,7 +37,7 @@ class Vectorized(Function):
 
     def __init__(self, function: Function, batched: tuple[bool, ...], summed: tuple[int, ...] = ()):
         assert any(batched), "a batch of nothing"
-        super().__init__(f"vmap_{function.name}", function.has_side_effects)
+        super().__init__(f"vmap_{function.name}", function.staging)
         self._function = function
         self._batched = batched
         self._summed = frozenset(summed)

@@ -33,7 +33,7 @@ class VectorJacobian(Function):
     """
 
     def __init__(self, function: Function, arguments: tuple[int, ...], results: tuple[int, ...]):
-        super().__init__(f"vjp_{function.name}", function.has_side_effects)
+        super().__init__(f"vjp_{function.name}", function.staging)
         self._function = function
         self._arguments = arguments
         self._results = results

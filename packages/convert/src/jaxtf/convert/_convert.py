@@ -7,7 +7,6 @@ mode, inside `tf.function` and in a SavedModel is the same code: it runs ops or 
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,24 +16,21 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._constants import Constants
-from jaxtf.convert._consumer import consumer
 from jaxtf.convert._dtypes import as_tensor
 from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._function import ExportedFunction
 from jaxtf.convert._gradient import run_differentiable, run_without_gradient
+from jaxtf.convert._mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization
 from jaxtf.convert._names import call_signature, result_names
-from jaxtf.convert._native import NativeFunction
-from jaxtf.serialization import (
-    BUILT_IN_PLATFORMS,
-    DisabledSafetyCheck,
-    export,
-    maximum_supported_calling_convention_version,
-)
+from jaxtf.convert._once import Once
+from jaxtf.convert._target import Target, target_of
+from jaxtf.serialization import DisabledSafetyCheck
 
 if TYPE_CHECKING:
     from jaxtf.convert._eager import EagerCalls
     from jaxtf.convert._signature import Signature, Signatures
 
-__all__ = ["Conversion", "convert", "make_conversion"]
+__all__ = ["Conversion", "convert", "convert_for", "make_conversion"]
 
 # More signatures than this of one function are exported again when they come back.
 _SIGNATURES_KEPT = 256
@@ -48,7 +44,7 @@ def convert(
     polymorphic_constraints: Sequence[str] = (),
     with_gradient: bool = True,
     enable_xla: bool = True,
-    native_serialization: bool = True,
+    native_serialization: NativeSerialization = DEFAULT_NATIVE_SERIALIZATION,
     native_serialization_platforms: Sequence[str] | None = None,
     native_serialization_disabled_checks: Sequence[DisabledSafetyCheck] = (),
     tensorflow_version: str | None = None,
@@ -63,8 +59,10 @@ def convert(
       polymorphic_constraints: Texts such as `"a >= b"` that hold between those names.
       with_gradient: Whether TensorFlow can differentiate the result, by JAX's VJP. If not,
         asking for a gradient is an error.
-      enable_xla: Of graph mode only.
-      native_serialization: True; False asks for graph mode, which does not exist yet.
+      enable_xla: Whether graph mode may use TensorFlow's XLA operations where no regular ones do.
+      native_serialization: Whether the function is one op that holds its module (native mode), or is translated to
+        regular TensorFlow operations (graph mode, False). By default what `--jax2tf_default_native_serialization` or
+        the environment variable `JAX2TF_DEFAULT_NATIVE_SERIALIZATION` says, native mode if neither does.
       native_serialization_platforms: Lowering platforms, such as `("cpu", "cuda", "tpu")`; by
         default that of JAX's default backend.
       native_serialization_disabled_checks: Safety checks to skip.
@@ -78,7 +76,7 @@ def convert(
 
     Raises:
       ConversionOptionError: A platform that does not exist, or a version of TensorFlow that is not known.
-      NotImplementedError: Graph mode.
+      GraphModeUnsupported: When called, in graph mode: an operation that has no translation.
       ArgumentTypeError: When called: an argument that is not numeric.
       ConversionStateError: When called: inside a JAX transformation.
       tf.errors.InvalidArgumentError: When run: sizes that `polymorphic_shapes` does not allow.
@@ -91,21 +89,31 @@ def convert(
     """
     if not callable(fun_jax):
         raise ConversionOptionError(f"convert needs a function, found {type(fun_jax).__name__}: {fun_jax!r:.60}")
-    if not native_serialization:
-        raise NotImplementedError(
-            "native_serialization=False asks for graph mode (a graph of plain TensorFlow ops), which jaxtf-convert "
-            "does not have yet\n  remedy: leave native_serialization out"
-        )
-    del enable_xla  # it chooses between ops of graph mode
+    target = target_of(
+        native_serialization=native_serialization,
+        platforms=native_serialization_platforms,
+        disabled_checks=native_serialization_disabled_checks,
+        tensorflow_version=tensorflow_version,
+        enable_xla=enable_xla,
+    )
+    return convert_for(fun_jax, target, polymorphic_shapes, polymorphic_constraints, with_gradient)
+
+
+def convert_for(
+    fun_jax: Callable[..., Any],
+    target: Target,
+    polymorphic_shapes: Any,
+    polymorphic_constraints: Sequence[str],
+    with_gradient: bool,
+) -> Callable[..., Any]:
+    """What `convert` returns, for a target; the arguments are as there."""
     conversion = make_conversion(
         fun_jax,
         polymorphic_shapes=polymorphic_shapes,
         polymorphic_constraints=polymorphic_constraints,
-        platforms=native_serialization_platforms,
-        disabled_checks=native_serialization_disabled_checks,
+        target=target,
         run=run_differentiable if with_gradient else run_without_gradient,
         constants=Constants(),
-        tensorflow_version=tensorflow_version,
     )
 
     def converted(*args: Any, **kwargs: Any) -> Any:
@@ -132,8 +140,8 @@ class Conversion:
     """
 
     signatures: Signatures
-    function_for: Callable[[Signature], NativeFunction]
-    run: Callable[[NativeFunction, Sequence[tf.Tensor]], list[tf.Tensor]]
+    function_for: Callable[[Signature], ExportedFunction]
+    run: Callable[[ExportedFunction, Sequence[tf.Tensor]], list[tf.Tensor]]
     eager_calls: EagerCalls
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -162,68 +170,32 @@ def make_conversion(
     *,
     polymorphic_shapes: Any,
     polymorphic_constraints: Sequence[str],
-    platforms: Sequence[str] | None,
-    disabled_checks: Sequence[DisabledSafetyCheck],
-    run: Callable[[NativeFunction, Sequence[tf.Tensor]], list[tf.Tensor]],
+    target: Target,
+    run: Callable[[ExportedFunction, Sequence[tf.Tensor]], list[tf.Tensor]],
     constants: Constants,
-    tensorflow_version: str | None,
 ) -> Conversion:
-    """A conversion in native mode.
+    """A conversion.
 
     Args:
-      fun_jax: As in `convert`, like the next four.
+      fun_jax: As in `convert`, like the next two.
       polymorphic_shapes: Likewise.
       polymorphic_constraints: Likewise.
-      platforms: Likewise.
-      disabled_checks: Likewise.
+      target: What it is exported for.
       run: How to apply an exported function to flat tensors.
       constants: Where the large arrays go that `fun_jax` closes over.
-      tensorflow_version: As in `convert`.
     """
     # Here, so that what needs no JAX function (running an Exported) needs no JAX.
     import jax
 
     from jaxtf.convert._eager import EagerCalls
-    from jaxtf.convert._lift import export_native
+    from jaxtf.convert._lift import export_lifted
     from jaxtf.convert._signature import Signatures
 
     signatures = Signatures(polymorphic_shapes, tuple(polymorphic_constraints))
     jitted = fun_jax if hasattr(fun_jax, "trace") else jax.jit(fun_jax)
-    exporter = functools.partial(
-        export,
-        platforms=_checked_platforms(platforms),
-        disabled_checks=disabled_checks,
-        expand_linear_algebra=True,  # TensorFlow has no LAPACK that XLA calls
-        **_consumer_versions(tensorflow_version),
-    )
 
-    @functools.lru_cache(maxsize=_SIGNATURES_KEPT)
-    def function_for(signature: Signature) -> NativeFunction:
+    def function_for(signature: Signature) -> ExportedFunction:
         args, kwargs = signatures.specifications(signature.tree, signature.leaves)
-        return export_native(jitted, exporter, constants, args, kwargs)
+        return export_lifted(jitted, target, constants, args, kwargs)
 
-    return Conversion(signatures, function_for, run, EagerCalls(signatures))
-
-
-def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...] | None:
-    """The platforms that a user names for XlaCallModule, which knows four."""
-    if platforms is None:
-        return None
-    if not isinstance(platforms, list | tuple) or not platforms or not set(platforms) <= set(BUILT_IN_PLATFORMS):
-        raise ConversionOptionError(
-            "native_serialization_platforms must be a sequence containing a subset of "
-            f"{{'cpu', 'cuda', 'rocm', 'tpu'}}. Got: {platforms!r}"
-        )
-    return tuple(platforms)
-
-
-def _consumer_versions(tensorflow_version: str | None) -> dict[str, Any]:
-    """The versions that the TensorFlow to run the module reads, for `export`."""
-    import jax
-
-    reads = consumer(tensorflow_version)
-    newest = min(reads.calling_convention_version, maximum_supported_calling_convention_version)
-    return {
-        "calling_convention_version": min(newest, jax.config.jax_export_calling_convention_version),
-        "stablehlo_version": reads.stablehlo_version,
-    }
+    return Conversion(signatures, Once(function_for, _SIGNATURES_KEPT), run, EagerCalls(signatures))

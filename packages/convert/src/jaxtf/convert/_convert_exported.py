@@ -16,7 +16,9 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._dtypes import as_tensor, dtype_matches
 from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError, TensorFlowTooOld
+from jaxtf.convert._function import ExportedFunction
 from jaxtf.convert._gradient import run_differentiable, run_without_gradient
+from jaxtf.convert._mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization, is_native
 from jaxtf.convert._native import NativeFunction
 from jaxtf.convert._plain import plain
 from jaxtf.serialization import ArgumentMismatch, Exported, deserialize
@@ -27,7 +29,11 @@ __all__ = ["convert_exported"]
 
 @_tf.left_alone_by_autograph
 def convert_exported(
-    exported: Exported | bytes | bytearray | memoryview, *, with_gradient: bool = True
+    exported: Exported | bytes | bytearray | memoryview,
+    *,
+    with_gradient: bool = True,
+    native_serialization: NativeSerialization = DEFAULT_NATIVE_SERIALIZATION,
+    enable_xla: bool = True,
 ) -> Callable[..., Any]:
     """A function for TensorFlow values that runs an exported JAX function; needs no JAX.
 
@@ -36,6 +42,8 @@ def convert_exported(
         source you trust. It runs on the platforms that it was exported for.
       with_gradient: Whether TensorFlow can differentiate the result, as often as there are orders
         of VJP: any number for a fresh export, `vjp_order` for an artifact.
+      native_serialization: As in `convert`; graph mode needs jaxlib to read the module.
+      enable_xla: As in `convert`.
 
     Returns:
       A function of the exported one's signature: arguments are tensors, variables, NumPy arrays and
@@ -47,6 +55,7 @@ def convert_exported(
       ArtifactError, VersionError: The bytes are no artifact that can be read.
       UnknownCustomCall: The module calls LAPACK; export it with `expand_linear_algebra=True`.
       TensorFlowTooOld: The module is newer than this TensorFlow reads, and JAX is not there to write it anew.
+      GraphModeUnsupported: In graph mode: an operation that has no translation.
       ArgumentMismatch: When called: another structure, rank or dtype than exported.
       tf.errors.InvalidArgumentError: When run: sizes that the symbolic shapes do not allow.
 
@@ -64,7 +73,14 @@ def convert_exported(
             "convert_exported needs an Exported or the bytes of an artifact, found "
             f"{type(exported).__name__}: {exported!r:.60}\n  remedy: for a JAX function, use convert"
         )
-    conversion = _ExportedConversion(NativeFunction(_readable(exported)), with_gradient)
+    function: ExportedFunction
+    if is_native(native_serialization):
+        function = NativeFunction(_readable(exported))
+    else:
+        from jaxtf.convert._graph_function import GraphFunction  # needs jaxlib
+
+        function = GraphFunction(exported, allows_xla=enable_xla)
+    conversion = _ExportedConversion(function, with_gradient)
 
     def converted(*args: Any, **kwargs: Any) -> Any:
         return conversion.call(args, kwargs)
@@ -105,7 +121,7 @@ class _ExportedConversion:
       with_gradient: Whether TensorFlow can differentiate it.
     """
 
-    function: NativeFunction
+    function: ExportedFunction
     with_gradient: bool
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert import _jax, _tf
-from jaxtf.convert._native import NativeFunction
+from jaxtf.convert._function import ExportedFunction
 from jaxtf.convert._signature import Signatures
 
 __all__ = ["EagerCalls"]
@@ -31,7 +31,7 @@ class EagerCalls:
 
     def __init__(self, signatures: Signatures) -> None:
         self._signatures = signatures
-        self._functions: dict[Hashable, NativeFunction] = {}
+        self._functions: dict[Hashable, ExportedFunction] = {}
 
     def key(self, tree: Any, values: Sequence[Any]) -> Hashable | None:
         """What such a call is remembered by; None where it is of another kind."""
@@ -51,11 +51,11 @@ class EagerCalls:
             return (tree, _jax.tracing_configuration(), *masked)
         return (tree, _jax.tracing_configuration(), *layout)
 
-    def get(self, key: Hashable) -> NativeFunction | None:
+    def get(self, key: Hashable) -> ExportedFunction | None:
         """The function for a call, if it was seen before."""
         return self._functions.get(key)
 
-    def put(self, key: Hashable, function: NativeFunction) -> None:
+    def put(self, key: Hashable, function: ExportedFunction) -> None:
         """Remembers the function for a call that needs no casts."""
         if len(self._functions) >= _CALLS_KEPT:
             self._functions = {}

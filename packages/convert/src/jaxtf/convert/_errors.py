@@ -7,6 +7,8 @@ __all__ = [
     "ConversionOptionError",
     "ConversionStateError",
     "GradientNotSaved",
+    "GraphModeUnsupported",
+    "TFLiteUnsupported",
     "TensorFlowTooOld",
     "UnknownCustomCall",
 ]
@@ -30,6 +32,14 @@ class ConversionStateError(ValueError):
 
 class GradientNotSaved(ValueError):
     """A gradient that JAX cannot make, where a SavedModel is to hold it."""
+
+
+class GraphModeUnsupported(NotImplementedError):
+    """An operation, or a use of one, that graph mode has no TensorFlow operations for."""
+
+
+class TFLiteUnsupported(NotImplementedError):
+    """An operation that TFLite has no builtin operation for."""
 
 
 class TensorFlowTooOld(NotImplementedError):

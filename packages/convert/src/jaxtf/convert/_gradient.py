@@ -22,7 +22,7 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._constants import check_graph_holds
 from jaxtf.convert._errors import GradientNotSaved
-from jaxtf.convert._native import NativeFunction
+from jaxtf.convert._function import ExportedFunction
 
 __all__ = ["GRADIENT_PREVENTED", "NOT_SAVED", "NO_VJP", "run_differentiable", "run_without_gradient"]
 
@@ -42,7 +42,7 @@ NO_VJP = (
 
 
 def run_differentiable(
-    function: NativeFunction, arguments: Sequence[tf.Tensor], orders: int | None = None
+    function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int | None = None
 ) -> list[tf.Tensor]:
     """Applies the function so that tapes, `tf.gradients` and SavedModels find its VJP.
 
@@ -55,7 +55,7 @@ def run_differentiable(
     return _run(function, [*arguments, *(constant.tensor() for constant in function.constants)], orders)
 
 
-def _run(function: NativeFunction, arguments: Sequence[tf.Tensor], orders: int | None) -> list[tf.Tensor]:
+def _run(function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int | None) -> list[tf.Tensor]:
     """The same, with the constants among the arguments."""
     if not function.argument_dtypes or not function.exported.out_avals:
         return function(arguments)
@@ -80,12 +80,12 @@ def _run(function: NativeFunction, arguments: Sequence[tf.Tensor], orders: int |
     return list(run(*arguments))
 
 
-def _run_vjp(vjp: NativeFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+def _run_vjp(vjp: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Applies a VJP so that it can be differentiated in turn, except after loading."""
     return _run(vjp, arguments, 0 if _tf.traces_saved_gradient() else None)
 
 
-def _vjp_in_graph(function: NativeFunction, orders: int) -> Callable[..., list[tf.Tensor]]:
+def _vjp_in_graph(function: ExportedFunction, orders: int) -> Callable[..., list[tf.Tensor]]:
     """Traces the VJP, with further orders, and puts it where a SavedModel of the current graph finds it."""
     try:
         vjp = function.vjp
@@ -101,7 +101,7 @@ def _vjp_in_graph(function: NativeFunction, orders: int) -> Callable[..., list[t
     return lambda _, arguments: list(concrete(*arguments))
 
 
-def _run_recorded(function: NativeFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+def _run_recorded(function: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Applies the function eagerly and tells the tapes how to differentiate it."""
     with _tf.without_recording():
         results = function(arguments)
@@ -115,7 +115,7 @@ def _run_recorded(function: NativeFunction, arguments: Sequence[tf.Tensor]) -> l
     return results
 
 
-def run_without_gradient(function: NativeFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+def run_without_gradient(function: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Applies the function so that asking for its gradient is an error, also when reloaded."""
     complete = [*arguments, *(constant.tensor() for constant in function.constants)]
     return _prevent_gradient(function(complete), GRADIENT_PREVENTED)
@@ -126,7 +126,7 @@ def _prevent_gradient(results: Sequence[tf.Tensor], message: str) -> list[tf.Ten
 
 
 def _pull_back(
-    function: NativeFunction,
+    function: ExportedFunction,
     arguments: Sequence[tf.Tensor],
     results: Sequence[tf.Tensor],
     cotangents: Sequence[tf.Tensor | None],

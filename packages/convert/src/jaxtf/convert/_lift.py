@@ -7,7 +7,7 @@ lifted out in the same way. Small arrays stay in the module, where the compiler 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,10 +17,10 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxtf.convert import _jax
 from jaxtf.convert._constants import Constants
-from jaxtf.convert._native import NativeFunction
-from jaxtf.serialization import Exported
+from jaxtf.convert._function import ExportedFunction
+from jaxtf.convert._target import Target
 
-__all__ = ["LARGE_BYTES", "export_native"]
+__all__ = ["LARGE_BYTES", "export_lifted"]
 
 # An eager call copies the module and what is in it: 84 us with 60 kB of constants and 87 us with them as an
 # argument, 173 and 84 us with 400 kB, 4,465 and 85 us with 10 MB (TensorFlow 2.21, f32[16]).
@@ -29,17 +29,15 @@ LARGE_BYTES = 1 << 16
 # Sorts after every name that Python allows for an argument, so that constants are the last of the flat arguments.
 _KEY = "~constants"
 
-_Exporter = Callable[[Any], Callable[..., Exported]]
 
-
-def export_native(
-    jitted: Any, exporter: _Exporter, constants: Constants, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> NativeFunction:
+def export_lifted(
+    jitted: Any, target: Target, constants: Constants, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> ExportedFunction:
     """The function exported for specifications of its arguments, large constants beside its module.
 
     Args:
       jitted: What `jax.jit` returned.
-      exporter: From such a function to the one that exports it for specifications.
+      target: How to export it, and what to make of that.
       constants: Where the large arrays go.
       args: Specifications of the arguments.
       kwargs: Likewise.
@@ -48,7 +46,7 @@ def export_native(
     specifications = jax.tree.leaves((args, kwargs))
     large = list(_large(traced.jaxpr)) if _is_plain(traced, len(specifications)) else []
     if not large:
-        return NativeFunction(exporter(jitted)(*args, **kwargs))
+        return target.make(target.export(jitted)(*args, **kwargs))
     held = list(dict.fromkeys(map(constants.of, large)))
 
     def lifted(*args: Any, **kwargs: Any) -> Any:
@@ -58,13 +56,11 @@ def export_native(
 
     lifted.__name__ = lifted.__qualname__ = traced.fun_name
     arrays = tuple(jax.ShapeDtypeStruct(constant.value.shape, constant.value.dtype) for constant in held)
-    exported = exporter(jax.jit(lifted))(*args, **kwargs, **{_KEY: arrays})
-    return NativeFunction(exported, tuple(held), partial(_export_vjp, traced, specifications, exporter, constants))
+    exported = target.export(jax.jit(lifted))(*args, **kwargs, **{_KEY: arrays})
+    return target.make(exported, tuple(held), partial(_export_vjp, traced, specifications, target, constants))
 
 
-def _export_vjp(
-    traced: Any, specifications: Sequence[Any], exporter: _Exporter, constants: Constants
-) -> NativeFunction:
+def _export_vjp(traced: Any, specifications: Sequence[Any], target: Target, constants: Constants) -> ExportedFunction:
     """The VJP of a traced function, in the same form; the constants have no cotangents."""
     primal = jaxpr_as_fun(traced.jaxpr)
 
@@ -75,7 +71,7 @@ def _export_vjp(
 
     vjp.__name__ = vjp.__qualname__ = f"{traced.fun_name}_vjp"
     cotangents = [_jax.cotangent_specification(aval) for aval in traced.jaxpr.out_avals]
-    return export_native(jax.jit(vjp), exporter, constants, (*specifications, *cotangents), {})
+    return export_lifted(jax.jit(vjp), target, constants, (*specifications, *cotangents), {})
 
 
 def _is_plain(traced: Any, argument_count: int) -> bool:

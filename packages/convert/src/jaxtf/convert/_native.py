@@ -15,13 +15,13 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._constants import Constant
 from jaxtf.convert._custom_calls import check_custom_calls
-from jaxtf.convert._dtypes import is_float0, tf_dtype
+from jaxtf.convert._dtypes import tf_dtype
 from jaxtf.convert._errors import TensorFlowTooOld
+from jaxtf.convert._function import ExportedFunction
 from jaxtf.convert._partitioning import annotate_shardings
 from jaxtf.convert._record import record_module
-from jaxtf.convert._sizes import result_shapes
 from jaxtf.serialization import Exported
-from jaxtf.shapepoly import ShapeMismatch, is_symbolic_dim
+from jaxtf.shapepoly import is_symbolic_dim
 
 __all__ = ["NativeFunction"]
 
@@ -31,18 +31,13 @@ __all__ = ["NativeFunction"]
 _HELD_BYTES = 500_000
 
 
-class NativeFunction:
-    """An exported function on flat tensors; what the op needs to know is worked out once.
+class NativeFunction(ExportedFunction):
+    """An exported function as one op; what the op needs to know is worked out once.
 
     Args:
       exported: Written for a StableHLO version that this TensorFlow reads.
-      constants: Large arrays that it takes as its last flat arguments; they have no gradient.
-      make_vjp: Gives the VJP, in the same form; by default that of `exported`.
-
-    Attributes:
-      exported: The same.
-      constants: The same.
-      argument_dtypes: Of each flat argument, without the constants; bool for `float0`.
+      constants: As for `ExportedFunction`.
+      make_vjp: As for `ExportedFunction`.
 
     Raises:
       TensorFlowTooOld: This TensorFlow knows no calling convention as new as the module's.
@@ -53,7 +48,7 @@ class NativeFunction:
         self,
         exported: Exported,
         constants: Sequence[Constant] = (),
-        make_vjp: Callable[[], NativeFunction] | None = None,
+        make_vjp: Callable[[], ExportedFunction] | None = None,
     ) -> None:
         newest = _tf.newest_calling_convention_version()
         if exported.calling_convention_version > newest:
@@ -65,11 +60,7 @@ class NativeFunction:
             )
         check_custom_calls(exported)
         record_module(exported)
-        self.exported = exported
-        self.constants = tuple(constants)
-        self._make_vjp = make_vjp
-        self._argument_count = len(exported.in_avals) - len(self.constants)
-        self.argument_dtypes = tuple(tf_dtype(aval.dtype) for aval in exported.in_avals[: self._argument_count])
+        super().__init__(exported, constants, make_vjp)
         shapes = [[None if is_symbolic_dim(size) else size for size in aval.shape] for aval in exported.out_avals]
         self._module = _tf.ModuleCall(
             module=exported.mlir_module_serialized,
@@ -79,24 +70,16 @@ class NativeFunction:
             platforms=[name.upper() for name in exported.platforms],
             disabled_checks=[str(check) for check in exported.disabled_safety_checks],
             uses_shardy=exported.uses_shardy,
+            functions=[called.value for called in exported.called_functions],
         )
-        self._is_sharded = any((*exported.in_shardings, *exported.out_shardings))
         self._is_held = len(exported.mlir_module_serialized) >= _HELD_BYTES
 
     def __call__(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Runs the op, or adds it to the graph.
 
-        Args:
-          arguments: One tensor for each of `exported.in_avals`, of its dtype: also the constants.
-
-        Returns:
-          One tensor for each of `exported.out_avals`.
-
         Raises:
-          tf.errors.InvalidArgumentError: Sizes that the symbolic shapes do not allow: at once where
-            TensorFlow knows them, else when the op runs.
+          tf.errors.InvalidArgumentError, ConversionStateError: As `ExportedFunction` says.
           tf.errors.NotFoundError: When run: a platform that the module was not lowered for.
-          ConversionStateError: In eager mode: arguments or results that are split over devices.
         """
         kept = [arguments[index] for index in self.exported.module_kept_var_idx]
         if self._is_sharded:
@@ -128,16 +111,9 @@ class NativeFunction:
                 result.set_shape(shape)
         return results
 
-    def _result_shapes(self, arguments: Sequence[tf.Tensor]) -> list[list[int | None]]:
-        """The shapes of the results as far as they are known.
-
-        Raises:
-          tf.errors.InvalidArgumentError: Sizes that the symbolic shapes do not allow.
-        """
-        try:
-            return result_shapes(self.exported, [argument.shape.as_list() for argument in arguments])
-        except ShapeMismatch as error:
-            raise tf.errors.InvalidArgumentError(None, None, str(error)) from error
+    def like(self, exported: Exported) -> NativeFunction:
+        """Another exported function as one op."""
+        return NativeFunction(exported)
 
     @cached_property
     def _held_module(self) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
@@ -147,31 +123,3 @@ class NativeFunction:
             graph = tf.function(lambda *kept: self._module(kept), autograph=False)
             concrete = graph.get_concrete_function(*(specs[index] for index in self.exported.module_kept_var_idx))
         return lambda kept: list(concrete(*kept))
-
-    def specifications(self) -> list[tf.TensorSpec]:
-        """What the arguments and constants look like to TensorFlow: None for symbolic sizes."""
-        return [
-            tf.TensorSpec([None if is_symbolic_dim(size) else size for size in aval.shape], tf_dtype(aval.dtype))
-            for aval in self.exported.in_avals
-        ]
-
-    def has_vjp(self) -> bool:
-        """Whether `vjp` can answer."""
-        return self._make_vjp is not None or self.exported.has_vjp()
-
-    @cached_property
-    def vjp(self) -> NativeFunction:
-        """The exported VJP in the same form, made when first asked for; it has no cotangents of constants."""
-        return NativeFunction(self.exported.vjp()) if self._make_vjp is None else self._make_vjp()
-
-    @cached_property
-    def argument_has_gradient(self) -> tuple[bool, ...]:
-        """For each flat argument, whether it has a cotangent: integers and booleans have none."""
-        return tuple(not is_float0(aval.dtype) for aval in self.vjp.exported.out_avals)
-
-    @cached_property
-    def result_has_gradient(self) -> tuple[bool, ...]:
-        """The same for each flat result."""
-        end = self._argument_count + len(self.exported.out_avals)
-        cotangents = self.vjp.exported.in_avals[self._argument_count : end]
-        return tuple(not is_float0(aval.dtype) for aval in cotangents)

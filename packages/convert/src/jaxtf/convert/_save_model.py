@@ -20,8 +20,10 @@ from jaxtf.convert._constants import Constants
 from jaxtf.convert._convert import Conversion, make_conversion
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._gradient import run_differentiable, run_without_gradient
+from jaxtf.convert._mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization
 from jaxtf.convert._names import argument_names, call_signature_of, parameter_names, result_names
 from jaxtf.convert._saved import Saved, SavedSignature
+from jaxtf.convert._target import target_of
 from jaxtf.serialization import DisabledSafetyCheck, argument_paths
 
 __all__ = ["save_model"]
@@ -44,6 +46,8 @@ def save_model(
     assets: Mapping[str, str | Path] | None = None,
     metadata: Mapping[str, Any] | None = None,
     tensorflow_version: str | None = None,
+    native_serialization: NativeSerialization = DEFAULT_NATIVE_SERIALIZATION,
+    enable_xla: bool = True,
 ) -> Saved:
     """Writes a SavedModel of `fun_jax(params, *inputs)` with the parameters as variables.
 
@@ -65,6 +69,8 @@ def save_model(
       assets: Files to copy into the SavedModel; loaded, `assets[name].asset_path` tells where they are.
       metadata: What JSON can hold, for `assets.extra/metadata.json` in the folder.
       tensorflow_version: Of the oldest TensorFlow that is to load it, such as `"2.20"`; by default the installed one.
+      native_serialization: As in `convert`.
+      enable_xla: As in `convert`.
 
     Returns:
       What was saved: signatures with names, shapes and dtypes, and sizes in bytes. Serving
@@ -97,11 +103,15 @@ def save_model(
         fun_jax,
         polymorphic_shapes=_with_params(polymorphic_shapes),
         polymorphic_constraints=polymorphic_constraints,
-        platforms=platforms,
-        disabled_checks=disabled_checks,
+        target=target_of(
+            native_serialization=native_serialization,
+            platforms=platforms,
+            disabled_checks=disabled_checks,
+            tensorflow_version=tensorflow_version,
+            enable_xla=enable_xla,
+        ),
         run=run_without_gradient if gradient_order == 0 else partial(run_differentiable, orders=gradient_order),
         constants=constants,
-        tensorflow_version=tensorflow_version,
     )
     variables = _variables(params)
     required = min(map(len, signatures.values()))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jaxtf.serialization._avals import Aval, ExtendedDtype
+    from jaxtf.serialization._called import CalledFunction
     from jaxtf.serialization._checks import DisabledSafetyCheck
     from jaxtf.serialization._describe import describe
     from jaxtf.serialization._description import Description
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._errors import (
         ArgumentMismatch,
         ArtifactError,
+        CalledFunctionsRefused,
         CallingConventionError,
         DeviceCountError,
         EffectsRefused,
@@ -54,6 +56,8 @@ __all__ = [
     "ArgumentMismatch",
     "ArtifactError",
     "Aval",
+    "CalledFunction",
+    "CalledFunctionsRefused",
     "CallingConventionError",
     "Description",
     "DeviceCountError",
@@ -89,6 +93,7 @@ __all__ = [
 _MODULES = {
     "Aval": "_avals",
     "ExtendedDtype": "_avals",
+    "CalledFunction": "_called",
     "DisabledSafetyCheck": "_checks",
     "deserialize": "_deserialize",
     "describe": "_describe",
@@ -98,6 +103,7 @@ _MODULES = {
     "ArtifactError": "_errors",
     "CallingConventionError": "_errors",
     "DeviceCountError": "_errors",
+    "CalledFunctionsRefused": "_errors",
     "EffectsRefused": "_errors",
     "HostCallbackError": "_errors",
     "LapackNeeded": "_errors",

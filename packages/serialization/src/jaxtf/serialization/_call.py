@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from jaxtf.serialization import _batching, _derivatives
-from jaxtf.serialization._errors import ArgumentMismatch
+from jaxtf.serialization._errors import ArgumentMismatch, CalledFunctionsRefused
 from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._paths import argument_paths
 from jaxtf.serialization._primitive import Callee, call_exported_p
@@ -27,6 +27,11 @@ _batching.register()
 
 def call_exported(exported: Exported, flat_call: FlatCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Applies the exported function, whose flat form is `flat_call`, to pytrees of arrays; see `Exported.call`."""
+    if exported.called_functions:
+        raise CalledFunctionsRefused(
+            f"'{exported.fun_name}' calls {', '.join(f.name for f in exported.called_functions)} by name, and XLA in "
+            "this process has no functions of these names\n  remedy: run it in TensorFlow, by jaxtf.convert"
+        )
     flat, tree = jax.tree.flatten((args, kwargs))
     if tree != exported.in_tree:
         raise ArgumentMismatch(_structure_mismatch(exported, tree))

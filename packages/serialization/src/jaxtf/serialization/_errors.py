@@ -52,6 +52,10 @@ class HostCallbackError(NotImplementedError):
     """A function that calls back into the Python process that traced it."""
 
 
+class CalledFunctionsRefused(NotImplementedError):
+    """A use of a function that calls others by name, where these are not."""
+
+
 class LapackNeeded(NotImplementedError):
     """Linear algebra that calls LAPACK, for a process that has none."""
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from jaxtf.serialization._avals import Aval
 from jaxtf.serialization._callbacks import callback_names
+from jaxtf.serialization._called import called_functions
 from jaxtf.serialization._checks import STABLE_DIALECTS, DisabledSafetyCheck, check_custom_calls, check_dialects
 from jaxtf.serialization._errors import HostCallbackError
 from jaxtf.serialization._exported import Exported
@@ -24,7 +25,7 @@ from jaxtf.serialization._stablehlo import check_stablehlo_version, refines_comp
 from jaxtf.serialization._tree import Tree
 from jaxtf.serialization._versions import check_calling_convention_version
 
-__all__ = ["default_export_platform", "export"]
+__all__ = ["default_export_platform", "export", "export_for_graph"]
 
 
 def export(
@@ -92,7 +93,33 @@ def export(
             oldest=_jax.minimum_stablehlo_version(),
             newest=_jax.current_stablehlo_version(),
         ),
-        expand_linear_algebra=expand_linear_algebra,
+        linear_algebra="expanded" if expand_linear_algebra else "calls",
+    )
+
+    def export_for(*args: Any, **kwargs: Any) -> Exported:
+        return _export(fun, target, args, kwargs)
+
+    return export_for
+
+
+def export_for_graph(
+    fun: Callable[..., Any], *, disabled_checks: Sequence[DisabledSafetyCheck] = ()
+) -> Callable[..., Exported]:
+    """As `export`, but for those who translate the module, operation by operation, instead of compiling it.
+
+    The module has the high-level operations that JAX lowers to where it knows nothing of the platform, linear algebra
+    is called by name (`_named_operations` has the contract), and the StableHLO version is the newest that the
+    installed jaxlib writes. No check of custom calls: it is the translator who knows them. Such an export is no
+    artifact: no platform runs it.
+    """
+    from jaxtf.serialization import _jax
+
+    target = _Target(
+        platforms=("tf",),
+        disabled_checks=tuple(disabled_checks),
+        calling_convention_version=_jax.default_calling_convention_version(),
+        stablehlo_version=_jax.current_stablehlo_version(),
+        linear_algebra="named",
     )
 
     def export_for(*args: Any, **kwargs: Any) -> Exported:
@@ -116,7 +143,7 @@ class _Target:
     disabled_checks: tuple[DisabledSafetyCheck, ...]
     calling_convention_version: int
     stablehlo_version: str
-    expand_linear_algebra: bool
+    linear_algebra: Literal["calls", "expanded", "named"]
 
 
 def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exported:
@@ -154,6 +181,7 @@ def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwa
         uses_global_constants=facts.refined_at_run_time,
         uses_shardy=_jax.uses_shardy(),
         producer=_jax.producer(),
+        called_functions=facts.called_functions,
         _make_vjp=functools.cache(
             functools.partial(
                 _export_vjp, traced, target, _specs(in_avals, in_shardings), _specs(out_avals, facts.out_shardings)
@@ -185,7 +213,7 @@ def _lower(traced: Any, target: _Target, in_avals: tuple[Aval, ...]) -> tuple[by
 
     shapes = tuple(aval.shape for aval in in_avals)
     solution = solve_dimension_variables(tuple(zip(argument_paths(traced.in_tree), shapes, strict=True)))
-    facts = _jax.lower(traced, target.platforms, target.expand_linear_algebra)
+    facts = _jax.lower(traced, target.platforms, target.linear_algebra)
     if facts.host_callbacks:
         names = ", ".join(callback_names(traced.jaxpr)) or "a host callback"
         raise HostCallbackError(
@@ -195,11 +223,13 @@ def _lower(traced: Any, target: _Target, in_avals: tuple[Aval, ...]) -> tuple[by
         )
     export_main(facts.module, Dimensions(shapes, facts.kept_arguments, solution))
     mark_refined_at_run_time(facts.module, facts.refined_at_run_time)
+    facts = replace(facts, called_functions=called_functions(traced.jaxpr, _jax.number_called_functions(facts.module)))
     calls, foreign = _jax.operations_to_check(facts.module, STABLE_DIALECTS)
     check_dialects(foreign)
-    if target.expand_linear_algebra:
+    if target.linear_algebra == "expanded":
         check_lapack(calls, target.disabled_checks)
-    check_custom_calls(calls, target.disabled_checks)
+    if target.linear_algebra != "named":
+        check_custom_calls(calls, target.disabled_checks)
     if facts.refined_at_run_time and not refines_composites(target.stablehlo_version):
         _jax.expand_chlo(facts.module)
     return _jax.serialize_module(facts.module, target.stablehlo_version), facts

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from jaxtf.serialization._avals import Aval
+from jaxtf.serialization._called import CalledFunction
 from jaxtf.serialization._checks import DisabledSafetyCheck
 from jaxtf.serialization._effects import Effect
 from jaxtf.serialization._errors import VjpUnavailable
@@ -68,6 +69,8 @@ class Exported:
         before the module can be compiled.
       uses_shardy: Whether the module's shardings are for the Shardy partitioner.
       producer: The releases that exported it; of no account for equality.
+      called_functions: Functions that the module calls by name, in the order of their `called_index`: they
+        live in this process, so that such a function can be converted, but neither serialized nor called.
 
     The names are those of `jax.export.Exported`, as far as it has them. Two are equal if all of
     these are, shapes and constraints by their text: the scopes of two exports are never the same.
@@ -94,6 +97,7 @@ class Exported:
     uses_global_constants: bool
     uses_shardy: bool
     producer: Producer = Producer()
+    called_functions: tuple[CalledFunction, ...] = ()
     # Makes the VJP when first asked; it remembers what it made.
     _make_vjp: Callable[[], Exported] | None = field(default=None, repr=False)
 
@@ -123,6 +127,7 @@ class Exported:
             self.uses_shardy,
             frozenset((constraint.difference_text, constraint.relation) for constraint in constraints),
             self.mlir_module_serialized,
+            self.called_functions,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -244,6 +249,7 @@ class Exported:
           ArgumentMismatch: The structure, a rank, dtype or size differs; the message names the
             argument and gives expected and found.
           PlatformError: The function was not lowered for the platform it is to run on.
+          CalledFunctionsRefused: It calls functions by name.
         """
         from jaxtf.serialization._call import call_exported
 

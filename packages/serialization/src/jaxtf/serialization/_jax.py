@@ -15,7 +15,7 @@ private name stands once, with why it is needed and the versions it was seen in:
 - `LoweringParameters.override_lowering_rules` (0.10.2, 0.12.0.1): other rules for the primitives of
   linear algebra, in one lowering. Their default rules and those of other platforms are in
   `jax._src.interpreters.mlir._lowerings` and `_platform_specific_lowerings`, `lower_per_platform` chooses among
-  them, and `jax._src.lax.linalg.geqrf_p` is the primitive under `qr`: none has a public name.
+  them, and `jax._src.lax.linalg.geqrf_p` and `geqp3_p` are primitives under `qr`: none has a public name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.core
@@ -44,6 +44,7 @@ from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir, xla
 
 from jaxtf.serialization._avals import Aval, ExtendedDtype
+from jaxtf.serialization._called import CalledFunction
 from jaxtf.serialization._effects import Effect
 from jaxtf.serialization._errors import ArtifactError, StablehloVersionError
 from jaxtf.serialization._exported import Producer
@@ -67,6 +68,7 @@ __all__ = [
     "module_text",
     "month_old_stablehlo_version",
     "new_call_primitive",
+    "number_called_functions",
     "operations_to_check",
     "producer",
     "registered_platforms",
@@ -97,6 +99,7 @@ class Lowering:
       refined_at_run_time: Whether the module needs its constants (dimension variables, platform index)
         filled in before it can be compiled.
       host_callbacks: What calls back into this Python process; must be empty to be exported.
+      called_functions: Those that the module calls by name, once they have been numbered.
     """
 
     module: ir.Module
@@ -108,15 +111,24 @@ class Lowering:
     out_shardings: tuple[Any, ...]
     refined_at_run_time: bool
     host_callbacks: tuple[Any, ...]
+    called_functions: tuple[CalledFunction, ...] = ()
 
 
-def lower(traced: Any, platforms: tuple[str, ...], expand_linear_algebra: bool = False) -> Lowering:
+LinearAlgebra = Literal["calls", "expanded", "named"]
+
+
+def lower(traced: Any, platforms: tuple[str, ...], linear_algebra: LinearAlgebra = "calls") -> Lowering:
     """Lowers a traced function for `platforms`, in the order of the platform index.
 
-    Linear algebra becomes calls of LAPACK on CPU, or, expanded, operations of StableHLO.
+    Linear algebra becomes calls of LAPACK on CPU; expanded, operations of StableHLO; or calls by name.
     """
+    rules = None
+    if linear_algebra == "named":
+        rules = _named_rules()
+    elif linear_algebra == "expanded" and "cpu" in platforms:
+        rules = _linear_algebra_rules()
     parameters = mlir.LoweringParameters(
-        override_lowering_rules=_linear_algebra_rules() if expand_linear_algebra and "cpu" in platforms else None,
+        override_lowering_rules=rules,
         for_export=True,
         hoist_constants_as_args=False,
         export_ignore_forward_compatibility=jax.config.jax_export_ignore_forward_compatibility,
@@ -161,6 +173,32 @@ def _linear_algebra_rules() -> Any:
     rules = {primitive: jax_rules._lowerings[primitive].rule for primitive in by_xla}
     rules |= {primitive: _rule_of(function, primitive.multiple_results) for primitive, function in ours.items()}
     return tuple((primitive, functools.partial(_rule_on_cpu, primitive, rule)) for primitive, rule in rules.items())
+
+
+@functools.cache
+def _named_rules() -> Any:
+    """Rules for primitives of linear algebra that JAX has no rules for on a platform without a name."""
+    from jaxtf.serialization import _linear_algebra
+    from jaxtf.serialization._named_operations import call_by_name
+
+    named = (
+        jax.lax.linalg.eigh_p,
+        jax.lax.linalg.svd_p,
+        jax.lax.linalg.eig_p,
+        jax.lax.linalg.qr_p,
+        jax.lax.linalg.schur_p,
+        jax.lax.linalg.hessenberg_p,
+        jax.lax.linalg.tridiagonal_p,
+        jax_linalg.geqp3_p,
+    )
+    written_out: dict[Any, Callable[..., Any]] = {
+        jax_linalg.geqrf_p: _linear_algebra.geqrf,
+        jax.lax.linalg.householder_product_p: _linear_algebra.householder_product,
+    }
+    return (
+        *((primitive, functools.partial(call_by_name, primitive.name)) for primitive in named),
+        *((primitive, _rule_of(function, primitive.multiple_results)) for primitive, function in written_out.items()),
+    )
 
 
 def _rule_of(function: Callable[..., Any], multiple_results: bool) -> Callable[..., Any]:
@@ -219,6 +257,25 @@ def operations_to_check(
 
     module.operation.walk(visit)
     return calls, foreign
+
+
+def number_called_functions(module: ir.Module) -> list[str]:
+    """Numbers the calls of functions by name in the attribute where TensorFlow looks; gives the names in that order."""
+    names: dict[str, int] = {}
+
+    def visit(operation: Any) -> Any:
+        op = operation.operation
+        if op.name == "stablehlo.custom_call" and "tf.backend_config" in op.attributes:
+            config = {entry.name: entry.attr for entry in ir.DictAttr(op.attributes["tf.backend_config"])}
+            if "called_name" in config:
+                index = names.setdefault(ir.StringAttr(config.pop("called_name")).value, len(names))
+                config["called_index"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), index)
+                op.attributes["tf.backend_config"] = ir.DictAttr.get(config)
+        return ir.WalkResult.ADVANCE
+
+    with module.context:
+        module.operation.walk(visit)
+    return list(names)
 
 
 def device_count(context: Any) -> int:

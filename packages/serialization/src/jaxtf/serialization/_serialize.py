@@ -47,6 +47,11 @@ def serialize(exported: Exported, vjp_order: int = 0, format_version: int | None
         raise SerializationError(f"vjp_order must be an integer, at least 0; found {vjp_order!r}")
     format_version = CURRENT_FORMAT if format_version is None else check_format_version(format_version)
     functions = _with_vjps(exported, vjp_order)
+    if names := [called.name for function in functions for called in function.called_functions]:
+        raise SerializationError(
+            f"'{exported.fun_name}' calls {', '.join(names)} by name, functions of this process that an artifact "
+            "cannot hold\n  remedy: save it as a SavedModel, by jaxtf.convert; or do without call_tf_graph=True"
+        )
     table = None
     for function in reversed(functions):
         table = _Writer(function, format_version).table(vjp=table)

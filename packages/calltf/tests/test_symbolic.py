@@ -1,0 +1,207 @@
+"""A call with symbolic shapes is one program for all sizes; JAX itself exports, reloads and runs it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+from jax import export  # the authority: what it takes is an ordinary JAX program
+
+from jaxtf.calltf import call_tf
+
+RNG = np.random.default_rng(0)
+
+
+def specs(*shapes, constraints=()):
+    scope = export.SymbolicScope(constraints)
+    return [jax.ShapeDtypeStruct(export.symbolic_shape(shape, scope=scope), np.float32) for shape in shapes]
+
+
+def exported(function, *arguments, platforms=("cpu",)):
+    return export.deserialize(export.export(jax.jit(function), platforms=platforms)(*arguments).serialize())
+
+
+def layer_norm(x):
+    return tf.nn.batch_normalization(x, *tf.nn.moments(x, [0]), None, None, 1e-3)
+
+
+def positions(x):
+    return x + tf.cast(tf.range(tf.shape(x)[0]), tf.float32)[:, None]
+
+
+ONE = [((size, 3),) for size in (1, 2, 3, 9, 300)]
+IMAGES = [((1, 4, 4, 2),), ((5, 4, 4, 2),)]
+CASES = {
+    "sin": (tf.sin, ["b, 3"], ONE),
+    "concat": (lambda x: tf.concat([x, x], axis=0), ["b, 3"], ONE),
+    "softmax": (tf.nn.softmax, ["b, 3"], ONE),
+    "mean": (tf.reduce_mean, ["b, 3"], ONE),
+    "reshape of a product": (
+        lambda x, y: tf.reshape(x @ y, [-1]),
+        ["b, 3", "3, c"],
+        [((2, 3), (3, 4)), ((1, 3), (3, 1)), ((7, 3), (3, 2))],
+    ),
+    "constants": (lambda x: x * tf.constant([1.0, 2.0, 3.0]) + 1, ["b, 3"], ONE),
+    "range": (positions, ["b, 3"], ONE),
+    "size": (lambda x: (tf.shape(x)[0], x), ["b, 3"], ONE),
+    "all but one": (lambda x: x[:-1], ["b, 3"], ONE[1:]),
+    "every other": (lambda x: x[::2], ["b, 3"], ONE),
+    "last": (lambda x: x[-1], ["b, 3"], ONE),
+    "map_fn": (lambda x: tf.map_fn(lambda row: tf.reduce_sum(row) * row, x), ["b, 3"], ONE[:-1]),
+    "conv2d": (lambda x: tf.nn.conv2d(x, tf.ones((2, 2, 2, 4)), 1, "SAME"), ["b, 4, 4, 2"], IMAGES),
+    "resize": (lambda x: tf.image.resize(x, (6, 6)), ["b, 4, 4, 2"], IMAGES),
+    "pad": (lambda x: tf.pad(x, [[1, 0], [0, 2]]), ["b, 3"], ONE),
+    "layer norm": (layer_norm, ["b, 3"], ONE),
+    "gather": (lambda x: tf.gather(x, [0, 1], axis=1), ["b, 3"], ONE),
+    "einsum": (lambda x: tf.einsum("bi,bj->ij", x, x), ["b, 3"], ONE),
+    "reverse": (lambda x: tf.reverse(x, [0]), ["b, 3"], ONE),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_function_is_exported_reloaded_and_run_at_several_sizes_with_gradients(name):
+    function, shapes, sizes = CASES[name]
+    call = call_tf(function)
+
+    def gradient(*xs):
+        def total(*xs):
+            return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(call(*xs)) if jnp.issubdtype(leaf.dtype, np.floating))
+
+        return jax.grad(total, argnums=tuple(range(len(xs))))(*xs)
+
+    for program in (call, gradient):
+        reloaded = exported(program, *specs(*shapes))
+        for shapes_here in sizes:
+            args = [RNG.normal(size=shape).astype(np.float32) for shape in shapes_here]
+            expected = jax.tree.leaves(program(*args))
+            for found, wanted in zip(jax.tree.leaves(reloaded.call(*args)), expected, strict=True):
+                assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+                np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (lambda x: tf.concat([x, x], 0), "(2*b, 3)"),
+        (lambda x: tf.reshape(x, [-1]), "(3*b,)"),
+        (lambda x: x[1:], "(b - 1, 3)"),
+        (lambda x: x[::2], "(floordiv(b + 1, 2), 3)"),
+        (lambda x: tf.reduce_sum(x, 0), "(3,)"),
+        (lambda x: tf.einsum("bi,ci->bc", x, x), "(b, b)"),
+        (lambda x: tf.reshape(tf.einsum("bi,ci->bc", x, x), [-1]), "(b^2,)"),
+    ],
+)
+def test_shapes_of_results_are_inferred_as_formulas(function, shape):
+    [result] = jax.tree.leaves(jax.jit(call_tf(function)).eval_shape(*specs("b, 3")))
+    assert str(result.shape) == shape
+
+
+def test_sizes_that_are_formulas_of_others_and_constraints_are_understood():
+    arguments = specs("2*b, c", "b, c", "b + c", constraints=("b >= 2*c", "mod(b, 4) == 0"))
+    reloaded = exported(call_tf(lambda x, y, z: (tf.concat([x, y], 0), z[tf.shape(y)[1] :])), *arguments)
+    assert str(reloaded.out_avals[0].shape) == "(3*b, c)"
+    x, y, z = np.ones((16, 3), np.float32), np.zeros((8, 3), np.float32), np.arange(11, dtype=np.float32)
+    found = reloaded.call(x, y, z)
+    np.testing.assert_array_equal(found[0], np.concatenate([x, y]))
+    np.testing.assert_array_equal(found[1], z[3:])
+
+
+def test_a_declared_symbolic_shape_is_used_and_checked():
+    def program(x):
+        call = call_tf(
+            lambda x: tf.concat([x, x], axis=0),
+            output_shape_dtype=jax.ShapeDtypeStruct((x.shape[0] * 2, *x.shape[1:]), x.dtype),
+        )
+        return jnp.ones(call(x).shape) + call(x)
+
+    x = np.ones((5, 3), np.float32)
+    np.testing.assert_array_equal(exported(program, *specs("b, 3")).call(x), np.full((10, 3), 2.0))
+    same = exported(lambda x: call_tf(tf.math.sin, output_shape_dtype=x)(x), *specs("b, 3"))
+    np.testing.assert_allclose(same.call(x), np.sin(x), rtol=1e-6)
+
+
+def test_a_violated_declaration_is_refused():
+    message = r"(?s)match the declared output_shape_dtype.*float32\[\d+, 3\] for b = \d+, where \[\d+, 3\] was declared"
+    with pytest.raises(ValueError, match=message):
+        jax.jit(
+            lambda x: call_tf(
+                lambda x: tf.concat([x, x], 0), output_shape_dtype=jax.ShapeDtypeStruct((x.shape[0] + 1, 3), x.dtype)
+            )(x)
+        ).trace(*specs("b, 3"))
+    [stranger] = specs("stranger, 3")
+    with pytest.raises(ValueError, match=r"no argument of the call has the dimension variable 'stranger'"):
+        jax.jit(call_tf(tf.sin, output_shape_dtype=stranger)).trace(*specs("b, 3"))
+    with pytest.raises(
+        ValueError, match=r"Result\[0\] is of constant shape, as the arguments are, vs. expected float32"
+    ):
+        jax.jit(call_tf(tf.sin, output_shape_dtype=stranger))(np.ones((2, 3), np.float32))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: x[:10], lambda x: x[: tf.minimum(tf.shape(x)[0], 50)], lambda x: tf.repeat(x, 50 // tf.shape(x)[0])],
+)
+def test_a_size_that_follows_no_formula_is_refused_with_the_remedy(function):
+    with pytest.raises(ValueError, match=r"(?s)call_tf cannot call functions whose output has dynamic shape.*remedy"):
+        jax.jit(call_tf(function)).trace(*specs("b, 3"))
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (
+            lambda x: tf.cond(tf.shape(x)[0] > 1000, lambda: x, lambda: 2 * x),
+            "a constant follows no formula .* 0 for b",
+        ),
+        (
+            lambda x: tf.cond(tf.shape(x)[0] // 10 > 50, lambda: x, lambda: 2 * x),
+            "a constant follows no formula .* 0 for b",
+        ),
+        (lambda x: tf.where(tf.cast(tf.shape(x)[0], tf.float32) > 5000.0, x, 2 * x), "a constant follows no formula"),
+        (lambda x: tf.cumsum(x, 0), "stablehlo.reduce_window has no form for .*window_dimensions"),
+        (lambda x: x * tf.sqrt(tf.cast(tf.shape(x)[0], tf.float32)), "a constant"),
+    ],
+)
+def test_a_program_that_differs_between_sizes_in_more_than_formulas_is_refused(function, reason):
+    message = f"(?s)compiled by TensorFlow for constant sizes, has no common form for all sizes b: .*{reason}.*remedy"
+    with pytest.raises(NotImplementedError, match=message):
+        exported(call_tf(function), *specs("b, 3"))
+
+
+def test_python_that_needs_the_size_is_refused_when_traced():
+    with pytest.raises(TypeError) as raised:
+        jax.jit(call_tf(lambda x: x if x.shape[0] > 3 else x + 1)).trace(*specs("b, 3"))
+    assert "call_tf traced <lambda> to a TensorFlow graph" in raised.value.__notes__[0]
+
+
+def test_constraints_that_leave_one_size_are_refused():
+    with pytest.raises(NotImplementedError, match=r"(?s)constraints allow too few sizes.*remedy: use constant shapes"):
+        jax.jit(call_tf(tf.sin)).trace(*specs("b, 3", constraints=("b <= 3",)))
+
+
+def test_forward_mode_and_vmap_take_symbolic_shapes():
+    call = call_tf(lambda x: tf.reduce_sum(x * x, axis=-1))
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    pushed = exported(lambda x: jax.jvp(call, (x,), (x,))[1], *specs("b, 3"))
+    np.testing.assert_allclose(pushed.call(x), 2 * (x * x).sum(-1), rtol=1e-6)
+    np.testing.assert_allclose(exported(jax.vmap(call), *specs("b, 3")).call(x), (x * x).sum(-1), rtol=1e-6)
+
+
+def test_a_call_is_exported_for_several_platforms_at_once():
+    reloaded = exported(call_tf(lambda x: tf.concat([x, x], 0)), *specs("b, 3"), platforms=("cpu", "cuda", "rocm"))
+    assert reloaded.call(np.ones((2, 3), np.float32)).shape == (4, 3)
+
+
+def test_captured_variables_are_constants():
+    weights = tf.Variable([1.0, 2.0, 3.0])
+    with pytest.warns(UserWarning, match="does not capture"):
+        reloaded = exported(call_tf(lambda x: x * weights), *specs("b, 3"))
+    np.testing.assert_array_equal(reloaded.call(np.ones((2, 3), np.float32)), [[1, 2, 3]] * 2)
+
+
+def test_a_symbolic_signature_is_traced_once():
+    traces = []
+    call = call_tf(lambda x: (traces.append(x.shape), tf.sin(x))[1])
+    exported(lambda x: call(x) + call(call(x)), *specs("b, 3"))
+    assert len(traces) == 1
+    assert traces[0].as_list() == [None, 3]

@@ -1,0 +1,1 @@
+"""Graph mode: a StableHLO module as TensorFlow operations. Parse (`parse`), look up (`registry`), emit (`emit`)."""

@@ -1,0 +1,224 @@
+"""What the entries of `ops` share: sizes, bit patterns, pads, and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert._graph.errors import REMEDY, REMEDY_BY_XLA, unsupported
+from jaxtf.convert._graph.program import Block, Operation, Value
+from jaxtf.convert._graph.registry import Bound, entries
+
+__all__ = [
+    "BINARY",
+    "BITS",
+    "MOVED",
+    "SIGNED",
+    "UNCAST",
+    "UNSIGNED",
+    "Size",
+    "as_shape",
+    "backwards",
+    "defining",
+    "is_empty",
+    "is_identity_of",
+    "largest",
+    "neutral",
+    "pad",
+    "product",
+    "refuse",
+    "same",
+    "single_operation",
+    "sizes",
+    "smallest",
+    "widening",
+]
+
+Size: TypeAlias = Any
+"""An integer, or a scalar tensor where it is known only at run time."""
+
+
+# TensorFlow has these from 2.20 on.
+_MISSING = frozenset(name for name in ("int2", "uint2") if not hasattr(tf.dtypes.experimental, name))
+
+
+def widening(**wider: Sequence[str]) -> dict[tf.DType, tf.DType]:
+    """A table for `computed_in`: each named dtype, of those that this TensorFlow has, to the keyword whose list has it.
+
+    >>> widening(float32=["bfloat16", "float16"])[tf.bfloat16]
+    tf.float32
+    """
+    return {
+        tf.as_dtype(name): tf.as_dtype(wide) for wide, names in wider.items() for name in names if name not in _MISSING
+    }
+
+
+# Types of 4 bits, and floats of 8, have few kernels; every value has its place in the wider type. TensorFlow 2.21 casts
+# those below, and no others of their kind (int2, uint2, float4_e2m1fn, float8_*fnuz).
+MOVED = widening(int8=["int4"], uint8=["uint4"], float32=["float8_e5m2", "float8_e4m3fn"])
+UNCAST = tuple(
+    getattr(tf.dtypes.experimental, name)
+    for name in dir(tf.dtypes.experimental)
+    if name in ("int2", "uint2", "float4_e2m1fn") or name.endswith("fnuz")
+)
+
+UNSIGNED = {tf.int8: tf.uint8, tf.int16: tf.uint16, tf.int32: tf.uint32, tf.int64: tf.uint64}
+SIGNED = {unsigned: signed for signed, unsigned in UNSIGNED.items()}
+BITS = {tf.float16: tf.int16, tf.bfloat16: tf.int16, tf.float32: tf.int32, tf.float64: tf.int64}
+
+
+def refuse(bound: Bound, reason: str) -> NoReturn:
+    """Raises that this use of the operation has no translation."""
+    needs_xla = not bound.allows_xla and entries()[bound.operation.name].needs_xla
+    raise unsupported(bound.operation, reason, REMEDY_BY_XLA if needs_xla else REMEDY)
+
+
+def sizes(tensor: tf.Tensor) -> list[Size]:
+    """The sizes of a tensor: integers where known, scalars otherwise."""
+    known = tensor.shape.as_list()
+    if None not in known:
+        return list(known)
+    unknown = tf.shape(tensor)
+    return [unknown[i] if size is None else size for i, size in enumerate(known)]
+
+
+def as_shape(shape: Sequence[Size]) -> Any:
+    """Sizes as TensorFlow's operations take them: a list if all are known, else one int32 vector."""
+    if all(isinstance(size, int | np.integer) for size in shape):
+        return [int(size) for size in shape]
+    return tf.stack([tf.cast(size, tf.int32) for size in shape])
+
+
+def smallest(dtype: tf.DType) -> Any:
+    """The least value, -inf for floating point."""
+    return -np.inf if dtype.is_floating else dtype.min
+
+
+def largest(dtype: tf.DType) -> Any:
+    """The greatest value, inf for floating point."""
+    return np.inf if dtype.is_floating else dtype.max
+
+
+def backwards(integers: tf.Tensor) -> tf.Tensor:
+    """All bits of signed integers turned over, which turns their order round; TFLite has no Invert."""
+    return tf.constant(-1, integers.dtype) - integers
+
+
+def neutral(kind: str, dtype: tf.DType) -> Any:
+    """The value that leaves every x as it is in add, multiply, minimum, maximum, and, or, xor."""
+    if dtype == tf.bool:
+        return kind in ("multiply", "minimum", "and")
+    if kind in ("minimum", "maximum"):
+        return largest(dtype) if kind == "minimum" else smallest(dtype)
+    if kind == "and":
+        return -1 if dtype in UNSIGNED else dtype.max
+    return 1 if kind == "multiply" else 0
+
+
+def is_identity_of(kind: str, tensor: tf.Tensor) -> bool:
+    """Whether a scalar is known, and is the neutral value of the operation."""
+    value = tf.get_static_value(tensor)
+    return value is not None and np.ndim(value) == 0 and bool(value == neutral(kind, tensor.dtype))
+
+
+def defining(block: Block) -> Mapping[Value, Operation]:
+    """The operation of the block that each value comes from."""
+    return {result: operation for operation in block.operations for result in operation.results}
+
+
+def pad(
+    operand: tf.Tensor,
+    value: tf.Tensor,
+    low: Sequence[Size],
+    high: Sequence[Size],
+    interior: Sequence[int] | None = None,
+) -> tf.Tensor:
+    """Pads each dimension: interior between elements, then low and high around, which cut where negative.
+
+    Source: StableHLO specification, `pad`.
+    """
+    for axis, between in enumerate(interior or ()):
+        if between:
+            operand = _spread(operand, value, axis, between)
+    if not operand.shape.rank:
+        return operand
+    before, after = ([_at_least_zero(size) for size in sizes_] for sizes_ in (low, high))
+    if not all(isinstance(size, int) and size == 0 for size in [*before, *after]):
+        paddings: Any = [[b, a] for b, a in zip(before, after, strict=True)]
+        if not all(isinstance(size, int) for size in [*before, *after]):
+            paddings = tf.stack([tf.stack([tf.cast(b, tf.int32), tf.cast(a, tf.int32)]) for b, a in paddings])
+        known = tf.get_static_value(value)
+        plain_zero = known is not None and value.dtype != tf.bool and not any(np.asarray(known).tobytes())
+        operand = tf.pad(operand, paddings, constant_values=0 if plain_zero else value)
+    if all(isinstance(size, int) and size >= 0 for size in [*low, *high]):
+        return operand
+    begin = [_at_least_zero(-size) for size in low]
+    cut = [_at_least_zero(-size) for size in high]
+    extent = [_at_least_zero(s - b - c) for s, b, c in zip(sizes(operand), begin, cut, strict=True)]
+    return tf.slice(operand, as_shape(begin), as_shape(extent))
+
+
+def _at_least_zero(size: Size) -> Size:
+    return max(int(size), 0) if isinstance(size, int | np.integer) else tf.maximum(size, 0)
+
+
+def _spread(operand: tf.Tensor, value: tf.Tensor, axis: int, between: int) -> tf.Tensor:
+    """Puts `between` values between neighbours of one dimension: widens each element, then drops the last gap."""
+    shape = sizes(operand)
+    count = shape[axis]
+    if isinstance(count, int) and count <= 1:
+        return operand
+    if operand.shape.rank > 6:
+        flat = tf.reshape(operand, as_shape([product(shape[:axis]), count, product(shape[axis + 1 :])]))
+        flat = _spread(flat, value, 1, between)
+        return tf.reshape(flat, as_shape([*shape[:axis], flat.shape[1] or tf.shape(flat)[1], *shape[axis + 1 :]]))
+    wide = tf.expand_dims(operand, axis + 1)
+    paddings = [[0, between if i == axis + 1 else 0] for i in range(len(shape) + 1)]
+    wide = tf.pad(wide, paddings, constant_values=value)
+    wide = tf.reshape(wide, as_shape([*shape[:axis], count * (between + 1), *shape[axis + 1 :]]))
+    kept = count + (count - 1) * between
+    extent = [*shape[:axis], _at_least_zero(kept), *shape[axis + 1 :]]
+    return tf.slice(wide, [0] * len(shape), as_shape(extent))
+
+
+def is_empty(shape: Sequence[Size]) -> bool:
+    """Whether an array of these sizes is known to have no elements."""
+    return any(isinstance(size, int) and size == 0 for size in shape)
+
+
+def same(left: Size, right: Size) -> bool:
+    """Whether two sizes are known to be equal."""
+    return isinstance(left, int) and isinstance(right, int) and left == right
+
+
+def product(factors: Sequence[Size]) -> Size:
+    """The product of sizes."""
+    result: Size = 1
+    for factor in factors:
+        result = result * factor
+    return result
+
+
+BINARY: Mapping[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
+    "add": lambda a, b: tf.logical_or(a, b) if a.dtype == tf.bool else tf.add(a, b),
+    "multiply": lambda a, b: tf.logical_and(a, b) if a.dtype == tf.bool else tf.multiply(a, b),
+    "minimum": lambda a, b: tf.logical_and(a, b) if a.dtype == tf.bool else tf.minimum(a, b),
+    "maximum": lambda a, b: tf.logical_or(a, b) if a.dtype == tf.bool else tf.maximum(a, b),
+    "and": lambda a, b: tf.logical_and(a, b) if a.dtype == tf.bool else tf.bitwise.bitwise_and(a, b),
+    "or": lambda a, b: tf.logical_or(a, b) if a.dtype == tf.bool else tf.bitwise.bitwise_or(a, b),
+    "xor": lambda a, b: tf.not_equal(a, b) if a.dtype == tf.bool else tf.bitwise.bitwise_xor(a, b),
+}
+"""The operations that the regions of reductions and scatters mostly consist of."""
+
+
+def single_operation(block: Block) -> str | None:
+    """`add` where the block is `add(first argument, second argument)`, in either order; None if it is not one such."""
+    if len(block.operations) != 1 or len(block.arguments) != 2 or len(block.returned) != 1:
+        return None
+    (operation,) = block.operations
+    kind = operation.name.removeprefix("stablehlo.")
+    same = set(operation.operands) == set(block.arguments) and operation.results == block.returned
+    return kind if same and kind in BINARY else None

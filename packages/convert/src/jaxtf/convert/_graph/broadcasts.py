@@ -1,0 +1,122 @@
+"""Broadcasts that an elementwise operation does by itself.
+
+StableHLO writes every broadcast; TensorFlow's elementwise operations broadcast as NumPy does, and consumers of the
+graph (TFLite) fuse them only so. Where another operand has all the sizes of the result, one that is broadcast is given
+as it was before, with dimensions of size 1. Constants of equal elements are given as scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from jaxtf.convert._graph.program import Block, Operation, TensorType, Value
+
+__all__ = ["EXPAND", "before_broadcasts", "leave_to_consumers", "uniform_value"]
+
+EXPAND = "jaxtf.expand"
+"""The name of the operation that puts dimensions of size 1 before those of its operand, or between them: `axes`."""
+
+_BROADCASTS = frozenset(("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim"))
+
+# Which operands may be smaller than the result, of operations whose translation broadcasts: for any dtype here, for
+# floating point below.
+_MAY_BE_SMALLER = {
+    **dict.fromkeys(
+        (
+            f"stablehlo.{name}"
+            for name in ("add", "subtract", "multiply", "maximum", "minimum", "compare", "and", "or", "xor")
+        ),
+        (0, 1),
+    ),
+    "stablehlo.select": (1, 2),
+    "stablehlo.clamp": (0, 2),
+}
+_MAY_BE_SMALLER_IF_FLOATING = {f"stablehlo.{name}": (0, 1) for name in ("divide", "power")}
+
+
+def leave_to_consumers(block: Block, sources: Mapping[Value, Operation]) -> Block:
+    """The block with elementwise operations that take operands from before their broadcasts."""
+    operations: list[Operation] = []
+    for operation in block.operations:
+        needed, changed = _changed(operation, sources)
+        operations += [*needed, changed]
+    return replace(block, operations=tuple(operations))
+
+
+def _changed(operation: Operation, sources: Mapping[Value, Operation]) -> tuple[list[Operation], Operation]:
+    """The operation with smaller operands, and the operations that make those."""
+    candidates = _MAY_BE_SMALLER.get(operation.name, ())
+    if not candidates and operation.name in _MAY_BE_SMALLER_IF_FLOATING:
+        type_ = operation.operands[0].type
+        candidates = _MAY_BE_SMALLER_IF_FLOATING[operation.name] if _is_floating(type_) else ()
+    smaller = {index: _smaller(operation.operands[index], sources) for index in candidates}
+    made = {index: found for index, found in smaller.items() if found is not None}
+    if not made:
+        return [], operation
+    result = operation.results[0]
+    sizes = [(made[i][-1].results[0] if i in made else value).type for i, value in enumerate(operation.operands)]
+    if not any(_is_whole(type_, result.type, i in made) for i, type_ in enumerate(sizes)):
+        made.popitem()
+    operands = tuple(made[i][-1].results[0] if i in made else v for i, v in enumerate(operation.operands))
+    return [new for found in made.values() for new in found], replace(operation, operands=operands)
+
+
+def _is_whole(type_: object, result: object, is_made: bool) -> bool:
+    """Whether an operand has the sizes of the result, which one has to have."""
+    assert isinstance(type_, TensorType), "operands and results of elementwise operations are arrays"
+    assert isinstance(result, TensorType), "operands and results of elementwise operations are arrays"
+    # A size that is not known may be 1 before a broadcast and more after it.
+    return type_.shape == result.shape and result.is_static if is_made else type_.rank == result.rank
+
+
+def _is_floating(type_: object) -> bool:
+    return isinstance(type_, TensorType) and type_.dtype.is_floating
+
+
+def _smaller(value: Value, sources: Mapping[Value, Operation]) -> list[Operation] | None:
+    """Operations of which the last gives what a value is broadcast from; None if it is not broadcast."""
+    type_ = value.type
+    if not isinstance(type_, TensorType) or not type_.rank:
+        return None
+    uniform = uniform_value(value, sources)
+    if uniform is not None:
+        scalar = Value(TensorType(type_.dtype, ()))
+        return [Operation("stablehlo.constant", (), (scalar,), {"value": uniform})]
+    source, dimensions = before_broadcasts(value, sources)
+    if source is value or list(dimensions) != sorted(set(dimensions)):
+        return None
+    assert isinstance(source.type, TensorType)
+    first = dimensions[0] if dimensions else type_.rank
+    axes = tuple(axis for axis in range(first, type_.rank) if axis not in dimensions)
+    shape = [1] * (type_.rank - first)
+    sizes: list[int | None] = list(shape)
+    for size, axis in zip(source.type.shape, dimensions, strict=True):
+        sizes[axis - first] = size
+    expanded = Value(TensorType(type_.dtype, tuple(sizes)))
+    # Without axes it is the source itself; the operation then stands for nothing and is left out when emitted.
+    return [Operation(EXPAND, (source,), (expanded,), {"axes": tuple(axis - first for axis in axes)})]
+
+
+def before_broadcasts(value: Value, sources: Mapping[Value, Operation]) -> tuple[Value, tuple[int, ...]]:
+    """What a value is broadcast from, through any number of broadcasts, and to which of its dimensions."""
+    assert isinstance(value.type, TensorType)
+    dimensions = tuple(range(value.type.rank))
+    while (operation := sources.get(value)) is not None and operation.name in _BROADCASTS:
+        dimensions = tuple(dimensions[axis] for axis in operation.attributes["broadcast_dimensions"])
+        value = operation.operands[0]
+    return value, dimensions
+
+
+def uniform_value(value: Value, sources: Mapping[Value, Operation]) -> np.ndarray | None:
+    """The one element of a constant, also of one that is broadcast; None for anything else."""
+    source, _ = before_broadcasts(value, sources) if isinstance(value.type, TensorType) else (value, ())
+    operation = sources.get(source)
+    if operation is None or operation.name != "stablehlo.constant":
+        return None
+    array: np.ndarray = operation.attributes["value"]
+    if array.size == 1 or (array.size > 1 and not any(array.strides)):
+        return np.asarray(array.flat[0], array.dtype)
+    return None

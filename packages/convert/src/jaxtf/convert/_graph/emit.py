@@ -1,0 +1,256 @@
+"""A `Program` as TensorFlow operations: in the current graph, or run at once in eager mode.
+
+Each operation is looked up in the table (`registry`) and emitted under a name scope of the user's own. Functions that
+are called more than once become one `tf.function` each, so that a graph grows with the program, not with its calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert._graph.calls import functions_kept
+from jaxtf.convert._graph.errors import unsupported
+from jaxtf.convert._graph.plan import entry_of, operations_of
+from jaxtf.convert._graph.program import Block, Operation, Program, TensorType, Value
+from jaxtf.convert._graph.registry import Bound, Entry, entries
+
+__all__ = ["Emitter", "emit"]
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
+
+# Of scalars, they give what they take.
+_CHANGE_NO_SCALAR = frozenset(("stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.transpose"))
+
+
+def emit(
+    program: Program,
+    arguments: Sequence[tf.Tensor],
+    allows_xla: bool = True,
+    checks_shapes: bool = True,
+    avoids: frozenset[str] = frozenset(),
+) -> list[tf.Tensor]:
+    """The results of the main function.
+
+    Args:
+      program: The module.
+      arguments: One tensor for each argument, of its dtype.
+      allows_xla: Whether TensorFlow's XLA operations may be used where no plain ones do.
+      checks_shapes: Whether assertions about sizes are emitted.
+      avoids: Names of composites, such as `chlo.erf`, of which the decompositions are emitted and not the entries.
+
+    Raises:
+      GraphModeUnsupported: An operation, or a use of one, that is not translated.
+    """
+    return Emitter(program, allows_xla, checks_shapes, avoids).main(arguments)
+
+
+class Emitter:
+    """Emits one program, any number of times; functions that it has made are used again.
+
+    Args:
+      program: The module.
+      allows_xla: As for `emit`.
+      checks_shapes: As for `emit`.
+      avoids: As for `emit`.
+    """
+
+    def __init__(
+        self, program: Program, allows_xla: bool, checks_shapes: bool = True, avoids: frozenset[str] = frozenset()
+    ) -> None:
+        self._program = program
+        self._allows_xla = allows_xla
+        self._checks_shapes = checks_shapes
+        self._named = entries().keys() - avoids
+        self._functions: dict[str, Any] = {}
+        blocks = [function.body for function in program.functions.values()]
+        operations = [operation for block in blocks for operation in operations_of(block)]
+        self._constants = {
+            operation.results[0]: operation for operation in operations if operation.name == "stablehlo.constant"
+        }
+        self._kept = functions_kept(program)
+
+    def main(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Emits the main function; its assertions run before any of its results is there."""
+        body = next(iter(self._program.functions.values())).body
+        scope = _Scope(body, arguments, None)
+        results = self._block(body, scope)
+        if not scope.effects:
+            return results
+        with tf.control_dependencies(scope.effects):
+            return [tf.identity(result) for result in results]
+
+    def call(self, name: str, arguments: Sequence[tf.Tensor], outer: _Scope | None = None) -> list[tf.Tensor]:
+        """Emits a call of a function of the module."""
+        body = self._program.functions[name].body
+        inner = _Scope(body, arguments, None)
+        if inner.is_lifted or name not in self._kept:
+            results = self._block(body, inner)
+            if outer is not None:
+                outer.effects += inner.effects
+            return results
+        if name not in self._functions:
+            self._functions[name] = self._as_function(name, body)
+        return list(self._functions[name](*arguments))
+
+    def _as_function(self, name: str, body: Block) -> Any:
+        """A function of the module as one of TensorFlow."""
+
+        def run(*arguments: tf.Tensor) -> list[tf.Tensor]:
+            return self._block(body, _Scope(body, arguments, None))
+
+        run.__name__ = _NOT_IN_NAMES.sub("_", name).strip("_") or "function"
+        types = [argument.type for argument in body.arguments]
+        specifications = [tf.TensorSpec(type_.shape, type_.dtype) for type_ in types if isinstance(type_, TensorType)]
+        assert len(specifications) == len(types), f"{name} takes only arrays"
+        return tf.function(run, input_signature=specifications, autograph=False)
+
+    def _block(self, block: Block, scope: _Scope) -> list[tf.Tensor]:
+        """Emits a block and gives what it returns."""
+        for operation in block.operations:
+            if operation.name == "stablehlo.constant":
+                continue  # where it is used
+            operands = [self._read(value, scope) for value in operation.operands]
+            with _named(operation):
+                results = self._operation(operation, operands, scope)
+            scope.values.update(zip(operation.results, results, strict=True))
+        return [self._read(value, scope) for value in block.returned]
+
+    def _region(
+        self, block: Block, outer: _Scope, wider: Mapping[tf.DType, tf.DType], *arguments: tf.Tensor
+    ) -> list[tf.Tensor]:
+        """Emits a region of an operation, perhaps in another graph, for an entry that computes in wider dtypes."""
+        narrow = [_cast(tensor, value.type) for tensor, value in zip(arguments, block.arguments, strict=True)]
+        scope = _Scope(block, narrow, outer)
+        results = self._block(block, scope)
+        if scope.graph is outer.graph:
+            outer.effects += scope.effects
+        return [_widened(result, wider) for result in results]
+
+    def _read(self, value: Value, scope: _Scope) -> tf.Tensor:
+        """The tensor of a value; a constant is one of the current graph."""
+        found = scope.find(value, value in self._constants)
+        if found is None:
+            operation = self._constants[value]
+            with tf.name_scope(operation.location or "constant"):
+                found = scope.values[value] = _constant(operation.attributes["value"])
+        return found
+
+    def _operation(self, operation: Operation, operands: Sequence[tf.Tensor], scope: _Scope) -> list[tf.Tensor]:
+        """Emits one operation."""
+        if scope.is_lifted and operation.name in _CHANGE_NO_SCALAR:
+            return list(operands)
+        if operation.name == "custom_call.shape_assertion" and not self._checks_shapes:
+            return []
+        operation, entry = self._looked_up(operation)
+        bound = Bound(
+            operation,
+            tuple(partial(self._region, block, scope, entry.computed_in) for block in operation.regions),
+            self._allows_xla,
+            partial(self.call, outer=scope),
+        )
+        assert entry.emit is not None, f"{operation.name} is refused, or has an entry"
+        try:
+            made = entry.emit(bound, *(_widened(operand, entry.computed_in) for operand in operands))
+        except (TypeError, ValueError) as error:
+            # Dtypes, ranks or sizes that an operation of TensorFlow is not defined for.
+            first = str(error).strip().partition("\n")[0]
+            raise unsupported(operation, f"TensorFlow does not take it: {first}") from error
+        results: list[Any] = list(made) if isinstance(made, list | tuple) else [made]
+        if not operation.results:
+            scope.effects += results if not tf.executing_eagerly() else []
+            return []
+        return [
+            result if isinstance(result, tuple) else _settled(result, value, scope.is_lifted)
+            for result, value in zip(results, operation.results, strict=True)
+        ]
+
+    def _looked_up(self, operation: Operation) -> tuple[Operation, Entry]:
+        """The entry of an operation, and the operation as the entry takes it: a composite that has one itself."""
+        if operation.name == "stablehlo.composite" and operation.attributes["name"] in self._named:
+            attributes = operation.attributes.get("composite_attributes", {})
+            operation = replace(operation, name=operation.attributes["name"], attributes=attributes)
+        return operation, entry_of(operation)
+
+
+class _Scope:
+    """The values of one block, in the graph in which it is emitted.
+
+    Args:
+      block: The block.
+      arguments: What it is applied to. Where those of a block of scalars are larger, it is applied elementwise.
+      outer: The scope around a region.
+
+    Attributes:
+      values: The tensors so far.
+      graph: Where they are; None in eager mode.
+      effects: Operations without results that are to run before the results are there.
+      is_lifted: Whether the block is applied to arrays elementwise.
+    """
+
+    def __init__(self, block: Block, arguments: Sequence[tf.Tensor], outer: _Scope | None) -> None:
+        self.values: dict[Value, Any] = dict(zip(block.arguments, arguments, strict=True))
+        self.graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+        self.effects: list[Any] = []
+        self._outer = outer
+        self.is_lifted: bool = (outer is not None and outer.is_lifted) or any(
+            map(_is_larger, arguments, block.arguments)
+        )
+
+    def find(self, value: Value, is_constant: bool) -> Any:
+        """The tensor of a value here or around; None for a constant that is not in this graph."""
+        scope: _Scope | None = self
+        while scope is not None:
+            if value in scope.values and (scope.graph is self.graph or not is_constant):
+                return scope.values[value]
+            scope = scope._outer
+        return None
+
+
+def _is_larger(argument: Any, value: Value) -> bool:
+    """Whether an array stands for a scalar."""
+    return isinstance(value.type, TensorType) and not value.type.rank and argument.shape.rank != 0
+
+
+def _named(operation: Operation) -> AbstractContextManager[Any]:
+    """The name scope of an operation: where the user wrote it; a call without a place is no place of its own."""
+    if operation.name == "func.call" and not operation.location:
+        return nullcontext()
+    scope: AbstractContextManager[Any] = tf.name_scope(operation.location or operation.name.rpartition(".")[2])
+    return scope
+
+
+def _constant(value: np.ndarray[Any, Any]) -> tf.Tensor:
+    """A constant; of equal elements, one of them is in the graph."""
+    if value.size > 1 and not any(value.strides):
+        return tf.fill(value.shape, tf.constant(value.flat[0]))
+    return tf.constant(value)
+
+
+def _widened(tensor: Any, wider: Mapping[tf.DType, tf.DType]) -> Any:
+    """A tensor in the dtype that an entry computes in."""
+    if not wider or isinstance(tensor, tuple) or tensor.dtype not in wider:
+        return tensor
+    return tf.cast(tensor, wider[tensor.dtype])
+
+
+def _cast(tensor: Any, type_: Any) -> Any:
+    """A tensor in the dtype of its type."""
+    if not isinstance(type_, TensorType) or tensor.dtype == type_.dtype:
+        return tensor
+    return tf.cast(tensor, type_.dtype)
+
+
+def _settled(tensor: Any, value: Value, is_lifted: bool) -> Any:
+    """A result in its dtype, with the sizes that its type knows."""
+    tensor = _cast(tensor, value.type)
+    if not is_lifted and not tf.executing_eagerly() and isinstance(value.type, TensorType):
+        tensor.set_shape(value.type.shape)
+    return tensor

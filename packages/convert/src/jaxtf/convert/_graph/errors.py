@@ -1,0 +1,38 @@
+"""The refusal of an operation: what it is, on what, where in the user's program, why, and what to do."""
+
+from __future__ import annotations
+
+from jaxtf.convert._errors import GraphModeUnsupported
+from jaxtf.convert._graph.program import Operation, TensorType, Value
+
+__all__ = ["REMEDY", "REMEDY_BY_XLA", "unsupported"]
+
+REMEDY = "compute it otherwise, or use native mode (native_serialization=True)"
+REMEDY_BY_XLA = f"allow TensorFlow's XLA operations (enable_xla=True), {REMEDY}"
+
+
+def unsupported(operation: Operation, reason: str, remedy: str = REMEDY) -> GraphModeUnsupported:
+    """The error for an operation that has no translation.
+
+    Args:
+      operation: The operation.
+      reason: Why, in words.
+      remedy: What to do instead.
+    """
+    operands, results = (", ".join(map(_text, values)) for values in (operation.operands, operation.results))
+    where = ", ".join(filter(None, (operation.location, operation.source)))
+    lines = [
+        f"graph mode does not translate {operation.name}: {reason}",
+        f"  found:    ({operands}) -> ({results})",
+        f"  asked at: {where}" if where else "",
+        f"  remedy:   {remedy}",
+    ]
+    return GraphModeUnsupported("\n".join(filter(None, lines)))
+
+
+def _text(value: Value) -> str:
+    """The type of a value, as `float32[2,?]`."""
+    if not isinstance(value.type, TensorType):
+        return type(value.type).__name__.removesuffix("Type").lower()
+    sizes = ",".join("?" if size is None else str(size) for size in value.type.shape)
+    return f"{value.type.dtype.name}[{sizes}]"

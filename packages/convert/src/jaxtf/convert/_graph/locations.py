@@ -1,0 +1,80 @@
+"""Where an operation comes from: the name that JAX gave it, and a line of the user's program.
+
+`jit(loss)/transpose(jvp(dense))/mul` becomes `dense/mul`: names of transformations are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from jaxtf.convert._graph._jax import ir
+
+__all__ = ["scope_of", "source_of"]
+
+_WRAPPED = re.compile(r"(\w+)\(((?:[^()]|\([^()]*\))*)\)")
+_JIT = re.compile(r"^p?jit\(")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.\-]+")
+_INTERNAL = re.compile(r"/jax(lib)?/|/jaxtf/|/site-packages/")
+
+
+def scope_of(location: Any) -> str:
+    """The name of a location in the form of a name scope of TensorFlow; empty if it has none.
+
+    >>> scope_of("jit(loss)/transpose(jvp(dense))/mul")
+    'dense/mul'
+    """
+    name = location if isinstance(location, str) else location.name_str if isinstance(location, ir.NameLoc) else ""
+    parts = [_unwrapped(part) for part in _split(name) if not _JIT.match(part)]
+    return "/".join(filter(None, parts))
+
+
+def _split(name: str) -> list[str]:
+    """The parts of a name between slashes that are in no parentheses."""
+    parts, depth = [""], 0
+    for character in name:
+        depth += (character == "(") - (character == ")")
+        if character == "/" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def _unwrapped(part: str) -> str:
+    """`transpose(jvp(dense))` is `dense`, and `jvp()` is nothing."""
+    while (found := _WRAPPED.fullmatch(part)) is not None:
+        part = found[2]
+    words = [_NOT_IN_NAMES.sub("_", word).strip("_.-") for word in part.split("/")]
+    return "/".join(filter(None, words))
+
+
+def source_of(location: Any) -> str:
+    """`file:line` of the innermost frame that is no library's, of any frame if all are; empty if there is none."""
+    innermost = ""
+    for frame in _frames(location):
+        if not _INTERNAL.search(frame):
+            return frame
+        innermost = innermost or frame
+    return innermost
+
+
+def _frames(location: Any) -> Iterator[str]:
+    """`file:line` of the frames of a location, the innermost first."""
+    while True:
+        if isinstance(location, ir.FileLineColLoc):
+            if location.filename not in ("", "-"):
+                yield f"{location.filename}:{location.start_line}"
+            return
+        if isinstance(location, ir.CallSiteLoc):
+            yield from _frames(location.callee)
+            location = location.caller
+        elif isinstance(location, ir.FusedLoc):
+            for part in location.locations:
+                yield from _frames(part)
+            return
+        elif isinstance(location, ir.NameLoc):
+            location = location.child_loc
+        else:
+            return

@@ -1,0 +1,64 @@
+"""Batch normalization, by its formulas."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from jaxtf.convert._graph.registry import Bound, translates
+
+Tensors = tuple[tf.Tensor, ...]
+
+
+def _along(vector: tf.Tensor, operand: tf.Tensor, feature: int) -> tf.Tensor:
+    """A vector of features so shaped that it broadcasts against the operand."""
+    return tf.reshape(vector, [-1 if i == feature else 1 for i in range(operand.shape.rank)])
+
+
+def _others(operand: tf.Tensor, feature: int) -> list[int]:
+    return [i for i in range(operand.shape.rank) if i != feature]
+
+
+@translates("stablehlo.batch_norm_inference")
+def inference(bound: Bound, operand: tf.Tensor, *vectors: tf.Tensor) -> tf.Tensor:
+    """Normalizes with the given mean and variance.
+
+    Source: StableHLO specification, `batch_norm_inference`.
+    """
+    feature = bound["feature_index"]
+    scale, offset, mean, variance = (_along(vector, operand, feature) for vector in vectors)
+    epsilon = tf.constant(bound["epsilon"], operand.dtype)
+    return (operand - mean) / tf.sqrt(variance + epsilon) * scale + offset
+
+
+@translates("stablehlo.batch_norm_training")
+def training(bound: Bound, operand: tf.Tensor, scale: tf.Tensor, offset: tf.Tensor) -> Tensors:
+    """Normalizes with the batch's own mean and variance, and gives those too.
+
+    Source: StableHLO specification, `batch_norm_training`.
+    """
+    others = _others(operand, bound["feature_index"])
+    mean = tf.reduce_mean(operand, others)
+    centred = operand - _along(mean, operand, bound["feature_index"])
+    variance = tf.reduce_mean(centred * centred, others)
+    return inference(bound, operand, scale, offset, mean, variance), mean, variance
+
+
+@translates("stablehlo.batch_norm_grad")
+def gradient(bound: Bound, operand: tf.Tensor, *rest: tf.Tensor) -> Tensors:
+    """Cotangents of operand, scale and offset of the training form.
+
+    Source: StableHLO specification, `batch_norm_grad`.
+    """
+    scale, mean, variance, cotangent = rest
+    feature = bound["feature_index"]
+    others = _others(operand, feature)
+    epsilon = tf.constant(bound["epsilon"], operand.dtype)
+    deviation = tf.sqrt(variance + epsilon)
+    centred = operand - _along(mean, operand, feature)
+    scale_cotangent = tf.reduce_sum(cotangent * centred, others) / deviation
+    offset_cotangent = tf.reduce_sum(cotangent, others)
+    mean_cotangent = _along(tf.reduce_mean(cotangent, others), operand, feature)
+    mean_slope = _along(tf.reduce_mean(cotangent * centred, others), operand, feature)
+    slope = _along(scale / deviation, operand, feature)
+    spread = _along(variance + epsilon, operand, feature)
+    return slope * (cotangent - mean_cotangent - centred * mean_slope / spread), scale_cotangent, offset_cotangent

@@ -1,0 +1,104 @@
+"""Comparisons, and the choices made by them: compare, select, clamp, and the tests of CHLO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from jaxtf.convert._graph._support import BITS, MOVED
+from jaxtf.convert._graph.registry import Bound, translates
+
+DIRECTIONS: dict[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
+    "EQ": tf.equal,
+    "NE": tf.not_equal,
+    "LT": tf.less,
+    "LE": tf.less_equal,
+    "GT": tf.greater,
+    "GE": tf.greater_equal,
+}
+
+
+def total_order(operand: tf.Tensor) -> tf.Tensor:
+    """Signed integers in the order -NaN < -inf < ... < -0 < 0 < ... < inf < NaN of the floating-point operand.
+
+    Source: IEEE 754-2019, 5.10: the bits of magnitudes are ordered as integers; those of negative ones, backwards.
+    """
+    bits = tf.bitcast(operand, BITS[operand.dtype])
+    return tf.where(bits < 0, tf.bitwise.bitwise_xor(bits, tf.constant(bits.dtype.max, bits.dtype)), bits)
+
+
+@translates("stablehlo.compare", "chlo.broadcast_compare", computed_in=MOVED)
+def compare(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """Whether left and right are so related; NaN is unordered unless the total order is asked for.
+
+    Source: StableHLO specification, `compare`.
+    """
+    direction = bound["comparison_direction"]
+    if left.dtype == tf.bool and direction not in ("EQ", "NE"):
+        left, right = tf.cast(left, tf.int32), tf.cast(right, tf.int32)
+    if bound.get("compare_type") == "TOTALORDER" and left.dtype.is_floating:
+        left, right = total_order(left), total_order(right)
+    return DIRECTIONS[direction](left, right)
+
+
+@translates("stablehlo.select", "chlo.broadcast_select", computed_in=MOVED)
+def select(bound: Bound, condition: tf.Tensor, on_true: tf.Tensor, on_false: tf.Tensor) -> tf.Tensor:
+    """Elements of one or the other; a scalar condition chooses all.
+
+    Source: StableHLO specification, `select`.
+    """
+    return tf.where(condition, on_true, on_false)
+
+
+@translates("stablehlo.clamp", computed_in=MOVED)
+def clamp(bound: Bound, low: tf.Tensor, operand: tf.Tensor, high: tf.Tensor) -> tf.Tensor:
+    """The operand between low and high, which may be scalars; high where they cross.
+
+    Source: StableHLO specification, `clamp`.
+    """
+    return tf.minimum(tf.maximum(operand, low), high)
+
+
+@translates("chlo.is_inf")
+def is_infinite(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """Whether infinite, of either sign.
+
+    Source: CHLO, `is_inf`.
+    """
+    return tf.math.is_inf(operand)
+
+
+@translates("chlo.is_pos_inf")
+def is_positive_infinity(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """Whether plus infinity.
+
+    Source: CHLO, `is_pos_inf`.
+    """
+    return tf.equal(operand, tf.constant(float("inf"), operand.dtype))
+
+
+@translates("chlo.is_neg_inf")
+def is_negative_infinity(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """Whether minus infinity.
+
+    Source: CHLO, `is_neg_inf`.
+    """
+    return tf.equal(operand, tf.constant(float("-inf"), operand.dtype))
+
+
+@translates("chlo.next_after", "chlo.broadcast_next_after")
+def next_after(bound: Bound, start: tf.Tensor, towards: tf.Tensor) -> tf.Tensor:
+    """The neighbour of start in the direction of the other, by its bits (NextAfter has no 16-bit kernels).
+
+    Source: CHLO, `next_after`.
+    """
+    bits, other = (tf.bitcast(x, BITS[start.dtype]) for x in (start, towards))
+    one, sign_bit = tf.ones([], bits.dtype), tf.constant(bits.dtype.min, bits.dtype)
+    from_zero = tf.bitwise.bitwise_or(tf.bitwise.bitwise_and(other, sign_bit), one)
+    magnitude, other_magnitude = (tf.bitwise.bitwise_and(x, ~sign_bit) for x in (bits, other))
+    inwards = tf.logical_or(magnitude > other_magnitude, (bits < 0) != (other < 0))
+    moved = tf.where(tf.equal(magnitude, 0), from_zero, tf.where(inwards, bits - one, bits + one))
+    unordered = tf.logical_or(tf.math.is_nan(start), tf.math.is_nan(towards))
+    result = tf.bitcast(tf.where(tf.equal(start, towards), other, moved), start.dtype)
+    return tf.where(unordered, tf.constant(float("nan"), start.dtype), result)

@@ -1,0 +1,228 @@
+"""Control flow and calls: loops, branches, functions; and tuples, assertions, and what only compilers heed.
+
+Loops and branches are those of TensorFlow; a branch among several is a tree of `tf.cond`, which every consumer knows
+(TFLite has no Case). Tokens order effects that graph mode does not have, and are refused with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.convert._graph.program import TensorType
+from jaxtf.convert._graph.registry import Bound, refuses, translates
+
+__all__: list[str] = []
+
+_PLACEHOLDER = re.compile(r"\{(\d+)\}")
+
+_COLLECTIVE = "it moves data between devices that run the same program; a TensorFlow graph is a program of its own"
+_TOKEN = "it orders effects, such as input and output while it runs, which TensorFlow graphs do not have in this form"
+
+refuses(
+    *(
+        f"stablehlo.{name}"
+        for name in (
+            "all_gather",
+            "all_reduce",
+            "all_to_all",
+            "collective_broadcast",
+            "collective_permute",
+            "collective_reduce",
+            "cross-replica-sum",
+            "reduce_scatter",
+        )
+    ),
+    "sdy.manual_computation",
+    reason=_COLLECTIVE,
+)
+refuses(
+    "stablehlo.partition_id",
+    "stablehlo.replica_id",
+    reason="it asks which of several devices runs it; a TensorFlow graph runs on one",
+)
+refuses(
+    *(f"stablehlo.{name}" for name in ("after_all", "create_token", "infeed", "outfeed", "send", "recv")),
+    reason=_TOKEN,
+)
+refuses("stablehlo.async_start", "stablehlo.async_done", reason="it runs beside others, which a compiler decides")
+refuses(
+    *(
+        f"custom_call.{name}"
+        for name in (
+            "xla_python_cpu_callback",
+            "xla_ffi_python_cpu_callback",
+            "xla_ffi_partitioned_python_cpu_callback",
+        )
+    ),
+    reason="it calls back into the Python process that traced it",
+)
+
+
+@translates("stablehlo.while")
+def while_loop(bound: Bound, *initial: tf.Tensor) -> list[tf.Tensor]:
+    """The values after the body has been applied for as long as the condition holds.
+
+    Source: StableHLO specification, `while`.
+    """
+    condition, body = bound.regions
+    shapes = [_invariant(type_, value) for type_, value in zip(bound.result_types, initial, strict=True)]
+    if not initial:
+        return []
+
+    def goes_on(*state: tf.Tensor) -> tf.Tensor:
+        (result,) = condition(*state)
+        return result
+
+    results = tf.while_loop(goes_on, body, list(initial), shape_invariants=shapes)
+    return list(results)
+
+
+def _invariant(type_: Any, value: tf.Tensor) -> tf.TensorShape:
+    """What stays of the shape of a value while a loop runs."""
+    return tf.TensorShape(type_.shape) if isinstance(type_, TensorType) else value.shape
+
+
+@translates("stablehlo.if")
+def if_(bound: Bound, predicate: tf.Tensor) -> list[tf.Tensor]:
+    """What one of two regions gives.
+
+    Source: StableHLO specification, `if`.
+    """
+    return _either(predicate, *bound.regions)
+
+
+@translates("stablehlo.case")
+def case(bound: Bound, index: tf.Tensor) -> list[tf.Tensor]:
+    """What the region of that number gives; the last one's for a number that there is no region for.
+
+    Source: StableHLO specification, `case`.
+    """
+    count = len(bound.regions)
+    if count == 1:
+        return bound.regions[0]()
+    last = tf.constant(count - 1, index.dtype)
+    if count > 2:
+        index = tf.where(tf.logical_or(index < 0, index > last), last, index)
+        return _among(index, 0, bound.regions)
+    return _either(tf.equal(index, 0), *bound.regions)
+
+
+def _among(index: tf.Tensor, first: int, regions: Sequence[Callable[[], list[tf.Tensor]]]) -> list[tf.Tensor]:
+    """What the region of number `index - first` gives."""
+    if len(regions) == 1:
+        return regions[0]()
+    half = len(regions) // 2
+    return _either(
+        index < first + half,
+        lambda: _among(index, first, regions[:half]),
+        lambda: _among(index, first + half, regions[half:]),
+    )
+
+
+def _either(
+    predicate: tf.Tensor, yes: Callable[[], list[tf.Tensor]], no: Callable[[], list[tf.Tensor]]
+) -> list[tf.Tensor]:
+    """What one of two functions gives; both give the same kinds of values."""
+
+    def of(branch: Callable[[], list[tf.Tensor]]) -> Callable[[], tuple[tf.Tensor, ...]]:
+        # Each result is a tensor of the branch's own, also where it is one from outside.
+        return lambda: tuple(map(tf.identity, branch()))
+
+    results = tf.cond(predicate, of(yes), of(no))
+    return list(results) if isinstance(results, list | tuple) else [] if results is None else [results]
+
+
+@translates("func.call")
+def call(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]:
+    """What a function of the module gives."""
+    return bound.call(bound["callee"], operands)
+
+
+@translates("stablehlo.composite")
+def composite(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]:
+    """What the decomposition of an operation gives that has a name but no entry here.
+
+    Source: StableHLO specification, `composite`.
+    """
+    return bound.call(bound["decomposition"], operands)
+
+
+@translates("stablehlo.map")
+def map_(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]:
+    """The region applied elementwise.
+
+    Source: StableHLO specification, `map`.
+    """
+    results = bound.regions[0](*operands)
+    return [tf.broadcast_to(result, tf.shape(operands[0])) for result in results]
+
+
+@translates("stablehlo.optimization_barrier")
+def optimization_barrier(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]:
+    """The operands, all there before any of them is used.
+
+    Source: StableHLO specification, `optimization_barrier`.
+    """
+    return list(tf.raw_ops.IdentityN(input=operands)) if operands else []
+
+
+@translates("stablehlo.tuple")
+def tuple_(bound: Bound, *operands: tf.Tensor) -> list[Any]:
+    """The operands as one value.
+
+    Source: StableHLO specification, `tuple`.
+    """
+    return [tuple(operands)]
+
+
+@translates("stablehlo.get_tuple_element")
+def get_tuple_element(bound: Bound, operand: tuple[tf.Tensor, ...]) -> list[tf.Tensor]:
+    """One of the values in a tuple.
+
+    Source: StableHLO specification, `get_tuple_element`.
+    """
+    return [operand[bound["index"]]]
+
+
+@translates("custom_call.shape_assertion")
+def shape_assertion(bound: Bound, holds: tf.Tensor, *sizes: tf.Tensor) -> list[Any]:
+    """An assertion about sizes, with the message that the module has for it.
+
+    XLA drops assertions. It refuses a reshape to another number of elements, which stands after the assertion for it.
+    """
+    parts: list[Any] = []
+    for index, part in enumerate(_PLACEHOLDER.split(bound["error_message"])):
+        parts.append(sizes[int(part)] if index % 2 else part)
+    if tf.get_static_value(holds):
+        return []
+    assertion = tf.debugging.Assert(holds, [part for part in parts if not isinstance(part, str) or part])
+    if tf.executing_eagerly():
+        return []
+    with tf.control_dependencies([assertion]):
+        count = tf.reshape(tf.cast(holds, tf.int32), [1])
+        refused = tf.reshape(tf.constant([0]), count, name="shapes_do_not_match_the_polymorphic_shapes_specification")
+    return [assertion, refused.op]
+
+
+@translates(
+    "custom_call.Sharding",
+    "custom_call.SPMDFullToShardShape",
+    "custom_call.SPMDShardToFullShape",
+    "sdy.sharding_constraint",
+    "sdy.propagation_barrier",
+    "sdy.reshard",
+    "sdy.data_flow_edge",
+)
+def sharding(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The operand; how it is split over devices changes no value."""
+    return operand
+
+
+@translates("custom_call.annotate_device_placement")
+def placement(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The operand; in which memory it lies changes no value."""
+    return operand

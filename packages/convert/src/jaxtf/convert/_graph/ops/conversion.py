@@ -1,0 +1,132 @@
+"""Between element types: convert, bitcast_convert, reduce_precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert._graph._support import BITS, MOVED, UNCAST, refuse
+from jaxtf.convert._graph.registry import Bound, refuses, translates
+
+refuses(
+    "stablehlo.uniform_quantize",
+    "stablehlo.uniform_dequantize",
+    reason="quantized element types have no TensorFlow dtype",
+)
+
+
+@translates("stablehlo.convert")
+def convert(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The value in another type: towards zero into integers, within their bounds, NaN to 0; truth is being nonzero.
+
+    Source: StableHLO specification, `convert`; XLA for values that do not fit.
+    """
+    dtype = bound.result_type.dtype
+    for uncast in (operand.dtype, dtype):
+        if uncast in UNCAST and operand.dtype != dtype:
+            refuse(bound, f"TensorFlow converts nothing to or from {uncast.name}")
+    return cast(operand, dtype)
+
+
+def cast(operand: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """As `convert`."""
+    source = operand.dtype
+    if source == dtype:
+        return operand
+    if source.is_complex and not dtype.is_complex and dtype != tf.bool:
+        operand, source = tf.math.real(operand), source.real_dtype
+    if source in MOVED:
+        operand, source = tf.cast(operand, MOVED[source]), MOVED[source]
+    if dtype == tf.bool:
+        return tf.not_equal(operand, tf.zeros([], source))
+    if source.is_floating and dtype.is_integer:
+        return _saturating(operand, dtype)
+    if dtype in MOVED and not source.is_floating:
+        operand = tf.cast(operand, MOVED[dtype])
+    return tf.cast(operand, dtype)
+
+
+def _saturating(operand: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """Bounds are compared in the floating-point type, where the first value beyond `max` is a power of two."""
+    if operand.dtype.size < 4:
+        operand = tf.cast(operand, tf.float32)
+    low, high = _bounds(dtype)
+    carrier = dtype if _has_bytes(dtype) else tf.int8 if low else tf.uint8
+    too_low = operand <= tf.constant(low, operand.dtype)
+    too_high = operand >= tf.constant(high + 1, operand.dtype)
+    inside = tf.logical_not(tf.logical_or(tf.logical_or(too_low, too_high), tf.math.is_nan(operand)))
+    value = tf.cast(tf.where(inside, operand, tf.zeros_like(operand)), carrier)
+    value = tf.where(too_low, tf.constant(low, carrier), value)
+    value = tf.where(too_high, tf.constant(high, carrier), value)
+    return value if carrier == dtype else tf.cast(value, dtype)
+
+
+def _has_bytes(dtype: tf.DType) -> bool:
+    """Whether an integer of at most a byte is one, and not of 4 bits or fewer."""
+    return dtype.size > 1 or dtype in (tf.int8, tf.uint8)
+
+
+def _bounds(dtype: tf.DType) -> tuple[int, int]:
+    info: Any = ml_dtypes.iinfo(dtype.as_numpy_dtype)  # type: ignore[no-untyped-call]
+    return int(info.min), int(info.max)
+
+
+@translates("stablehlo.bitcast_convert")
+def bitcast(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The same bits in another type; where widths differ, the last dimension holds the parts, lowest first.
+
+    Source: StableHLO specification, `bitcast_convert`.
+    """
+    source, dtype = operand.dtype, bound.result_type.dtype
+    if source == dtype:
+        return operand
+    widths = {_width(source), _width(dtype)}
+    if tf.bool in (source, dtype) or min(widths) < 8:
+        if widths in ({4}, {2}):
+            return tf.cast(tf.cast(operand, tf.int8 if not source.is_unsigned else tf.uint8), dtype)
+        refuse(bound, f"the bits of {source.name} as {dtype.name}")
+    return tf.bitcast(operand, dtype)
+
+
+def _width(dtype: tf.DType) -> int:
+    if dtype.is_integer:
+        return 8 * int(dtype.size) if _has_bytes(dtype) else (_bounds(dtype)[1] - _bounds(dtype)[0]).bit_length()
+    return int(dtype.size) * 8
+
+
+@translates("stablehlo.reduce_precision")
+def reduce_precision(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """Rounds to a format with fewer exponent and mantissa bits, to nearest, ties to even, and back.
+
+    Source: StableHLO specification, `reduce_precision`; what overflows becomes infinite, what underflows zero.
+    """
+    dtype = operand.dtype
+    mantissa, exponent = bound["mantissa_bits"], bound["exponent_bits"]
+    info: Any = ml_dtypes.finfo(dtype.as_numpy_dtype)  # type: ignore[no-untyped-call]
+    own_mantissa, own_exponent = int(info.nmant), int(info.bits) - int(info.nmant) - 1
+    carrier = BITS[dtype]
+    bits = tf.bitcast(operand, carrier)
+
+    def constant(value: int) -> tf.Tensor:
+        return tf.constant(np.array(value % 2**info.bits, f"uint{info.bits}").view(f"int{info.bits}"), carrier)
+
+    sign = tf.bitwise.bitwise_and(bits, constant(1 << (info.bits - 1)))
+    magnitude = tf.bitwise.bitwise_and(bits, constant((1 << (info.bits - 1)) - 1))
+    if mantissa < own_mantissa:
+        dropped = own_mantissa - mantissa
+        last_kept = tf.bitwise.bitwise_and(tf.bitwise.right_shift(magnitude, constant(dropped)), constant(1))
+        magnitude = magnitude + constant((1 << (dropped - 1)) - 1) + last_kept
+        magnitude = tf.bitwise.bitwise_and(magnitude, constant(-(1 << dropped)))
+    if exponent < own_exponent:
+        bias, own_bias = (1 << (exponent - 1)) - 1, (1 << (own_exponent - 1)) - 1
+        infinity = constant(((1 << own_exponent) - 1) << own_mantissa)
+        # Largest finite value of the format, least normal one, as bits of our own.
+        greatest = constant(((own_bias + bias) << own_mantissa) | ((1 << own_mantissa) - 1))
+        least = constant((own_bias - bias + 1) << own_mantissa)
+        magnitude = tf.where(magnitude > greatest, infinity, magnitude)
+        magnitude = tf.where(magnitude < least, constant(0), magnitude)
+    rounded = tf.bitcast(tf.bitwise.bitwise_or(sign, magnitude), dtype)
+    return tf.where(tf.math.is_nan(operand), operand, rounded)

@@ -1,0 +1,101 @@
+"""Products of arrays summed over dimensions, as matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import tensorflow as tf
+
+from jaxtf.convert._graph._support import Size, as_shape, product, sizes, widening
+from jaxtf.convert._graph.ops.conversion import cast
+from jaxtf.convert._graph.registry import Bound, translates
+
+# MatMul and BatchMatMulV2 have kernels for floating point, complex, int32 and int64. Products and sums modulo
+# 2**bits are those of the wider type, cut; those of uint64 are those of int64, bit by bit.
+INTEGERS_IN = widening(
+    int32=("bool", "int2", "int4", "int8", "int16", "uint2", "uint4", "uint8", "uint16"), int64=("uint32", "uint64")
+)
+
+
+@translates("stablehlo.dot_general")
+def dot_general(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """The sum of products over contracting dimensions; result: batching, then free dimensions of left and of right.
+
+    Differs: `precision_config` and `algorithm` are not heeded: TensorFlow has no such choice.
+    Source: StableHLO specification, `dot_general`.
+    """
+    numbers: Mapping[str, Sequence[int]] = bound["dot_dimension_numbers"]
+    return contract(
+        left,
+        right,
+        batching=(numbers["lhs_batching_dimensions"], numbers["rhs_batching_dimensions"]),
+        contracting=(numbers["lhs_contracting_dimensions"], numbers["rhs_contracting_dimensions"]),
+        dtype=bound.result_type.dtype,
+    )
+
+
+@translates("stablehlo.dot")
+def dot(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """The last dimension of the left with the first of the right.
+
+    Source: XLA operation semantics, `Dot`.
+    """
+    contracting = ((left.shape.rank - 1,), (0,))
+    return contract(left, right, batching=((), ()), contracting=contracting, dtype=bound.result_type.dtype)
+
+
+def contract(
+    left: tf.Tensor,
+    right: tf.Tensor,
+    *,
+    batching: tuple[Sequence[int], Sequence[int]],
+    contracting: tuple[Sequence[int], Sequence[int]],
+    dtype: tf.DType,
+) -> tf.Tensor:
+    """As `dot_general`, in the result's dtype or a wider one that there are kernels for."""
+    computed = INTEGERS_IN.get(dtype, dtype)
+    if dtype.is_floating and dtype.size < 2:
+        computed = tf.float32
+    left, right = cast(left, computed), cast(right, computed)
+    left_free = _free(left.shape.rank, batching[0], contracting[0])
+    right_free = _free(right.shape.rank, batching[1], contracting[1])
+    batch_sizes = [sizes(left)[i] for i in batching[0]]
+    result_shape = [*batch_sizes, *(sizes(left)[i] for i in left_free), *(sizes(right)[i] for i in right_free)]
+    a, transpose_a = _matrix(left, batching[0], left_free, contracting[0], contracted_last=True)
+    b, transpose_b = _matrix(right, batching[1], right_free, contracting[1], contracted_last=False)
+    product = tf.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    if len(result_shape) != product.shape.rank:
+        product = tf.reshape(product, as_shape(result_shape))
+    return product if computed == dtype else cast(product, dtype)
+
+
+def _free(rank: int, *taken: Sequence[int]) -> list[int]:
+    return [i for i in range(rank) if not any(i in dims for dims in taken)]
+
+
+def _matrix(
+    operand: tf.Tensor,
+    batching: Sequence[int],
+    free: Sequence[int],
+    contracting: Sequence[int],
+    *,
+    contracted_last: bool,
+) -> tuple[tf.Tensor, bool]:
+    """The operand as batches of matrices, and whether each is to be read transposed.
+
+    It is left in the order it has where a transposing product reads it as well: no transposition is emitted then.
+    """
+    wanted = [*batching, *free, *contracting] if contracted_last else [*batching, *contracting, *free]
+    other = [*batching, *contracting, *free] if contracted_last else [*batching, *free, *contracting]
+    identity = list(range(len(wanted)))
+    flips = wanted != identity and other == identity
+    order = other if flips else wanted
+    shape = sizes(operand)
+    if order != identity:
+        operand = tf.transpose(operand, order)
+    rows, columns = (product([shape[i] for i in dims]) for dims in (free, contracting))
+    first, second = (rows, columns) if contracted_last != flips else (columns, rows)
+    target: list[Size] = [*(shape[i] for i in batching), first, second]
+    if len(free) != 1 or len(contracting) != 1:
+        operand = tf.reshape(operand, as_shape(target))
+    return operand, flips

@@ -1,0 +1,173 @@
+"""Elementwise arithmetic: one TensorFlow operation for each, with the exceptions spelled out.
+
+The operations of `chlo` with implicit broadcasting have the same entries, for TensorFlow broadcasts as they do.
+Source: StableHLO specification, the operation of each name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from jaxtf.convert._graph._support import BINARY, MOVED, widening
+from jaxtf.convert._graph.registry import Bound, translates
+
+# TensorFlow operations that are the StableHLO operation as they are, for every dtype they have a kernel for.
+PLAIN: dict[str, Callable[..., tf.Tensor]] = {
+    "stablehlo.atan2": tf.atan2,
+    "stablehlo.ceil": tf.math.ceil,
+    "stablehlo.complex": tf.complex,
+    "stablehlo.cosine": tf.cos,
+    "stablehlo.exponential": tf.exp,
+    "stablehlo.floor": tf.floor,
+    "stablehlo.is_finite": tf.math.is_finite,
+    "stablehlo.log": tf.math.log,
+    "stablehlo.logistic": tf.sigmoid,
+    "stablehlo.round_nearest_even": tf.round,
+    "stablehlo.sine": tf.sin,
+    "stablehlo.sqrt": tf.sqrt,
+    "stablehlo.subtract": tf.subtract,
+    "stablehlo.tan": tf.tan,
+    "stablehlo.tanh": tf.tanh,
+    "chlo.broadcast_atan2": tf.atan2,
+    "chlo.broadcast_complex": tf.complex,
+    "chlo.broadcast_subtract": tf.subtract,
+    "chlo.conj": tf.math.conj,
+    "chlo.square": tf.square,
+    "chlo.tan": tf.tan,
+}
+
+# Cube roots lose the last bits in their own precision.
+CUBE_ROOT_IN = MOVED | widening(float32=("bfloat16", "float16"))
+
+
+def _plain(name: str, function: Callable[..., tf.Tensor]) -> None:
+    @translates(name, computed_in=MOVED)
+    def emit(bound: Bound, *operands: tf.Tensor) -> tf.Tensor:
+        return function(*operands)
+
+
+for _name, _function in PLAIN.items():
+    _plain(_name, _function)
+for _name, _function in BINARY.items():
+    _plain(f"stablehlo.{_name}", _function)
+    _plain(f"chlo.broadcast_{_name}", _function)
+
+
+@translates("stablehlo.abs", computed_in=MOVED)
+def absolute(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The absolute value; of a complex number, its modulus.
+
+    Source: StableHLO specification, `abs`.
+    """
+    return operand if operand.dtype.is_unsigned else tf.abs(operand)
+
+
+@translates("stablehlo.negate", computed_in=MOVED)
+def negate(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """Minus the operand, modulo 2**bits for integers (Neg has no kernel for unsigned ones).
+
+    Source: StableHLO specification, `negate`.
+    """
+    if operand.dtype.is_unsigned:
+        return tf.bitwise.invert(operand) + tf.ones([], operand.dtype)
+    return tf.negative(operand)
+
+
+@translates("stablehlo.sign", computed_in=MOVED)
+def sign(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """-1, 0 or 1; NaN stays NaN and -0 stays -0; of a complex number, the number divided by its modulus.
+
+    Source: StableHLO specification, `sign`.
+    """
+    if operand.dtype.is_unsigned:
+        return tf.cast(tf.not_equal(operand, tf.zeros([], operand.dtype)), operand.dtype)
+    if operand.dtype.is_complex:
+        return _complex_sign(operand)
+    result = tf.sign(operand)
+    if operand.dtype.is_floating:
+        result = tf.where(tf.logical_or(tf.math.is_nan(operand), tf.equal(operand, 0)), operand, result)
+    return result
+
+
+def _complex_sign(operand: tf.Tensor) -> tf.Tensor:
+    modulus = tf.abs(operand)
+    is_zero = tf.equal(modulus, 0)
+    safe = tf.where(is_zero, tf.ones_like(modulus), modulus)
+    real, imaginary = (tf.where(is_zero, part, part / safe) for part in (tf.math.real(operand), tf.math.imag(operand)))
+    return tf.complex(real, imaginary)
+
+
+@translates("stablehlo.rsqrt", computed_in=MOVED)
+def rsqrt(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The reciprocal of the square root.
+
+    Source: StableHLO specification, `rsqrt`.
+    """
+    return tf.math.rsqrt(operand)
+
+
+@translates("stablehlo.cbrt", computed_in=CUBE_ROOT_IN)
+def cube_root(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The real cube root: a power, then a step of Newton's method, which mends its last bits.
+
+    Source: StableHLO specification, `cbrt`.
+    """
+    dtype = operand.dtype
+    magnitude = tf.abs(operand)
+    ordinary = tf.logical_and(tf.math.is_finite(operand), tf.not_equal(operand, 0))
+    safe = tf.where(ordinary, magnitude, tf.ones_like(magnitude))
+    root = tf.pow(safe, tf.constant(1 / 3, dtype))
+    root -= (root - safe / (root * root)) / tf.constant(3, dtype)
+    return tf.where(ordinary, tf.where(operand < 0, -root, root), operand)
+
+
+@translates("stablehlo.round_nearest_afz", computed_in=MOVED)
+def round_away_from_zero(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The nearest integer, of two equally near the one farther from zero; keeps the sign of zero.
+
+    Source: StableHLO specification, `round_nearest_afz`.
+    """
+    magnitude = tf.abs(operand)
+    whole = tf.floor(magnitude)
+    half = tf.constant(0.5, operand.dtype)
+    rounded = tf.where(magnitude - whole >= half, whole + tf.ones([], operand.dtype), whole)
+    signed = tf.where(operand < 0, -rounded, rounded)
+    return tf.where(tf.logical_and(tf.math.is_finite(operand), tf.not_equal(operand, 0)), signed, operand)
+
+
+@translates("stablehlo.exponential_minus_one", computed_in=MOVED)
+def exponential_minus_one(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """exp(x) - 1, accurate near zero also for complex numbers, by expm1 and sines of the parts.
+
+    Source: StableHLO specification, `exponential_minus_one`.
+    """
+    if not operand.dtype.is_complex:
+        return tf.math.expm1(operand)
+    real, imaginary = tf.math.real(operand), tf.math.imag(operand)
+    half_sine = tf.sin(imaginary / 2)
+    less = tf.math.expm1(real)
+    twice = 2 * half_sine * half_sine  # 1 - cos(imaginary)
+    return tf.complex(less - twice * (less + 1), (less + 1) * tf.sin(imaginary))
+
+
+@translates("stablehlo.log_plus_one", computed_in=MOVED)
+def log_plus_one(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """log(1 + x), accurate near zero.
+
+    Differs: the real part for complex x near the unit circle around -1 has fewer right digits.
+    Source: StableHLO specification, `log_plus_one`.
+    """
+    return tf.math.log1p(operand)
+
+
+@translates("stablehlo.real", "stablehlo.imag")
+def part(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The real or the imaginary part; of a real number, itself or zero.
+
+    Source: StableHLO specification, `real` and `imag`.
+    """
+    if bound.operation.name == "stablehlo.real":
+        return tf.math.real(operand)
+    return tf.math.imag(operand) if operand.dtype.is_complex else tf.zeros_like(operand)

@@ -1,0 +1,39 @@
+"""Discrete Fourier transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import tensorflow as tf
+
+from jaxtf.convert._graph.registry import Bound, translates
+
+COMPLEX: Mapping[tuple[str, int], Callable[[tf.Tensor], tf.Tensor]] = {
+    ("FFT", 1): tf.signal.fft,
+    ("FFT", 2): tf.signal.fft2d,
+    ("FFT", 3): tf.signal.fft3d,
+    ("IFFT", 1): tf.signal.ifft,
+    ("IFFT", 2): tf.signal.ifft2d,
+    ("IFFT", 3): tf.signal.ifft3d,
+}
+REAL: Mapping[tuple[str, int], Callable[..., tf.Tensor]] = {
+    ("RFFT", 1): tf.signal.rfft,
+    ("RFFT", 2): tf.signal.rfft2d,
+    ("RFFT", 3): tf.signal.rfft3d,
+    ("IRFFT", 1): tf.signal.irfft,
+    ("IRFFT", 2): tf.signal.irfft2d,
+    ("IRFFT", 3): tf.signal.irfft3d,
+}
+
+
+@translates("stablehlo.fft")
+def fourier_transform(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The transform over the last one to three dimensions; inverse ones are divided by the number of elements.
+
+    Source: StableHLO specification, `fft`.
+    """
+    length = [int(n) for n in bound["fft_length"]]
+    kind = (bound["fft_type"], len(length))
+    if kind in COMPLEX:
+        return COMPLEX[kind](operand)
+    return REAL[kind](operand, fft_length=length)

@@ -1,0 +1,236 @@
+"""Division, powers, shifts and bit counts: where XLA gives a result and TensorFlow's kernels raise or say nothing.
+
+Guards are left out where the second operand is known to need none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert._graph._support import MOVED, SIGNED, UNSIGNED, backwards, widening
+from jaxtf.convert._graph.registry import Bound, translates
+
+# Of a remainder of floats; it is exact in a wider type.
+REMAINDER_IN = MOVED | widening(float32=("bfloat16", "float16"))
+
+
+def _is_known(operand: tf.Tensor, condition: Callable[[np.ndarray], np.ndarray]) -> bool:
+    """Whether the value is known while the graph is made and every element meets the condition."""
+    value = tf.get_static_value(operand)
+    return value is not None and bool(np.all(condition(np.asarray(value))))
+
+
+def _one_where(unsafe: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
+    return tf.where(unsafe, tf.ones([], divisor.dtype), divisor)
+
+
+def _overflows(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
+    """The least integer by -1: it does not fit, and traps in some kernels."""
+    least = tf.constant(dividend.dtype.min, dividend.dtype)
+    return tf.logical_and(tf.equal(dividend, least), tf.equal(divisor, tf.constant(-1, divisor.dtype)))
+
+
+@translates("stablehlo.divide", "chlo.broadcast_divide", computed_in=MOVED)
+def divide(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
+    """The quotient; of integers, towards zero, with x / 0 = -1 (all bits set) and the least by -1 itself, as in XLA.
+
+    Source: StableHLO specification, `divide`.
+    """
+    if not dividend.dtype.is_integer:
+        return tf.realdiv(dividend, divisor)
+    if _is_known(divisor, lambda d: (d != 0) & (d.astype(object) != -1)):
+        return tf.truncatediv(dividend, divisor)
+    by_zero = tf.equal(divisor, tf.zeros([], divisor.dtype))
+    unsafe = by_zero if dividend.dtype.is_unsigned else tf.logical_or(by_zero, _overflows(dividend, divisor))
+    quotient = tf.truncatediv(dividend, _one_where(unsafe, divisor))
+    all_bits = dividend.dtype.max if dividend.dtype.is_unsigned else -1
+    return tf.where(by_zero, tf.constant(all_bits, dividend.dtype), quotient)
+
+
+@translates("stablehlo.remainder", "chlo.broadcast_remainder", computed_in=REMAINDER_IN)
+def remainder(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
+    """The remainder with the sign of the dividend; of integers, x by 0 is x, as in XLA.
+
+    Source: StableHLO specification, `remainder`.
+    """
+    if dividend.dtype.is_integer:
+        return dividend - divide(bound, dividend, divisor) * divisor
+    # TFLite and TF.js have no TruncateMod; of positive numbers FloorMod is the same, and exact.
+    magnitude = tf.math.floormod(tf.abs(dividend), tf.abs(divisor))
+    signed = tf.where(dividend < 0, -magnitude, magnitude)
+    return tf.where(tf.equal(signed, dividend), dividend, signed)  # keeps -0
+
+
+@translates("stablehlo.power", "chlo.broadcast_power", computed_in=MOVED)
+def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
+    """The power; of integers, modulo 2**bits by squaring; 0 for a negative exponent unless the base is 1 or -1.
+
+    Source: StableHLO specification, `power`.
+    """
+    if base.dtype.is_complex:
+        return _complex_power(base, exponent)
+    if not base.dtype.is_integer:
+        return tf.pow(base, exponent)
+    one, zero = tf.ones([], base.dtype), tf.zeros([], base.dtype)
+    result, factor = one, base
+    width = base.dtype.size * 8 - (0 if base.dtype.is_unsigned else 1)
+    for bit in range(width):
+        is_set = tf.not_equal(tf.bitwise.bitwise_and(exponent, tf.constant(1 << bit, base.dtype)), zero)
+        result = tf.where(is_set, result * factor, result)
+        factor = factor * factor
+    if base.dtype.is_unsigned:
+        return result
+    is_odd = tf.not_equal(tf.bitwise.bitwise_and(exponent, one), zero)
+    of_negative = tf.where(tf.equal(base, one), one, tf.where(tf.equal(base, -one), tf.where(is_odd, -one, one), zero))
+    return tf.where(exponent < zero, of_negative, result)
+
+
+def _complex_power(base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
+    """By logarithm; 0 ** 0 is 1 and 0 ** x is 0 where the real part of x is positive."""
+    is_zero = tf.equal(base, tf.zeros([], base.dtype))
+    of_zero = tf.where(
+        tf.equal(exponent, tf.zeros([], exponent.dtype)), tf.ones_like(exponent), tf.zeros_like(exponent)
+    )
+    safe = tf.where(is_zero, tf.ones([], base.dtype), base)
+    by_log = tf.pow(safe, exponent)
+    positive = tf.logical_or(tf.math.real(exponent) > 0, tf.equal(exponent, tf.zeros([], exponent.dtype)))
+    return tf.where(tf.logical_and(is_zero, positive), of_zero, tf.where(is_zero, tf.pow(base, exponent), by_log))
+
+
+def _as_unsigned(operand: tf.Tensor) -> tf.Tensor:
+    return tf.bitcast(operand, UNSIGNED[operand.dtype]) if operand.dtype in UNSIGNED else operand
+
+
+def _back(operand: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    return operand if operand.dtype == dtype else tf.bitcast(operand, dtype)
+
+
+def _shift(
+    operand: tf.Tensor,
+    amount: tf.Tensor,
+    shift: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    beyond: Callable[[tf.Tensor], tf.Tensor],
+) -> tf.Tensor:
+    """`shift(operand, amount)`, `beyond(operand)` where the amount, read as unsigned, is not less than the width."""
+    width = operand.dtype.size * 8
+    if _is_known(amount, lambda a: (a >= 0) & (a < width)):
+        return shift(operand, amount)
+    fits = tf.less(_as_unsigned(amount), tf.constant(width, _as_unsigned(amount).dtype))
+    shifted = shift(operand, tf.where(fits, amount, tf.zeros([], amount.dtype)))
+    return tf.where(fits, shifted, beyond(operand))
+
+
+def _no_bits(operand: tf.Tensor) -> tf.Tensor:
+    return tf.zeros([], operand.dtype)
+
+
+# A shift in a wider type would keep bits that the narrow one loses; types of 4 bits lose them when cast back.
+@translates("stablehlo.shift_left", "chlo.broadcast_shift_left", computed_in=MOVED)
+def shift_left(bound: Bound, operand: tf.Tensor, amount: tf.Tensor) -> tf.Tensor:
+    """Shifts bits up; nothing is left of them when the amount is the width or more.
+
+    Source: StableHLO specification, `shift_left`.
+    """
+    return _shift(operand, amount, tf.bitwise.left_shift, _no_bits)
+
+
+@translates("stablehlo.shift_right_arithmetic", "chlo.broadcast_shift_right_arithmetic", computed_in=MOVED)
+def shift_right_arithmetic(bound: Bound, operand: tf.Tensor, amount: tf.Tensor) -> tf.Tensor:
+    """Shifts bits down and repeats the highest one, also for unsigned integers.
+
+    Source: StableHLO specification, `shift_right_arithmetic`.
+    """
+    dtype = operand.dtype
+    operand, amount = (_back(x, SIGNED.get(dtype, dtype)) for x in (operand, amount))
+    top = tf.constant(dtype.size * 8 - 1, operand.dtype)
+    shifted = _shift(operand, amount, tf.bitwise.right_shift, lambda x: tf.bitwise.right_shift(x, top))
+    return _back(shifted, dtype)
+
+
+@translates("stablehlo.shift_right_logical", "chlo.broadcast_shift_right_logical")
+def shift_right_logical(bound: Bound, operand: tf.Tensor, amount: tf.Tensor) -> tf.Tensor:
+    """Shifts bits down and fills with zeros, also for signed integers.
+
+    Source: StableHLO specification, `shift_right_logical`.
+    """
+    dtype = operand.dtype
+    if dtype in MOVED:
+        mask = tf.constant((1 << 4) - 1, tf.uint8)
+        operand, amount = (
+            tf.bitwise.bitwise_and(tf.cast(tf.cast(x, MOVED[dtype]), tf.uint8), mask) for x in (operand, amount)
+        )
+        return tf.cast(_shift(operand, amount, tf.bitwise.right_shift, _no_bits), dtype)
+    unsigned, amount = _as_unsigned(operand), _as_unsigned(amount)
+    return _back(_shift(unsigned, amount, tf.bitwise.right_shift, _no_bits), dtype)
+
+
+@translates("stablehlo.not", computed_in=MOVED)
+def complement(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """Every bit, or the truth value, the other way.
+
+    Source: StableHLO specification, `not`.
+    """
+    if operand.dtype == tf.bool:
+        return tf.logical_not(operand)
+    return tf.bitwise.invert(operand) if operand.dtype.is_unsigned else backwards(operand)
+
+
+@translates("stablehlo.popcnt")
+def count_bits(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """How many bits are set.
+
+    Source: StableHLO specification, `popcnt`.
+    """
+    dtype = operand.dtype
+    if dtype in MOVED:
+        operand = tf.bitwise.bitwise_and(tf.cast(tf.cast(operand, MOVED[dtype]), tf.uint8), tf.constant(15, tf.uint8))
+    return tf.cast(tf.raw_ops.PopulationCount(x=operand), dtype)
+
+
+@translates("stablehlo.count_leading_zeros")
+def count_leading_zeros(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """How many bits are zero above the highest set one: those left when it is copied to all below it.
+
+    Source: StableHLO specification, `count_leading_zeros`.
+    """
+    bits = _as_unsigned(operand)
+    shift = 1
+    while shift < operand.dtype.size * 8:
+        bits = tf.bitwise.bitwise_or(bits, tf.bitwise.right_shift(bits, tf.constant(shift, bits.dtype)))
+        shift *= 2
+    return tf.cast(tf.raw_ops.PopulationCount(x=tf.bitwise.invert(bits)), operand.dtype)
+
+
+@translates("chlo.mulhi")
+def high_product(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """The upper half of the bits of the product, computed in the type of twice the width.
+
+    Source: CHLO, `mulhi`.
+    """
+    dtype = left.dtype
+    wide = {1: tf.int16, 2: tf.int32, 4: tf.int64}.get(dtype.size)
+    if wide is None:
+        return _high_product_of_64_bits(left, right)
+    if dtype.is_unsigned:
+        wide = UNSIGNED[wide]
+    product = tf.cast(left, wide) * tf.cast(right, wide)
+    return tf.cast(tf.bitwise.right_shift(product, tf.constant(dtype.size * 8, wide)), dtype)
+
+
+def _high_product_of_64_bits(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """By halves of 32 bits; a negative factor counts 2**64 too much as unsigned, which is taken off."""
+    dtype = left.dtype
+    mask, half = tf.constant(0xFFFFFFFF, tf.uint64), tf.constant(32, tf.uint64)
+    a, b = _as_unsigned(left), _as_unsigned(right)
+    low_a, low_b = tf.bitwise.bitwise_and(a, mask), tf.bitwise.bitwise_and(b, mask)
+    high_a, high_b = tf.bitwise.right_shift(a, half), tf.bitwise.right_shift(b, half)
+    cross = high_a * low_b + tf.bitwise.right_shift(low_a * low_b, half)
+    other = low_a * high_b + tf.bitwise.bitwise_and(cross, mask)
+    high = high_a * high_b + tf.bitwise.right_shift(cross, half) + tf.bitwise.right_shift(other, half)
+    if not dtype.is_unsigned:
+        zero = tf.zeros([], tf.uint64)
+        high -= tf.where(left < 0, b, zero) + tf.where(right < 0, a, zero)
+    return _back(high, dtype)

@@ -1,0 +1,126 @@
+"""Factorizations: those of StableHLO, and those of libraries, which the exporter calls `jaxtf.<primitive>`.
+
+Vectors of eigenvalue problems and singular values are determined up to factors, of which TensorFlow takes its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.convert._graph._support import as_shape, refuse, sizes, widening
+from jaxtf.convert._graph.registry import Bound, refuses, translates
+
+IN_32_BITS = widening(float32=("bfloat16", "float16"))
+
+refuses(
+    "custom_call.jaxtf.schur",
+    "custom_call.jaxtf.hessenberg",
+    "custom_call.jaxtf.tridiagonal",
+    "custom_call.jaxtf.geqp3",
+    reason="TensorFlow has no such factorization",
+)
+
+
+def parameters(bound: Bound) -> Mapping[str, Any]:
+    """The parameters of the primitive, as the exporter wrote them down."""
+    given = bound.get("backend_config")
+    return given if isinstance(given, Mapping) else bound.operation.attributes
+
+
+@translates("stablehlo.cholesky", computed_in=IN_32_BITS)
+def cholesky(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The triangular factor of a positive definite matrix, of which one triangle is read; zeros in the other.
+
+    Differs: raises for a matrix that is not positive definite, where XLA gives NaN.
+    Source: StableHLO specification, `cholesky`.
+    """
+    if bound.get("lower", False):
+        return tf.linalg.cholesky(operand)
+    return tf.linalg.adjoint(tf.linalg.cholesky(tf.linalg.adjoint(operand)))
+
+
+@translates("stablehlo.triangular_solve", computed_in=IN_32_BITS)
+def triangular_solve(bound: Bound, matrix: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """X where op(matrix) X = right, or X op(matrix) = right; op transposes, conjugates, or does nothing.
+
+    Differs: raises for a matrix with a zero on its diagonal.
+    Source: StableHLO specification, `triangular_solve`.
+    """
+    operation, lower = bound.get("transpose_a", "NO_TRANSPOSE"), bound["lower"]
+    if bound["unit_diagonal"]:
+        matrix = tf.linalg.set_diag(matrix, tf.ones(as_shape(sizes(matrix)[:-1]), matrix.dtype))
+    if operation == "TRANSPOSE" and matrix.dtype.is_complex:
+        matrix = tf.math.conj(matrix)
+    adjoint = operation in ("TRANSPOSE", "ADJOINT")
+    if bound["left_side"]:
+        return tf.linalg.triangular_solve(matrix, right, lower=lower, adjoint=adjoint)
+    # X op(A) = B is op(A)^H X^H = B^H, and the adjoint of an adjoint is the matrix itself.
+    solved = tf.linalg.triangular_solve(matrix, tf.linalg.adjoint(right), lower=lower, adjoint=not adjoint)
+    return tf.linalg.adjoint(solved)
+
+
+@translates("custom_call.jaxtf.eigh", computed_in=IN_32_BITS)
+def eigh(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Eigenvectors and ascending eigenvalues of a Hermitian matrix, of which one triangle is read.
+
+    Differs: the phase of each vector, and the basis of repeated eigenvalues; compiled, float64 has 32-bit accuracy.
+    Source: `jax.lax.linalg.eigh`.
+    """
+    given = parameters(bound)
+    if given.get("subset_by_index") not in (None, (), "None", "none"):
+        refuse(bound, "a subset of the eigenvalues")
+    values, vectors = tf.linalg.eigh(operand if given.get("lower", True) else tf.linalg.adjoint(operand))
+    values = tf.math.real(values)
+    return (vectors, values) if bound.result_types[0].rank == operand.shape.rank else (values, vectors)
+
+
+@translates("custom_call.jaxtf.svd", computed_in=IN_32_BITS)
+def svd(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Descending singular values and, if asked for, left vectors and the adjoint of the right ones.
+
+    Differs: the phase of each pair of vectors, and the basis of repeated values; compiled, float64 has 32-bit accuracy.
+    Source: `jax.lax.linalg.svd`.
+    """
+    given = parameters(bound)
+    if given.get("subset_by_index") not in (None, (), "None", "none"):
+        refuse(bound, "a subset of the singular values")
+    if not given.get("compute_uv", True):
+        return (tf.linalg.svd(operand, compute_uv=False),)
+    values, left, right = tf.linalg.svd(operand, full_matrices=bool(given.get("full_matrices", False)))
+    return values, left, tf.linalg.adjoint(right)
+
+
+@translates("custom_call.jaxtf.qr", computed_in=IN_32_BITS)
+def qr(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The unitary and the upper triangular factor.
+
+    Differs: the phase of each column.
+    Source: `jax.lax.linalg.qr`.
+    """
+    given = parameters(bound)
+    if given.get("pivoting", False):
+        refuse(bound, "pivoting")
+    unitary, upper = tf.linalg.qr(operand, full_matrices=bool(given.get("full_matrices", True)))
+    return unitary, upper
+
+
+@translates("custom_call.jaxtf.eig")
+def eig(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Eigenvalues of any square matrix and, if asked for, its left and right eigenvectors of norm 1.
+
+    Differs: the order of eigenvalues and the phase of each vector.
+    Source: `jax.lax.linalg.eig`.
+    """
+    given = parameters(bound)
+    left, right = (bool(given.get(f"compute_{side}_eigenvectors", True)) for side in ("left", "right"))
+    if not (left or right):
+        return (tf.linalg.eigvals(operand),)
+    values, vectors = tf.linalg.eig(operand)
+    results = [values]
+    if left:
+        inverse = tf.linalg.adjoint(tf.linalg.inv(vectors))
+        results.append(inverse / tf.cast(tf.linalg.norm(inverse, axis=-2, keepdims=True), inverse.dtype))
+    return (*results, vectors) if right else tuple(results)

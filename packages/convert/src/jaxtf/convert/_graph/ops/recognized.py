@@ -1,0 +1,42 @@
+"""Operations that no module has: forms that `patterns` finds, and what `broadcasts` leaves of a broadcast."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from jaxtf.convert._graph.broadcasts import EXPAND
+from jaxtf.convert._graph.registry import Bound, translates
+
+__all__: list[str] = []
+
+
+@translates("jaxtf.relu")
+def relu(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The larger of each element and 0."""
+    return tf.nn.relu(operand)
+
+
+@translates("jaxtf.softmax", differs="of a row with NaN or infinity, CPU gives NaN there and 0 elsewhere, XLA only NaN")
+def softmax(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """Softmax along one dimension."""
+    return tf.nn.softmax(operand, axis=bound["axis"])
+
+
+@translates("jaxtf.log_softmax")
+def log_softmax(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The logarithm of softmax along one dimension."""
+    return tf.nn.log_softmax(operand, axis=bound["axis"])
+
+
+@translates(EXPAND)
+def expand(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The operand with dimensions of size 1 put where `axes` says, in the result."""
+    axes = bound["axes"]
+    shape = bound.result_type.shape
+    if not axes:
+        return operand
+    if shape.count(None) <= 1:
+        return tf.reshape(operand, [-1 if size is None else size for size in shape])
+    for axis in axes:
+        operand = tf.expand_dims(operand, axis)
+    return operand

@@ -1,0 +1,200 @@
+"""Scatter: updates written, added, ... to where indices say.
+
+Updates become rows, each with one linear index into the rows of the operand: the dimensions that indices, batches
+and partial windows walk through, flattened. An update that does not lie wholly inside goes to a spare row, which is
+dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.convert._graph._support import (
+    BINARY,
+    MOVED,
+    Size,
+    as_shape,
+    is_empty,
+    product,
+    same,
+    single_operation,
+    sizes,
+)
+from jaxtf.convert._graph.ops.gather import batch_positions, index_vectors
+from jaxtf.convert._graph.ops.reductions import Combine, region_of
+from jaxtf.convert._graph.ops.slices import wide_index
+from jaxtf.convert._graph.program import Block
+from jaxtf.convert._graph.registry import Bound, translates
+
+SCATTERS: dict[str, Callable[..., tf.Tensor]] = {
+    "replace": tf.tensor_scatter_nd_update,
+    "add": tf.tensor_scatter_nd_add,
+    "minimum": tf.tensor_scatter_nd_min,
+    "maximum": tf.tensor_scatter_nd_max,
+}
+OF_TRUTH = {
+    "add": "maximum",
+    "or": "maximum",
+    "maximum": "maximum",
+    "multiply": "minimum",
+    "and": "minimum",
+    "minimum": "minimum",
+}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How updates meet the operand.
+
+    Attributes:
+      order: Dimensions of the operand, those that rows are counted over in front.
+      walked: How many those are.
+      index: Of each update row the operand's row, its row count where the update is dropped; a vector.
+      count: Rows of the operand.
+      row_shape: Sizes of a row.
+    """
+
+    order: list[int]
+    walked: int
+    index: tf.Tensor
+    count: Size
+    row_shape: list[Size]
+
+
+@translates("stablehlo.scatter", computed_in=MOVED, differs="updates of one element are combined in any order")
+def scatter(bound: Bound, *tensors: tf.Tensor) -> list[tf.Tensor]:
+    """The operands with the updates combined into them by the region; updates that lie outside are left out.
+
+    Differs: updates of one element are combined in any order; a region has to be associative.
+    Source: StableHLO specification, `scatter`.
+    """
+    count = len(tensors) // 2
+    operands, indices, updates = tensors[:count], tensors[count], tensors[count + 1 :]
+    numbers: Mapping[str, Any] = bound["scatter_dimension_numbers"]
+    if is_empty(sizes(updates[0])):
+        return list(operands)
+    rows, update_order = _rows(bound, operands[0], indices, updates[0], numbers)
+    flat = [_flatten(x, rows.order, rows.walked) for x in operands]
+    changes = [tf.reshape(tf.transpose(u, update_order), as_shape([-1, *rows.row_shape])) for u in updates]
+    kind = _kind(bound.operation.regions[0])
+    if kind is None:
+        done = _by_region(region_of(bound), flat, changes, rows)
+    else:
+        done = [_scattered(kind, flat[0], changes[0], rows)]
+    return [_unflatten(x, operand, rows.order) for x, operand in zip(done, operands, strict=True)]
+
+
+def _kind(block: Block) -> str | None:
+    if len(block.arguments) == 2 and block.returned == block.arguments[1:]:
+        return "replace"
+    return single_operation(block)
+
+
+def _rows(
+    bound: Bound, operand: tf.Tensor, indices: tf.Tensor, update: tf.Tensor, numbers: Mapping[str, Any]
+) -> tuple[Rows, list[int]]:
+    """The rows, and the order of the update's dimensions that goes with them."""
+    rank, shape, update_shape = operand.shape.rank, sizes(operand), sizes(update)
+    indexed, batching = list(numbers["scatter_dims_to_operand_dims"]), list(numbers["input_batching_dims"])
+    inserted = [*numbers["inserted_window_dims"], *batching]
+    window_dims = list(numbers["update_window_dims"])
+    window_axes = [i for i in range(rank) if i not in inserted]
+    extent: dict[int, Size] = dict.fromkeys(inserted, 1)
+    extent |= {axis: update_shape[d] for axis, d in zip(window_axes, window_dims, strict=True)}
+    starts, batch_shape = index_vectors(indices, numbers["index_vector_dim"])
+    first = dict(zip(indexed, map(wide_index, starts), strict=True))
+    first |= dict(zip(batching, batch_positions(batch_shape, numbers["scatter_indices_batching_dims"]), strict=True))
+
+    whole = [axis for axis in window_axes if axis not in first and same(extent[axis], shape[axis])]
+    walked = [axis for axis in range(rank) if axis not in whole]
+    windows = [axis for axis in window_axes if axis in walked]
+    dtype = tf.int64 if any(s.dtype == tf.int64 for s in first.values()) else tf.int32
+    valid = tf.constant(True)
+    for axis in indexed:
+        start = tf.cast(first[axis], dtype)
+        room = tf.cast(shape[axis] - extent[axis], dtype)
+        valid = tf.logical_and(valid, tf.logical_and(start >= 0, start <= room))
+    linear = tf.zeros([], dtype)
+    for axis in walked:
+        position = tf.cast(first.get(axis, tf.zeros([], dtype)), dtype)
+        position = (
+            tf.reshape(position, as_shape([*sizes(position), *(1 for _ in windows)]))
+            if position.shape.rank
+            else position
+        )
+        if axis in windows and not same(extent[axis], 1):
+            own = windows.index(axis)
+            offsets = tf.reshape(tf.range(extent[axis]), [-1 if i == own else 1 for i in range(len(windows))])
+            position = position + tf.cast(offsets, dtype)
+        linear = linear * tf.cast(shape[axis], dtype) + position
+    count = product([shape[axis] for axis in walked])
+    grid = as_shape([*batch_shape, *(extent[axis] for axis in windows)])
+    if valid.shape.rank:
+        valid = tf.reshape(valid, as_shape([*sizes(valid), *(1 for _ in windows)]))
+    index = tf.reshape(tf.broadcast_to(tf.where(valid, linear, tf.cast(count, dtype)), grid), [-1])
+    rows = Rows([*walked, *whole], len(walked), index, count, [shape[axis] for axis in whole])
+    dims = dict(zip(window_axes, window_dims, strict=True))
+    batch_dims = [d for d in range(update.shape.rank) if d not in window_dims]
+    return rows, [*batch_dims, *(dims[axis] for axis in windows), *(dims[axis] for axis in whole)]
+
+
+def _flatten(operand: tf.Tensor, order: Sequence[int], walked: int) -> tf.Tensor:
+    if list(order) != sorted(order):
+        operand = tf.transpose(operand, order)
+    shape = sizes(operand)
+    return tf.reshape(operand, as_shape([product(shape[:walked]), *shape[walked:]]))
+
+
+def _unflatten(flat: tf.Tensor, operand: tf.Tensor, order: Sequence[int]) -> tf.Tensor:
+    shape = sizes(operand)
+    result = tf.reshape(flat, as_shape([shape[i] for i in order]))
+    if list(order) == sorted(order):
+        return result
+    return tf.transpose(result, [list(order).index(i) for i in range(len(order))])
+
+
+def _scattered(kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows) -> tf.Tensor:
+    """By TensorFlow's scatter of the kind, with truth values as small integers; products by segments."""
+    dtype = flat.dtype
+    if dtype == tf.bool and kind in OF_TRUTH:
+        narrow = _scattered(OF_TRUTH[kind], tf.cast(flat, tf.int32), tf.cast(changes, tf.int32), rows)
+        return tf.cast(narrow, tf.bool)
+    if kind == "multiply":
+        count = rows.count + 1
+        return flat * tf.math.unsorted_segment_prod(changes, rows.index, tf.cast(count, rows.index.dtype))[: rows.count]
+    if kind not in SCATTERS:
+        return _by_region(lambda a, b: [BINARY[kind](a[0], b[0])], [flat], [changes], rows)[0]
+    spare = tf.concat([flat, tf.zeros(as_shape([1, *rows.row_shape]), dtype)], 0)
+    return SCATTERS[kind](spare, rows.index[:, tf.newaxis], changes)[: rows.count]
+
+
+def _by_region(
+    combine: Combine, flat: Sequence[tf.Tensor], changes: Sequence[tf.Tensor], rows: Rows
+) -> list[tf.Tensor]:
+    """Updates sorted by row, combined within each row by a logarithmic scan; the last of each row is written."""
+    order = tf.argsort(rows.index, stable=True)
+    index = tf.gather(rows.index, order)
+    changes = [tf.gather(c, order) for c in changes]
+    total = index.shape[0]
+    assert total is not None, "scatters of a region other than one operation have a known number of updates"
+    span = 1
+    row_rank = len(rows.row_shape)
+    while span < total:
+        same = tf.equal(index[span:], index[:-span])
+        same = tf.reshape(same, [-1, *(1 for _ in range(row_rank))])
+        both = combine([c[:-span] for c in changes], [c[span:] for c in changes])
+        changes = [tf.concat([c[:span], tf.where(same, b, c[span:])], 0) for b, c in zip(both, changes, strict=True)]
+        span *= 2
+    is_last = tf.concat([tf.not_equal(index[1:], index[:-1]), [True]], 0)
+    target = tf.where(is_last, index, tf.cast(rows.count, index.dtype))
+    safe = tf.minimum(target, tf.cast(rows.count - 1, index.dtype))
+    written = combine([tf.gather(x, safe) for x in flat], changes)
+    results = []
+    for x, w in zip(flat, written, strict=True):
+        spare = tf.concat([x, tf.zeros(as_shape([1, *rows.row_shape]), x.dtype)], 0)
+        results.append(tf.tensor_scatter_nd_update(spare, target[:, tf.newaxis], w)[: rows.count])
+    return results

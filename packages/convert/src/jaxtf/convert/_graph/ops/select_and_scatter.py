@@ -1,0 +1,80 @@
+"""Select and scatter: the gradient of a pool."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert._graph._support import BINARY, MOVED, Size, as_shape, pad, refuse, single_operation, sizes
+from jaxtf.convert._graph.ops.windows import Window, window_of
+from jaxtf.convert._graph.registry import Bound, translates
+
+# One slice is emitted for each element of a window.
+MANY_ELEMENTS = 1024
+
+
+@translates("stablehlo.select_and_scatter", computed_in=MOVED)
+def select_and_scatter(bound: Bound, operand: tf.Tensor, source: tf.Tensor, initial: tf.Tensor) -> tf.Tensor:
+    """Each element of the source added where the window of the operand has its selected, first such, element.
+
+    Source: StableHLO specification, `select_and_scatter`.
+    """
+    window = window_of(bound, operand.shape.rank)
+    kind = single_operation(bound.operation.regions[1])
+    if kind is None:
+        refuse(bound, "the region that scatters is not one operation, such as add")
+    if int(np.prod(window.size)) > MANY_ELEMENTS:
+        refuse(bound, f"windows of more than {MANY_ELEMENTS} elements")
+    places = [range(n) for n in window.size]
+    inside = _inside(operand, window)
+    outer = sizes(source)
+    best, chosen = None, tf.zeros(as_shape(outer), tf.int32)
+    padded = pad(operand, tf.zeros([], operand.dtype), window.low, window.high)
+    found = None
+    for number, offset in enumerate(itertools.product(*places)):
+        value, is_inside = (_at(x, offset, window, outer) for x in (padded, inside))
+        if best is None:
+            best, found = value, is_inside
+            continue
+        (keeps,) = bound.regions[0](best, value)
+        takes = tf.logical_and(is_inside, tf.logical_not(tf.logical_and(found, keeps)))
+        best, chosen = tf.where(takes, value, best), tf.where(takes, number, chosen)
+        found = tf.logical_or(found, is_inside)
+    result = tf.fill(as_shape(sizes(operand)), initial)
+    neutral = _neutral(bound, kind, operand.dtype)
+    for number, offset in enumerate(itertools.product(*places)):
+        part = tf.where(tf.equal(chosen, number), source, neutral)
+        result = BINARY[kind](result, _spread(part, neutral, offset, window, sizes(operand)))
+    return result
+
+
+def _inside(operand: tf.Tensor, window: Window) -> tf.Tensor:
+    """Which elements of the padded operand are its own."""
+    own = tf.ones(as_shape(sizes(operand)), tf.bool)
+    return pad(own, tf.constant(False), window.low, window.high)
+
+
+def _at(padded: tf.Tensor, offset: tuple[int, ...], window: Window, outer: list[Size]) -> tf.Tensor:
+    """Of every window the element at an offset."""
+    return padded[tuple(slice(o, o + (n - 1) * s + 1, s) for o, n, s in zip(offset, outer, window.stride, strict=True))]
+
+
+def _spread(
+    part: tf.Tensor, neutral: tf.Tensor, offset: tuple[int, ...], window: Window, shape: list[Size]
+) -> tf.Tensor:
+    """The inverse of `_at`: each element in its place of the operand, the neutral one elsewhere."""
+    low = [o - before for o, before in zip(offset, window.low, strict=True)]
+    counts = sizes(part)
+    high = [
+        size - (below + (n - 1) * stride + 1)
+        for size, below, n, stride in zip(shape, low, counts, window.stride, strict=True)
+    ]
+    return pad(part, neutral, low, high, [stride - 1 for stride in window.stride])
+
+
+def _neutral(bound: Bound, kind: str, dtype: tf.DType) -> tf.Tensor:
+    if kind not in ("add", "or"):
+        refuse(bound, f"scattering by {kind}")
+    return tf.zeros([], dtype)

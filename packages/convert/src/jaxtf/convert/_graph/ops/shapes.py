@@ -1,0 +1,117 @@
+"""Where elements are: broadcasting, reshaping, transposing, joining, padding; and constants."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from jaxtf.convert._graph._support import MOVED, Size, as_shape, pad, sizes
+from jaxtf.convert._graph.registry import Bound, translates
+
+
+@translates("stablehlo.broadcast_in_dim", computed_in=MOVED)
+def broadcast_in_dim(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """Repeats elements along new dimensions and along those of size 1.
+
+    Source: StableHLO specification, `broadcast_in_dim`.
+    """
+    return broadcast(operand, list(bound.result_type.shape), bound["broadcast_dimensions"])
+
+
+def broadcast(operand: tf.Tensor, shape: list[Size], dimensions: tuple[int, ...]) -> tf.Tensor:
+    """The operand with its dimensions at those places of a larger shape."""
+    order = sorted(range(len(dimensions)), key=lambda i: dimensions[i])
+    if order != list(range(len(order))):
+        operand = tf.transpose(operand, order)
+    own = sizes(operand)
+    placed: list[Size] = [1] * len(shape)
+    for axis, size in zip(sorted(dimensions), own, strict=True):
+        placed[axis] = size
+    if len(placed) != len(own):
+        operand = tf.reshape(operand, as_shape(placed))
+    if all(isinstance(size, int) for size in shape) and operand.shape.as_list() == shape:
+        return operand
+    return tf.broadcast_to(operand, as_shape(shape))
+
+
+@translates("stablehlo.broadcast", computed_in=MOVED)
+def broadcast_outer(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """Repeats the operand along new leading dimensions.
+
+    Source: XLA operation semantics, `Broadcast`.
+    """
+    leading = tuple(int(size) for size in bound["broadcast_sizes"])
+    rank = operand.shape.rank
+    return broadcast(operand, [*leading, *sizes(operand)], tuple(range(len(leading), len(leading) + rank)))
+
+
+@translates("stablehlo.reshape", computed_in=MOVED)
+def reshape(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The same elements in row-major order in another shape.
+
+    Source: StableHLO specification, `reshape`.
+    """
+    shape = list(bound.result_type.shape)
+    return operand if operand.shape.as_list() == shape else tf.reshape(operand, shape)
+
+
+@translates("stablehlo.transpose", computed_in=MOVED)
+def transpose(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """Dimensions in another order.
+
+    Source: StableHLO specification, `transpose`.
+    """
+    permutation = list(bound["permutation"])
+    return operand if permutation == sorted(permutation) else tf.transpose(operand, permutation)
+
+
+@translates("stablehlo.concatenate", computed_in=MOVED)
+def concatenate(bound: Bound, *operands: tf.Tensor) -> tf.Tensor:
+    """One after the other along a dimension.
+
+    Source: StableHLO specification, `concatenate`.
+    """
+    return operands[0] if len(operands) == 1 else tf.concat(operands, bound["dimension"])
+
+
+@translates("stablehlo.reverse", computed_in=MOVED)
+def reverse(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """Backwards along the given dimensions.
+
+    Source: StableHLO specification, `reverse`.
+    """
+    dimensions = list(bound["dimensions"])
+    return tf.reverse(operand, dimensions) if dimensions else operand
+
+
+@translates("stablehlo.iota")
+def iota(bound: Bound) -> tf.Tensor:
+    """0, 1, 2, ... along one dimension.
+
+    Source: StableHLO specification, `iota`.
+    """
+    return counting(list(bound.result_type.shape), bound["iota_dimension"], bound.result_type.dtype)
+
+
+def counting(shape: list[Size], axis: int, dtype: tf.DType) -> tf.Tensor:
+    """Indices along an axis; a vector that is broadcast, so that nothing large is stored in a graph."""
+    along = tf.cast(tf.range(shape[axis]), dtype)
+    return broadcast(along, shape, (axis,))
+
+
+@translates("stablehlo.pad", computed_in=MOVED)
+def padded(bound: Bound, operand: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+    """The operand with a value around it and between its elements; cut where the amount is negative.
+
+    Source: StableHLO specification, `pad`.
+    """
+    return pad(operand, value, bound["edge_padding_low"], bound["edge_padding_high"], bound["interior_padding"])
+
+
+@translates("chlo.constant_like")
+def constant_like(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The value in every element of the operand's shape.
+
+    Source: CHLO, `constant_like`.
+    """
+    value = tf.cast(tf.constant(bound["value"]), operand.dtype)
+    return tf.fill(as_shape(sizes(operand)), value)

@@ -1,0 +1,118 @@
+"""Parts of an array: slices, also from where indices say, and their update."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert._graph._support import MOVED, Size, as_shape, is_empty, same, sizes
+from jaxtf.convert._graph.registry import Bound, translates
+
+# More rows than these are cheaper to select than to scatter one by one.
+MANY_ROWS = 4096
+
+
+@translates("stablehlo.slice", computed_in=MOVED)
+def static_slice(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """Every stride-th element from start to limit, in each dimension.
+
+    Source: StableHLO specification, `slice`.
+    """
+    parts = zip(bound["start_indices"], bound["limit_indices"], bound["strides"], strict=True)
+    return strided(operand, [slice(int(start), int(limit), int(stride)) for start, limit, stride in parts])
+
+
+def strided(operand: tf.Tensor, parts: Sequence[slice]) -> tf.Tensor:
+    """One slice in each dimension; nothing is emitted where all are taken whole."""
+    whole = [
+        p.start in (None, 0) and p.step in (None, 1) and p.stop == s for p, s in zip(parts, operand.shape, strict=True)
+    ]
+    if all(whole):
+        return operand
+    return operand[tuple(slice(None) if w else p for w, p in zip(whole, parts, strict=True))]
+
+
+def clamped_starts(starts: Sequence[tf.Tensor], shape: Sequence[Size], extent: Sequence[Size]) -> list[Size]:
+    """Start indices moved so that the extent lies inside the shape; integers where known, int32 or int64 otherwise."""
+    return [clamped(start, size, length) for start, size, length in zip(starts, shape, extent, strict=True)]
+
+
+def clamped(start: tf.Tensor, size: Size, length: Size) -> Size:
+    """One start index, or a tensor of them, between 0 and size - length."""
+    known = tf.get_static_value(start)
+    if known is not None and np.ndim(known) == 0 and isinstance(size, int) and isinstance(length, int):
+        return int(min(max(int(known), 0), size - length))
+    if isinstance(size, int) and isinstance(length, int) and size == length:
+        return 0 if start.shape.rank == 0 else tf.zeros_like(wide_index(start))
+    index = wide_index(start)
+    return tf.minimum(tf.maximum(index, 0), tf.cast(size - length, index.dtype))
+
+
+def wide_index(index: tf.Tensor) -> tf.Tensor:
+    """An index as int32 or int64, in which every size fits; what is too large for int64 is its greatest value."""
+    if index.dtype in (tf.int32, tf.int64):
+        return index
+    if index.dtype == tf.uint64:
+        return tf.cast(tf.minimum(index, tf.constant(2**63 - 1, tf.uint64)), tf.int64)
+    return tf.cast(index, tf.int64 if index.dtype == tf.uint32 else tf.int32)
+
+
+@translates("stablehlo.dynamic_slice", computed_in=MOVED)
+def dynamic_slice(bound: Bound, operand: tf.Tensor, *starts: tf.Tensor) -> tf.Tensor:
+    """A part of known size from where the indices say, moved inside the array if it is not.
+
+    Source: StableHLO specification, `dynamic_slice`.
+    """
+    extent = [int(size) for size in bound["slice_sizes"]]
+    begin = clamped_starts(starts, sizes(operand), extent)
+    if all(isinstance(start, int) for start in begin):
+        return strided(operand, [slice(b, b + e) for b, e in zip(begin, extent, strict=True)])
+    return tf.slice(operand, as_shape(begin), extent)
+
+
+@translates("stablehlo.dynamic_update_slice", computed_in=MOVED)
+def dynamic_update_slice(bound: Bound, operand: tf.Tensor, update: tf.Tensor, *starts: tf.Tensor) -> tf.Tensor:
+    """The operand with a part replaced, moved inside the array if it is not.
+
+    Source: StableHLO specification, `dynamic_update_slice`.
+    """
+    shape, extent = sizes(operand), sizes(update)
+    if operand.shape.rank == 0:
+        return update
+    if is_empty(extent):
+        return operand
+    begin = clamped_starts(starts, shape, extent)
+    partial = [i for i, (s, e) in enumerate(zip(shape, extent, strict=True)) if not same(s, e)]
+    if not partial:
+        return update
+    leading = partial[-1] + 1
+    rows = int(np.prod([e if isinstance(e, int) else 1 for e in extent[:leading]]))
+    if rows <= MANY_ROWS and leading <= 7:
+        return _scattered(operand, update, begin[:leading], extent[:leading])
+    return _selected(operand, update, begin, partial)
+
+
+def _scattered(operand: tf.Tensor, update: tf.Tensor, begin: Sequence[Size], extent: Sequence[Size]) -> tf.Tensor:
+    """Row by row: a row is what lies behind the last dimension that the update does not fill."""
+    grid = tf.meshgrid(*(b + tf.range(e) for b, e in zip(map(_int32, begin), extent, strict=True)), indexing="ij")
+    return tf.tensor_scatter_nd_update(operand, tf.stack(grid, axis=-1), update)
+
+
+def _int32(index: Size) -> Size:
+    return index if isinstance(index, int) else tf.cast(index, tf.int32)
+
+
+def _selected(operand: tf.Tensor, update: tf.Tensor, begin: Sequence[Size], partial: Sequence[int]) -> tf.Tensor:
+    """Every element from the update where it lies there, else from the operand."""
+    rank = operand.shape.rank
+    shape, extent = sizes(operand), sizes(update)
+    inside = None
+    for axis in partial:
+        position = tf.range(shape[axis]) - _int32(begin[axis])
+        here = tf.logical_and(position >= 0, position < extent[axis])
+        here = tf.reshape(here, [-1 if i == axis else 1 for i in range(rank)])
+        inside = here if inside is None else tf.logical_and(inside, here)
+        update = tf.gather(update, tf.minimum(tf.maximum(position, 0), extent[axis] - 1), axis=axis)
+    return tf.where(inside, update, operand)

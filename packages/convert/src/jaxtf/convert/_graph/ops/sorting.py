@@ -1,0 +1,271 @@
+"""Sorting, by any comparator, and the greatest elements.
+
+A comparator that orders by keys is recognized: `a < b`, or `a > b`, of one operand or lexicographically of several,
+of complex numbers by real and imaginary part, floats in the total order with -0 as 0 and all NaN alike at the end, as
+JAX writes it. Keys become integers and TopK, which is stable, gives their order. By any other comparator elements are
+ranked by comparing each with each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import tensorflow as tf
+
+from jaxtf.convert._graph import _tf as xla
+from jaxtf.convert._graph._support import MOVED, as_shape, backwards, defining, refuse, sizes
+from jaxtf.convert._graph.ops.comparison import total_order
+from jaxtf.convert._graph.program import Block, Operation, Value
+from jaxtf.convert._graph.registry import Bound, translates
+
+# Elements that are compared each with each, at most along the dimension and in all pairs.
+MANY_ELEMENTS = 4096
+MANY_PAIRS = 1 << 28
+
+
+@dataclass(frozen=True)
+class Key:
+    """What elements are ordered by.
+
+    Attributes:
+      operand: Which of the sorted arrays.
+      part: `real` or `imag` of a complex one, else empty.
+      merges: Whether -0 counts as 0 and all NaN are alike.
+      total: Whether floats are compared in the total order.
+      descending: Whether the greatest come first.
+    """
+
+    operand: int
+    part: str = ""
+    merges: bool = False
+    total: bool = False
+    descending: bool = False
+
+
+@translates("stablehlo.sort", computed_in=MOVED, needs_xla="more than 4096 elements by a comparator that is not known")
+def sort(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]:
+    """The arrays sorted together along a dimension; equal elements stay in order whether asked for or not.
+
+    Source: StableHLO specification, `sort`.
+    """
+    rank = operands[0].shape.rank
+    axis = bound.get("dimension", -1) % max(rank, 1)
+    if not rank:
+        return list(operands)
+    order = [*(i for i in range(rank) if i != axis), axis]
+    back = [order.index(i) for i in range(rank)]
+    moved = [x if axis == rank - 1 else tf.transpose(x, order) for x in operands]
+    keys = comparator_keys(bound.operation.regions[0])
+    if keys is not None:
+        done = _by_keys(moved, keys)
+    elif _is_small(moved[0]):
+        done = _by_rank(bound, moved)
+    elif bound.allows_xla:
+        return xla.variadic_sort(operands, axis, bound.regions[0])
+    else:
+        refuse(bound, f"a comparator of its own for more than {MANY_ELEMENTS} elements")
+    return [x if axis == rank - 1 else tf.transpose(x, back) for x in done]
+
+
+def _by_keys(operands: Sequence[tf.Tensor], keys: Sequence[Key]) -> list[tf.Tensor]:
+    """Sorts by the last key first; sorting by an earlier one leaves equal elements in order."""
+    if len(operands) == len(keys) == 1 and keys[0] == Key(0, descending=keys[0].descending):
+        return [_by_value(operands[0], keys[0])]
+    current = list(operands)
+    for key in reversed(keys):
+        order = ascending_order(_as_integers(current[key.operand], key))
+        current = [tf.gather(x, order, batch_dims=x.shape.rank - 1, axis=-1) for x in current]
+    return current
+
+
+def _by_value(operand: tf.Tensor, key: Key) -> tf.Tensor:
+    """A sort of integers alone: their values in order need no positions."""
+    dtype = operand.dtype
+    if dtype in (tf.bool, tf.uint16) or dtype.is_floating:
+        order = ascending_order(_as_integers(operand, key))
+        return tf.gather(operand, order, batch_dims=operand.shape.rank - 1, axis=-1)
+    return tf.sort(operand, direction="DESCENDING" if key.descending else "ASCENDING")
+
+
+def ascending_order(keys: tf.Tensor) -> tf.Tensor:
+    """The positions of signed integers along the last dimension in ascending order; of equal ones, the first first."""
+    return tf.math.top_k(backwards(keys), keys.shape[-1] or tf.shape(keys)[-1]).indices
+
+
+def _as_integers(operand: tf.Tensor, key: Key) -> tf.Tensor:
+    """Signed integers in the ascending order that the key asks for."""
+    if key.part:
+        operand = tf.math.real(operand) if key.part == "real" else tf.math.imag(operand)
+    dtype = operand.dtype
+    if dtype.is_floating:
+        if key.merges or not key.total:
+            operand = tf.where(tf.equal(operand, 0), tf.zeros([], dtype), operand)
+            operand = tf.where(tf.math.is_nan(operand), tf.constant(float("nan"), dtype), operand)
+        result = total_order(operand)
+    elif dtype == tf.bool:
+        result = tf.cast(operand, tf.int32)
+    elif dtype.is_unsigned and dtype.size >= 4:
+        signed = tf.int32 if dtype.size == 4 else tf.int64
+        result = tf.bitwise.bitwise_xor(tf.bitcast(operand, signed), tf.constant(signed.min, signed))
+    else:
+        result = operand
+    if result.dtype.size < 4:
+        result = tf.cast(result, tf.int32)
+    return backwards(result) if key.descending else result
+
+
+def _is_small(operand: tf.Tensor) -> bool:
+    count = operand.shape[-1]
+    total = operand.shape.num_elements()
+    return count is not None and count <= MANY_ELEMENTS and (total is None or total * count <= MANY_PAIRS)
+
+
+def _by_rank(bound: Bound, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """The rank of an element: how many come before it, or compare alike and stand before it."""
+    count, rank = operands[0].shape[-1], operands[0].shape.rank
+    if count <= 1:
+        return list(operands)
+    shape = [*sizes(operands[0]), count]
+    left = [tf.broadcast_to(x[..., :, tf.newaxis], as_shape(shape)) for x in operands]
+    right = [tf.broadcast_to(x[..., tf.newaxis, :], as_shape(shape)) for x in operands]
+    arguments = [x for pair in zip(left, right, strict=True) for x in pair]
+    (precedes,) = bound.regions[0](*arguments)
+    follows = tf.linalg.matrix_transpose(precedes)
+    position = tf.range(count)
+    earlier = position[tf.newaxis, :] < position[:, tf.newaxis]
+    before = tf.logical_or(follows, tf.logical_and(tf.logical_not(precedes), earlier))
+    place = tf.reduce_sum(tf.cast(before, tf.int32), axis=-1)
+    order = ascending_order(place)
+    return [tf.gather(x, order, batch_dims=rank - 1, axis=-1) for x in operands]
+
+
+def comparator_keys(block: Block) -> list[Key] | None:
+    """The keys that a comparator orders by, first the most significant; None if it does something else."""
+    return _Comparator(block).keys(block.returned[0]) if len(block.returned) == 1 else None
+
+
+class _Comparator:
+    """Reads a comparator's block.
+
+    Args:
+      block: Its arguments are left and right element of each array.
+    """
+
+    def __init__(self, block: Block) -> None:
+        self._source: Mapping[Value, Operation] = defining(block)
+        self._place = {argument: divmod(i, 2) for i, argument in enumerate(block.arguments)}
+
+    def keys(self, result: Value) -> list[Key] | None:
+        """`less`, or `less or (equal and further keys)`."""
+        operation = self._source.get(result)
+        if operation is None:
+            return None
+        if operation.name == "stablehlo.compare":
+            return self._less(operation)
+        parts = self._operands(result, "or")
+        rest = self._operands(parts[1], "and") if len(parts) == 2 else ()
+        if len(rest) != 2:
+            return None
+        first, others, equal = self.keys(parts[0]), self.keys(rest[1]), self._source.get(rest[0])
+        if first is None or others is None or len(first) != 1 or equal is None or equal.name != "stablehlo.compare":
+            return None
+        if equal.attributes["comparison_direction"] != "EQ" or self._key(equal) != replace(first[0], descending=False):
+            return None
+        return [*first, *others]
+
+    def _less(self, operation: Operation) -> list[Key] | None:
+        direction = operation.attributes["comparison_direction"]
+        key = self._key(operation)
+        if key is None or direction not in ("LT", "GT"):
+            return None
+        return [replace(key, descending=direction == "GT")]
+
+    def _key(self, operation: Operation) -> Key | None:
+        """The key that a comparison compares, left with right."""
+        left, right = map(self._described, operation.operands)
+        if left is None or right is None or left[0] != right[0] or (left[1], right[1]) != (0, 1):
+            return None
+        total = operation.attributes.get("compare_type") == "TOTALORDER"
+        key = replace(left[0], total=total)
+        type_ = operation.operands[0].type
+        is_float = getattr(type_, "dtype", tf.int32).is_floating
+        return None if is_float and not total else key  # NaN has no place in another order
+
+    def _described(self, value: Value) -> tuple[Key, int] | None:
+        """What a value is made of: the key, and 0 for the left or 1 for the right element."""
+        if value in self._place:
+            operand, side = self._place[value]
+            return Key(operand), side
+        for part in ("real", "imag"):
+            operands = self._operands(value, part)
+            if operands and operands[0] in self._place:
+                operand, side = self._place[operands[0]]
+                return Key(operand, part), side
+        choice = self._operands(value, "select")
+        condition = self._source.get(choice[0]) if choice else None
+        if condition is None or condition.name != "stablehlo.compare":
+            return None
+        return self._merged(condition, choice)
+
+    def _merged(self, condition: Operation, choice: tuple[Value, ...]) -> tuple[Key, int] | None:
+        """`select(x != x, NaN, select(x == 0, 0, x))`."""
+        inner = self._operands(choice[2], "select")
+        zero = self._source.get(inner[0]) if inner else None
+        if zero is None or zero.name != "stablehlo.compare" or zero.attributes["comparison_direction"] != "EQ":
+            return None
+        x = inner[2]
+        if (
+            condition.attributes["comparison_direction"] != "NE"
+            or condition.operands != (x, x)
+            or zero.operands[0] != x
+        ):
+            return None
+        described = self._described(x)
+        return None if described is None else (replace(described[0], merges=True), described[1])
+
+    def _operands(self, value: Value, name: str) -> tuple[Value, ...]:
+        operation = self._source.get(value)
+        return operation.operands if operation is not None and operation.name == f"stablehlo.{name}" else ()
+
+
+@translates("chlo.top_k", computed_in=MOVED)
+def top_k(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The k greatest elements along the last dimension in descending order, and their positions; equal ones in order.
+
+    Source: CHLO, `top_k`.
+    """
+    return greatest(operand, int(bound["k"]))
+
+
+def greatest(operand: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """As `top_k`; compiled TopK knows no uint16."""
+    dtype = operand.dtype
+    if dtype in (tf.uint16, tf.bool):
+        values, indices = tf.math.top_k(tf.cast(operand, tf.int32), count)
+        return tf.cast(values, dtype), indices
+    values, indices = tf.math.top_k(operand, count)
+    return values, indices
+
+
+@translates("custom_call.ApproxTopK", computed_in=MOVED)
+def approximate_top_k(
+    bound: Bound, operand: tf.Tensor, positions: tf.Tensor, worst: tf.Tensor, _: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The greatest or least elements along a dimension, exactly, in order.
+
+    Source: `jax.lax.approx_max_k`, which promises a part of them.
+    """
+    given = bound["backend_config"]
+    value = tf.get_static_value(worst)
+    if value is None or not given.get("aggregate_to_topk", True):
+        refuse(bound, "candidates that are not aggregated")
+    axis, rank = int(given["reduction_dim"]), operand.shape.rank
+    order = [*(i for i in range(rank) if i != axis), axis]
+    back = [order.index(i) for i in range(rank)]
+    moved, places = tf.transpose(operand, order), tf.transpose(positions, order)
+    key = _as_integers(moved, Key(0, merges=True, descending=value > 0))
+    chosen = tf.math.top_k(key, int(given["top_k"])).indices
+    results = (tf.gather(x, chosen, batch_dims=rank - 1, axis=-1) for x in (moved, places))
+    values, indices = (tf.transpose(x, back) for x in results)
+    return values, indices

@@ -1,0 +1,131 @@
+"""A StableHLO module, whoever produced it, as a `Program`: plain data, MLIR left behind. Needs jaxlib, not JAX."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from jaxtf.convert._graph._jax import ir, read_module
+from jaxtf.convert._graph.attributes import array_of_text, attribute_value, value_type
+from jaxtf.convert._graph.locations import scope_of, source_of
+from jaxtf.convert._graph.program import Block, Function, Operation, Program, TensorType, Value
+
+__all__ = ["parse"]
+
+_MAIN = "main"
+
+
+def parse(module: bytes | str) -> Program:
+    """Reads a module.
+
+    Args:
+      module: A portable artifact, or a module in MLIR's bytecode or text.
+
+    Raises:
+      ValueError: It is none of these, or has no function; the message of MLIR says where.
+      GraphModeUnsupported: Values of a type that TensorFlow does not have.
+    """
+    return _Reader(read_module(module)).program()
+
+
+class _Reader:
+    """Reads one module.
+
+    Args:
+      module: In MLIR's bindings.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._values: dict[Any, Value] = {}
+
+    def program(self) -> Program:
+        """The whole module."""
+        found = [op.operation for op in self._module.body.operations if op.operation.name == "func.func"]
+        functions = [self._function(op) for op in found if len(op.regions[0].blocks)]
+        if not functions:
+            raise ValueError("the module has no function with a body")
+        functions.sort(key=lambda function: (function.name != _MAIN, not function.is_public))
+        return Program({function.name: function for function in functions}, self._attributes(self._module.operation))
+
+    def _function(self, op: Any) -> Function:
+        attributes = self._attributes(op)
+        body = self._block(op.regions[0].blocks[0])
+        return Function(
+            name=attributes["sym_name"],
+            body=body,
+            is_public=attributes.get("sym_visibility", "public") == "public",
+            argument_attributes=attributes.get("arg_attrs", ({},) * len(body.arguments)),
+            result_attributes=attributes.get("res_attrs", ({},) * len(body.returned)),
+        )
+
+    def _block(self, block: Any) -> Block:
+        arguments = tuple(self._new_value(argument) for argument in block.arguments)
+        *operations, terminator = [op.operation for op in block.operations]
+        read = tuple(map(self._operation, operations))
+        return Block(arguments, read, tuple(self._values[operand] for operand in terminator.operands))
+
+    def _new_value(self, value: Any) -> Value:
+        made = self._values[value] = Value(value_type(value.type))
+        return made
+
+    def _operation(self, op: Any) -> Operation:
+        name, attributes = op.name, self._attributes(op)
+        if name == "stablehlo.custom_call":
+            name = f"custom_call.{attributes['call_target_name']}"
+        location = op.location
+        return Operation(
+            name=name,
+            operands=tuple(self._values[operand] for operand in op.operands),
+            regions=tuple(self._block(region.blocks[0]) for region in op.regions if len(region.blocks)),
+            results=tuple(map(self._new_value, op.results)),
+            attributes=attributes,
+            location=scope_of(location),
+            source=source_of(location),
+        )
+
+    def _attributes(self, op: Any) -> dict[str, Any]:
+        if op.name == "stablehlo.constant":
+            return {"value": self._constant(op)}
+        names = [name for name in map(_name_of, op.attributes) if name not in _SKIPPED]
+        # A dictionary stands under MHLO's name for it in modules for consumers that only know a text here.
+        return {_RENAMED.get(name, name): attribute_value(op.attributes[name]) for name in names}
+
+    def _constant(self, op: Any) -> np.ndarray[Any, Any]:
+        type_ = value_type(op.results[0].type)
+        assert isinstance(type_, TensorType)
+        shape = tuple(size for size in type_.shape if size is not None)
+        try:
+            attribute = op.attributes["value"]
+        except TypeError:  # the bindings have no attributes of complex numbers
+            return array_of_text(op.get_asm(large_elements_limit=None), type_.dtype, shape)
+        if isinstance(attribute, ir.DenseElementsAttr):
+            array: np.ndarray[Any, Any] = attribute_value(attribute)
+            return array
+        name = re.match(r"dense_resource<([^>]*)>", str(attribute))
+        assert name is not None, f"a constant is dense or a resource; found {attribute!s:.60}"
+        numpy_dtype = np.dtype(type_.dtype.as_numpy_dtype)
+        raw = np.frombuffer(self._resources[name[1]], np.uint8 if type_.dtype.name == "bool" else numpy_dtype)
+        return raw.reshape(shape).astype(numpy_dtype, copy=False)
+
+    @cached_property
+    def _resources(self) -> dict[str, bytes]:
+        """The bytes of `dense_resource` attributes, which follow the module in its text, after four of alignment."""
+        text = self._module.operation.get_asm(large_elements_limit=1)
+        _, _, resources = text.partition("{-#")
+        found = re.findall(r'([\w.$-]+|"[^"]*"):\s*"0x([0-9A-Fa-f]*)"', resources)
+        return {name.strip('"'): bytes.fromhex(digits)[4:] for name, digits in found}
+
+
+_RENAMED = {"mhlo.backend_config": "backend_config"}
+
+# They say what the types say, or what only a compiler reads.
+_SKIPPED = frozenset(("function_type", "operand_layouts", "result_layouts", "sdy.sharding_rule"))
+
+
+def _name_of(attribute: Any) -> str:
+    """The name under which an attribute is found; bindings iterate over names or over pairs."""
+    return attribute if isinstance(attribute, str) else str(attribute.name)

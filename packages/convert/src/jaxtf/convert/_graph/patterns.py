@@ -1,0 +1,158 @@
+"""Forms that consumers of a graph know by a name, found in the operations that JAX writes for them.
+
+One function for each; it looks at an operation and says what it amounts to. A form stands for the same values, up to
+rounding. Those in `PATTERNS` also have NaN in the same places. Operations that are left without use are dead code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert._graph.broadcasts import before_broadcasts, uniform_value
+from jaxtf.convert._graph.program import Block, Operation, TensorType, Value
+
+__all__ = ["PATTERNS", "PATTERNS_FOR_CONSUMERS", "recognized"]
+
+Sources = Mapping[Value, Operation]
+Pattern = Callable[[Operation, Sources], Operation | None]
+
+# In 16 bits JAX rounds after each step, and TensorFlow at the end.
+_FLOATS = (tf.float32, tf.float64)
+
+
+def recognized(block: Block, sources: Sources, patterns: Mapping[str, Pattern]) -> Block:
+    """The block with the forms that patterns find, by the name of the last operation of each."""
+
+    def form(operation: Operation) -> Operation:
+        pattern = patterns.get(operation.name)
+        return (pattern and pattern(operation, sources)) or operation
+
+    return replace(block, operations=tuple(map(form, block.operations)))
+
+
+def relu(operation: Operation, sources: Sources) -> Operation | None:
+    """`maximum(x, 0)`."""
+    for value, zero in (operation.operands, operation.operands[::-1]):
+        if _is_float(value) and uniform_value(zero, sources) == 0:
+            return replace(operation, name="jaxtf.relu", operands=(value,), attributes={})
+    return None
+
+
+def softmax(operation: Operation, sources: Sources) -> Operation | None:
+    """`exp(x - max(x)) / sum(exp(x - max(x)))` along one dimension."""
+    exponentials, denominator = operation.operands
+    if not _is_float(exponentials):
+        return None
+    summed, axis = _reduced(denominator, "add", 0, sources)
+    shifted = _operand(exponentials, "exponential", sources)
+    if summed is not exponentials or shifted is None:
+        return None
+    x = _shifted_by_largest(shifted, axis, sources)
+    return None if x is None else replace(operation, name="jaxtf.softmax", operands=(x,), attributes={"axis": axis})
+
+
+def log_softmax(operation: Operation, sources: Sources) -> Operation | None:
+    """`(x - max(x)) - log(sum(exp(x - max(x))))` along one dimension."""
+    shifted, logarithm = operation.operands
+    if not _is_float(shifted):
+        return None
+    inside, dimensions = before_broadcasts(logarithm, sources)
+    sums = _operand(inside, "log", sources)
+    if sums is None:
+        return None
+    summed, axis = _reduced(sums, "add", 0, sources, outer=dimensions, whole=shifted.type)
+    if summed is None or _operand(summed, "exponential", sources) is not shifted:
+        return None
+    x = _shifted_by_largest(shifted, axis, sources)
+    if x is None:
+        return None
+    return replace(operation, name="jaxtf.log_softmax", operands=(x,), attributes={"axis": axis})
+
+
+PATTERNS: Mapping[str, Pattern] = {"stablehlo.maximum": relu, "stablehlo.subtract": log_softmax}
+"""The functions that look at an operation, by its name."""
+
+# Of a row with NaN or infinity, TensorFlow's kernel for softmax gives NaN only there; JAX gives it for the whole row.
+PATTERNS_FOR_CONSUMERS: Mapping[str, Pattern] = {**PATTERNS, "stablehlo.divide": softmax}
+"""The same, and those that differ for values that are not finite, for consumers that know no other form (TFLite)."""
+
+
+def _is_float(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and value.type.dtype in _FLOATS
+
+
+def _operand(value: Value, name: str, sources: Sources) -> Value | None:
+    """What an elementwise operation was applied to; None if the value comes from another."""
+    operation = sources.get(value)
+    return operation.operands[0] if operation is not None and operation.name == f"stablehlo.{name}" else None
+
+
+def _reduced(
+    value: Value,
+    kind: str,
+    initial: float,
+    sources: Sources,
+    *,
+    outer: tuple[int, ...] | None = None,
+    whole: object = None,
+) -> tuple[Value | None, int]:
+    """What was reduced along one dimension and broadcast along it again to be `value`, and the dimension.
+
+    Args:
+      value: The broadcast, or, with `outer`, what is broadcast after a further operation.
+      kind: How it was reduced.
+      initial: From which value.
+      sources: The operations.
+      outer: To which dimensions of the whole those of `value` are broadcast later.
+      whole: The type after that.
+    """
+    whole = value.type if whole is None else whole
+    assert isinstance(whole, TensorType)
+    source, dimensions = before_broadcasts(value, sources)
+    if outer is not None:
+        dimensions = tuple(outer[axis] for axis in dimensions)
+    if kind == "maximum":
+        source = _without_lower_bound(source, sources)
+    operation = sources.get(source)
+    if operation is None or operation.name != "stablehlo.reduce" or len(operation.operands) != 2:
+        return None, 0
+    axes, body = tuple(operation.attributes["dimensions"]), operation.regions[0]
+    start = uniform_value(operation.operands[1], sources)
+    kept = tuple(axis for axis in range(whole.rank) if axis not in axes)
+    if len(axes) != 1 or dimensions != kept or start is None or start != initial or not _is_single(body, kind):
+        return None, 0
+    return operation.operands[0], axes[0]
+
+
+def _without_lower_bound(value: Value, sources: Sources) -> Value:
+    """What the maximum with minus infinity was taken of."""
+    operation = sources.get(value)
+    if operation is None or operation.name != "stablehlo.maximum":
+        return value
+    for other, bound in (operation.operands, operation.operands[::-1]):
+        if uniform_value(bound, sources) == -np.inf:
+            return other
+    return value
+
+
+def _is_single(block: Block, kind: str) -> bool:
+    """Whether a block does one operation with its two arguments."""
+    if len(block.operations) != 1:
+        return False
+    (operation,) = block.operations
+    same = set(operation.operands) == set(block.arguments) and operation.results == block.returned
+    return same and operation.name == f"stablehlo.{kind}"
+
+
+def _shifted_by_largest(value: Value, axis: int, sources: Sources) -> Value | None:
+    """The x of `x - max(x)` along a dimension."""
+    operation = sources.get(value)
+    if operation is None or operation.name != "stablehlo.subtract":
+        return None
+    x, largest = operation.operands
+    found, along = _reduced(largest, "maximum", -np.inf, sources)
+    return x if found is x and along == axis else None

@@ -1,0 +1,117 @@
+"""A StableHLO module as plain data: what `parse` gives and what the entries of `ops` read.
+
+Nothing here refers to MLIR or JAX. Names of operations, attributes and fields are those of the StableHLO specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+
+__all__ = ["Block", "Function", "Operation", "Program", "TensorType", "TokenType", "TupleType", "Value"]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """The type of an array.
+
+    Attributes:
+      dtype: Of its elements.
+      shape: Its sizes; None for one that is known only at run time.
+    """
+
+    dtype: tf.DType
+    shape: tuple[int | None, ...]
+
+    @property
+    def rank(self) -> int:
+        """How many sizes there are."""
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every size is known."""
+        return None not in self.shape
+
+
+@dataclass(frozen=True, slots=True)
+class TokenType:
+    """The type of a token, which orders effects and holds nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    """The type of a tuple; at run time a tuple of the tensors."""
+
+    types: tuple[TensorType | TokenType | TupleType, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """A result of an operation or an argument of a block; compared by identity."""
+
+    type: TensorType | TokenType | TupleType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operation:
+    """One operation.
+
+    Attributes:
+      name: With its dialect, such as `stablehlo.add`; of a custom call, its target: `custom_call.cu_threefry2x32`.
+      operands: What it takes.
+      results: What it gives.
+      attributes: By name, decoded: int, float, bool, str (also for the enumerations of StableHLO, such as `"LT"`, and
+        for names of functions), a tuple of those, a NumPy array for dense elements, a mapping for dictionaries and for
+        structures such as `scatter_dimension_numbers`. Those that are absent are not there.
+      regions: Each of one block.
+      location: The user's code that it stands for, shortened for people: a name such as `model/dense/dot_general`.
+      source: A line of the user's program, such as `model.py:41`; empty if none is known.
+    """
+
+    name: str
+    operands: tuple[Value, ...]
+    results: tuple[Value, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    regions: tuple[Block, ...] = ()
+    location: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Arguments, operations in order, and the values that the terminator returns."""
+
+    arguments: tuple[Value, ...]
+    operations: tuple[Operation, ...]
+    returned: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A function of the module.
+
+    Attributes:
+      name: Its symbol.
+      body: What it computes.
+      is_public: Whether it can be called from outside.
+      argument_attributes: For each argument, such as `mhlo.sharding` and `jax.global_constant`.
+      result_attributes: For each result.
+    """
+
+    name: str
+    body: Block
+    is_public: bool
+    argument_attributes: tuple[Mapping[str, Any], ...]
+    result_attributes: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A module: its functions by name, the one named `main` first, and the module's own attributes."""
+
+    functions: Mapping[str, Function]
+    attributes: Mapping[str, Any]

@@ -1,0 +1,117 @@
+"""The table of operations that graph mode translates: one small entry each (`translates`), or a reason (`refuses`).
+
+`ops` holds the entries by family; `ops/__init__.py` imports every family by name. A second entry for a name is an
+error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.convert._graph.program import Operation, TensorType
+
+__all__ = ["Bound", "Entry", "entries", "refuses", "translates"]
+
+Tensors = Any  # a tf.Tensor or several
+Apply = Callable[..., list[tf.Tensor]]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An operation where it is emitted: what it is, and what its entry may use.
+
+    Attributes:
+      operation: As parsed.
+      regions: For each region, a function of tensors that emits it and returns what it returns. Constants that
+        it uses from outside are emitted again inside when it is called in another graph.
+      allows_xla: Whether TensorFlow's XLA operations may be used.
+      call: Emits a call of a function of the module, by name: one `tf.function` for all its calls.
+    """
+
+    operation: Operation
+    regions: tuple[Apply, ...]
+    allows_xla: bool
+    call: Callable[[str, Sequence[tf.Tensor]], list[tf.Tensor]]
+
+    def __getitem__(self, name: str) -> Any:
+        """An attribute that must be there."""
+        return self.operation.attributes[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """An attribute that need not be there."""
+        return self.operation.attributes.get(name, default)
+
+    @property
+    def operand_types(self) -> tuple[TensorType, ...]:
+        """The types of the operands."""
+        return tuple(value.type for value in self.operation.operands)  # type: ignore[misc]
+
+    @property
+    def result_types(self) -> tuple[TensorType, ...]:
+        """The types of the results."""
+        return tuple(value.type for value in self.operation.results)  # type: ignore[misc]
+
+    @property
+    def result_type(self) -> TensorType:
+        """The type of the only result."""
+        (only,) = self.result_types
+        return only
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known about one operation.
+
+    Attributes:
+      name: Of the operation.
+      emit: From the bound operation and its operands to its results; None where it is refused.
+      computed_in: A wider dtype to compute in for those dtypes that TensorFlow has no kernel for.
+      needs_xla: In words, for which uses plain operations do not do; empty if always.
+      reason: Why it is refused, in words; empty if it is not.
+      differs: How results differ from XLA's, in words; empty if they do not.
+    """
+
+    name: str
+    emit: Callable[..., Tensors] | None
+    computed_in: Mapping[tf.DType, tf.DType]
+    needs_xla: str = ""
+    reason: str = ""
+    differs: str = ""
+
+
+_ENTRIES: dict[str, Entry] = {}
+
+
+def translates(
+    *names: str, computed_in: Mapping[tf.DType, tf.DType] | None = None, needs_xla: str = "", differs: str = ""
+) -> Callable[[Callable[..., Tensors]], Callable[..., Tensors]]:
+    """Makes the decorated function the entry of these operations: `emit(bound, *operands) -> tensor or tensors`."""
+
+    def register(emit: Callable[..., Tensors]) -> Callable[..., Tensors]:
+        for name in names:
+            _add(Entry(name, emit, computed_in or {}, needs_xla=needs_xla, differs=differs))
+        return emit
+
+    return register
+
+
+def refuses(*names: str, reason: str) -> None:
+    """Says why these operations are not translated."""
+    for name in names:
+        _add(Entry(name, None, {}, reason=reason))
+
+
+def entries() -> Mapping[str, Entry]:
+    """The whole table, by the name of the operation."""
+    import jaxtf.convert._graph.ops  # noqa: F401  (it fills the table)
+
+    return _ENTRIES
+
+
+def _add(entry: Entry) -> None:
+    assert entry.name not in _ENTRIES, f"{entry.name} has an entry already"
+    _ENTRIES[entry.name] = entry

@@ -1,0 +1,57 @@
+"""Native mode or graph mode: which of them `native_serialization` asks for.
+
+Left out, it is what JAX's flag `--jax2tf_default_native_serialization` or the environment variable
+`JAX2TF_DEFAULT_NATIVE_SERIALIZATION` says, as in upstream; native mode, if neither does.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+
+from jaxtf.convert._errors import ConversionOptionError
+
+__all__ = ["DEFAULT_NATIVE_SERIALIZATION", "VARIABLE", "NativeSerialization", "is_native"]
+
+VARIABLE = "JAX2TF_DEFAULT_NATIVE_SERIALIZATION"
+
+_TEXTS = {
+    **dict.fromkeys(("y", "yes", "t", "true", "on", "1"), True),
+    **dict.fromkeys(("n", "no", "f", "false", "off", "0"), False),
+}
+
+
+class _Default(Enum):
+    """The value that stands for no value."""
+
+    DEFAULT = "DEFAULT_NATIVE_SERIALIZATION"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+DEFAULT_NATIVE_SERIALIZATION = _Default.DEFAULT
+
+NativeSerialization = bool | _Default
+
+
+def is_native(native_serialization: NativeSerialization) -> bool:
+    """Whether native mode is asked for.
+
+    Raises:
+      ConversionOptionError: The environment variable is neither true nor false.
+    """
+    if native_serialization is not DEFAULT_NATIVE_SERIALIZATION:
+        return bool(native_serialization)
+    try:
+        import jax
+    except ImportError:
+        flag = None
+    else:
+        flag = getattr(jax.config, VARIABLE.lower(), None)  # it reads the environment variable too
+    if flag is not None:
+        return bool(flag)
+    text = os.environ.get(VARIABLE, "true")
+    if text.lower() not in _TEXTS:
+        raise ConversionOptionError(f"the environment variable {VARIABLE} must be true or false. Got: {text!r}")
+    return _TEXTS[text.lower()]

@@ -1,0 +1,98 @@
+"""What a function is exported for, and what becomes of that: one op (native mode) or many (graph mode)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxtf.convert._consumer import consumer
+from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._function import ExportedFunction
+from jaxtf.convert._mode import NativeSerialization, is_native
+from jaxtf.convert._native import NativeFunction
+from jaxtf.serialization import (
+    BUILT_IN_PLATFORMS,
+    DisabledSafetyCheck,
+    Exported,
+    export,
+    maximum_supported_calling_convention_version,
+)
+from jaxtf.serialization._export import export_for_graph
+
+__all__ = ["Target", "target_of"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a function is exported for.
+
+    Attributes:
+      export: From a function to the one that exports it for specifications.
+      make: From an `Exported`, the constants and the maker of its VJP to the function on tensors.
+    """
+
+    export: Callable[[Any], Callable[..., Exported]]
+    make: Callable[..., ExportedFunction]
+
+
+def target_of(
+    *,
+    native_serialization: NativeSerialization,
+    platforms: Sequence[str] | None,
+    disabled_checks: Sequence[DisabledSafetyCheck],
+    tensorflow_version: str | None,
+    enable_xla: bool,
+    avoids: frozenset[str] = frozenset(),
+) -> Target:
+    """The target that options of `convert` ask for; they have their names there, without `native_serialization_`.
+
+    `avoids` is as in `GraphFunction`.
+
+    Raises:
+      ConversionOptionError: Platforms that do not exist, or platforms or a version of TensorFlow in graph mode.
+    """
+    if is_native(native_serialization):
+        exporter = functools.partial(
+            export,
+            platforms=_checked_platforms(platforms),
+            disabled_checks=disabled_checks,
+            expand_linear_algebra=True,  # TensorFlow has no LAPACK that XLA calls
+            **_consumer_versions(tensorflow_version),
+        )
+        return Target(exporter, NativeFunction)
+    if platforms is not None:
+        raise ConversionOptionError(
+            "native_serialization_platforms says for which platforms native mode lowers; graph mode "
+            "(native_serialization=False) gives TensorFlow operations, which run wherever TensorFlow has kernels. "
+            f"Got: {platforms!r}\n  remedy: leave it out"
+        )
+    from jaxtf.convert._graph_function import GraphFunction
+
+    exporter = functools.partial(export_for_graph, disabled_checks=disabled_checks)
+    return Target(exporter, functools.partial(GraphFunction, allows_xla=enable_xla, avoids=avoids))
+
+
+def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The platforms that a user names for XlaCallModule, which knows four."""
+    if platforms is None:
+        return None
+    if not isinstance(platforms, list | tuple) or not platforms or not set(platforms) <= set(BUILT_IN_PLATFORMS):
+        raise ConversionOptionError(
+            "native_serialization_platforms must be a sequence containing a subset of "
+            f"{{'cpu', 'cuda', 'rocm', 'tpu'}}. Got: {platforms!r}"
+        )
+    return tuple(platforms)
+
+
+def _consumer_versions(tensorflow_version: str | None) -> dict[str, Any]:
+    """The versions that the TensorFlow to run the module reads, for `export`."""
+    import jax
+
+    reads = consumer(tensorflow_version)
+    newest = min(reads.calling_convention_version, maximum_supported_calling_convention_version)
+    return {
+        "calling_convention_version": min(newest, jax.config.jax_export_calling_convention_version),
+        "stablehlo_version": reads.stablehlo_version,
+    }

@@ -1,0 +1,153 @@
+"""`to_tflite`: a JAX function, or a SavedModel of graph mode, as a TFLite model of builtin operations.
+
+Graph mode with regular operations only, then TensorFlow's own converter, which recognizes fully connected layers,
+convolutions, pools, GELU and softmax in them. What TFLite has no builtin operation for is refused with the names that
+it has in the user's program; the converter's own error stands behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.convert._convert import convert_for
+from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
+from jaxtf.convert._target import target_of
+
+__all__ = ["to_tflite"]
+
+_SIGNATURE = "serving_default"
+
+# Operations that TensorFlow has and TFLite has not, with decompositions that JAX writes into the module.
+_AVOIDED = frozenset(
+    f"chlo.{name}" for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "erfc", "sinh")
+)
+
+# What the converter says of an operation that it leaves as it is: `tf.Name(types) -> types : {attributes}`.
+_LEFT_OVER = re.compile(r"^\s*tf\.(\w+)\((.*?)\) -> \((.*?)\)", re.MULTILINE)
+
+
+def to_tflite(
+    target: Callable[..., Any] | str | Path,
+    *,
+    input_signature: Sequence[Any] | None = None,
+    polymorphic_shapes: Any = None,
+    polymorphic_constraints: Sequence[str] = (),
+    representative_data: Iterable[Sequence[Any]] | None = None,
+    signature: str = _SIGNATURE,
+) -> bytes:
+    """The bytes of a TFLite model, of builtin operations only.
+
+    Args:
+      target: A JAX function of the inputs, its parameters closed over; or the folder of a SavedModel in graph mode
+        (`save_model(..., native_serialization=False)`).
+      input_signature: For a function: a `tf.TensorSpec` for each argument, or anything else with shape and dtype.
+      polymorphic_shapes: For a function: as in `convert`, where sizes of the signature are None.
+      polymorphic_constraints: As in `convert`.
+      representative_data: Lists of arguments, a hundred or so, such as the model will see. If given, weights and
+        activations become int8, with the ranges seen here; inputs and results stay as they are.
+      signature: For a SavedModel: which of its signatures.
+
+    Returns:
+      What `tf.lite.Interpreter(model_content=...)` and `ai_edge_litert.interpreter.Interpreter` take. Its signature
+      runner takes the inputs by the names of the function's arguments.
+
+    Raises:
+      ConversionOptionError: No such folder or signature, a SavedModel of native mode, or shapes left out.
+      GraphModeUnsupported: An operation that graph mode has no regular TensorFlow operations for.
+      TFLiteUnsupported: An operation that TFLite has no builtin operation for; with its place in the program.
+
+    >>> import jax.numpy as jnp, tensorflow as tf
+    >>> from jaxtf.convert import to_tflite
+    >>> model = to_tflite(lambda x: jnp.tanh(x @ jnp.ones((4, 2))), input_signature=[tf.TensorSpec([1, 4])])
+    >>> model[4:8]
+    b'TFL3'
+    """
+    if isinstance(target, str | Path):
+        converter, graph = _of_saved_model(Path(target), signature)
+    elif callable(target):
+        if input_signature is None:
+            raise ConversionOptionError(
+                "to_tflite of a function needs input_signature, a tf.TensorSpec for each argument"
+            )
+        converter, graph = _of_function(target, input_signature, polymorphic_shapes, polymorphic_constraints)
+    else:
+        raise ConversionOptionError(
+            f"to_tflite needs a JAX function or the folder of a SavedModel, found {type(target).__name__}"
+        )
+    if representative_data is not None:
+        data = [list(arguments) for arguments in representative_data]
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.representative_dataset = lambda: iter(data)
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8, tf.lite.OpsSet.TFLITE_BUILTINS]
+    try:
+        model: bytes = converter.convert()
+    except Exception as error:  # the converter's own class is private to TensorFlow
+        raise _refusal(error, graph) from error
+    return model
+
+
+def _of_function(
+    fun: Callable[..., Any], signature: Sequence[Any], shapes: Any, constraints: Sequence[str]
+) -> tuple[Any, Any]:
+    """The converter of a JAX function, and its graph."""
+    target = target_of(
+        native_serialization=False,
+        platforms=None,
+        disabled_checks=(),
+        tensorflow_version=None,
+        enable_xla=False,
+        avoids=_AVOIDED,
+    )
+    converted = convert_for(fun, target, shapes, constraints, with_gradient=False)
+    specs = tf.nest.map_structure(lambda like: tf.TensorSpec(like.shape, like.dtype), list(signature))
+    module = tf.Module()
+    module.f = tf.function(converted, autograph=False)
+    concrete = module.f.get_concrete_function(*specs)
+    return tf.lite.TFLiteConverter.from_concrete_functions([concrete], module), concrete.graph.as_graph_def()
+
+
+def _of_saved_model(folder: Path, signature: str) -> tuple[Any, Any]:
+    """The converter of a SavedModel, and its graph."""
+    if not tf.saved_model.contains_saved_model(str(folder)):
+        raise ConversionOptionError(f"there is no SavedModel in {folder}")
+    loaded = tf.saved_model.load(str(folder))
+    if signature not in loaded.signatures:
+        found = ", ".join(loaded.signatures) or "none"
+        raise ConversionOptionError(f"the SavedModel in {folder} has no signature {signature!r}; it has {found}")
+    graph = loaded.signatures[signature].graph.as_graph_def()
+    if any(node.op == "XlaCallModule" for node in _nodes(graph)):
+        raise ConversionOptionError(
+            f"the SavedModel in {folder} is of native mode: its functions are StableHLO, which TFLite does not read\n"
+            "  remedy: save it in graph mode: save_model(..., native_serialization=False, enable_xla=False)"
+        )
+    return tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=[signature]), graph
+
+
+def _nodes(graph: Any) -> list[Any]:
+    """The operations of a graph and of the functions in it."""
+    return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+
+
+def _refusal(error: Exception, graph: Any) -> Exception:
+    """Our error for one of the converter: it names the operations that were left over, and where they are."""
+    left: dict[str, str] = {}
+    for name, taken, given in _LEFT_OVER.findall(str(error)):
+        left.setdefault(name, f"({taken}) -> ({given})")
+    if not left:
+        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        return TFLiteUnsupported(
+            f"TFLite's converter could not convert the function: {first}\n"
+            "  remedy: see its own error above; a static batch size helps often"
+        )
+    lines = [f"TFLite has no builtin operation for {', '.join(f'tf.{name}' for name in left)}"]
+    for name, types in left.items():
+        places = [node.name for node in _nodes(graph) if node.op == name]
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        lines.append(f"  found:  {name} {types}{f' at {places[0]}{more}' if places else ''}")
+    lines.append("  remedy: compute that part outside of the model, or write it with other operations or dtypes")
+    return TFLiteUnsupported("\n".join(lines))

@@ -1,0 +1,43 @@
+"""How far results lie apart, in units of rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jaxtf.convert._verify.numbers import is_inexact
+
+__all__ = ["difference"]
+
+
+def difference(found: Any, expected: Any) -> float:
+    """The largest difference of two arrays, in roundings of the largest expected number; infinite if they do not match.
+
+    They do not match where shapes or dtypes differ, where one has a NaN or an infinity and the other does not, and
+    where integers differ at all.
+    """
+    left, right = np.asarray(found), np.asarray(expected)
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return float("inf")
+    if not is_inexact(right.dtype):
+        return 0.0 if np.array_equal(left, right) else float("inf")
+    epsilon = _epsilon(right.dtype)
+    wide = np.complex128 if right.dtype.kind == "c" else np.float64
+    left, right = left.astype(wide), right.astype(wide)
+    finite = np.isfinite(right)
+    if not np.array_equal(finite, np.isfinite(left)):
+        return float("inf")
+    if not np.array_equal(left[~finite], right[~finite], equal_nan=True):
+        return float("inf")
+    scale = np.abs(right[finite]).max(initial=0.0)
+    apart = np.abs(left[finite] - right[finite]).max(initial=0.0)
+    if apart == 0:
+        return 0.0
+    return float(apart / (epsilon * scale)) if scale else float("inf")
+
+
+def _epsilon(dtype: np.dtype[Any]) -> float:
+    import jax.numpy as jnp
+
+    return float(jnp.finfo(dtype).eps)  # type: ignore[no-untyped-call, unused-ignore]

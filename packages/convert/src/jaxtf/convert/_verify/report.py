@@ -1,0 +1,93 @@
+"""What a verification found: a row for each way, sizes and question, as text and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+__all__ = ["Report", "Row"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison.
+
+    Attributes:
+      way: How the function was run.
+      sizes: The values of its dimension variables.
+      question: `values` or `gradients`.
+      outcome: `same` within the tolerance, `differs`, or `refused`: this way does not run the function.
+      error: The largest difference, in units of rounding of the largest number; infinite where nothing matches.
+      where: Which result or argument differs most, or why it was refused.
+    """
+
+    way: str
+    sizes: Mapping[str, int]
+    question: Literal["values", "gradients"]
+    outcome: Literal["same", "differs", "refused"]
+    error: float
+    where: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `verify` found.
+
+    Attributes:
+      name: Of the function.
+      tolerance: Up to how many units of rounding results count as the same.
+      rows: The comparisons, in the order they were made.
+    """
+
+    name: str
+    tolerance: float
+    rows: tuple[Row, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no way differs; a way that refuses the function does not run it wrongly."""
+        return not any(row.outcome == "differs" for row in self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as data that JSON holds."""
+        rows = [asdict(row) | {"sizes": dict(row.sizes)} for row in self.rows]
+        return {"name": self.name, "ok": self.ok, "tolerance": self.tolerance, "rows": rows}
+
+    def __str__(self) -> str:
+        sizes = list(dict.fromkeys(_sizes(row) for row in self.rows if row.sizes))
+        lines: list[tuple[str, ...]] = [("", *_QUESTIONS)]
+        for way in dict.fromkeys(row.way for row in self.rows):
+            lines.append((way, *(self._summary(way, question) for question in _QUESTIONS)))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        ]
+        about = "; ".join(sizes) or "its only sizes"
+        head = f"{self.name}, compared with JAX at {about} (in roundings, up to {self.tolerance:g} are the same)"
+        return "\n".join([head, *table, *self._remarks()])
+
+    def _summary(self, way: str, question: str) -> str:
+        """The worst outcome of a way, over all sizes."""
+        rows = [row for row in self.rows if (row.way, row.question) == (way, question)]
+        if not rows:
+            return "-"
+        worst = max(rows, key=lambda row: (_SEVERITY[row.outcome], row.error))
+        return worst.outcome if worst.error == float("inf") else f"{worst.outcome} {worst.error:.1f}"
+
+    def _remarks(self) -> list[str]:
+        """What is to be said of the rows that are not the same, each once."""
+        remarks = (
+            f"{row.way}, {row.question}{', ' if row.sizes else ''}{_sizes(row)}: {row.outcome}: {row.where}"
+            for row in self.rows
+            if row.outcome != "same"
+        )
+        return list(dict.fromkeys(remarks))
+
+
+_QUESTIONS = ("values", "gradients")
+_SEVERITY = {"same": 0, "refused": 1, "differs": 2}
+
+
+def _sizes(row: Row) -> str:
+    return " ".join(f"{name}={value}" for name, value in row.sizes.items())

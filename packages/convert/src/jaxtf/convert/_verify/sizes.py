@@ -1,0 +1,74 @@
+"""Sizes to verify a function at: several values of each dimension variable, as its constraints allow."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping, Sequence
+
+from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._sizes import result_shapes
+from jaxtf.serialization import Exported
+from jaxtf.shapepoly import IntegerOperations, ShapeMismatch, evaluate
+
+__all__ = ["admissible_sizes", "argument_shapes"]
+
+_VALUES = (1, 2, 3, 5, 8, 4, 6, 7, 9, 10, 12, 16)
+_TRIES = 5_000
+
+
+def argument_shapes(exported: Exported, sizes: Mapping[str, int]) -> list[tuple[int, ...]]:
+    """The shape of each flat argument where the dimension variables have these values."""
+    operations = IntegerOperations()
+    return [tuple(evaluate(size, sizes, operations) for size in aval.shape) for aval in exported.in_avals]
+
+
+def admissible_sizes(exported: Exported, count: int) -> list[dict[str, int]]:
+    """Up to `count` different values of the dimension variables that the function takes; one, empty, if it has none.
+
+    The first has the smallest values; the others differ from those before in as many variables as possible.
+
+    Raises:
+      ConversionOptionError: None of those tried is allowed.
+    """
+    names = tuple(exported.solution.variables)
+    if not names:
+        return [{}]
+    allowed = [sizes for sizes in _candidates(names) if _is_allowed(exported, sizes)]
+    if not allowed:
+        raise ConversionOptionError(
+            f"verify found no values of {', '.join(names)} that the constraints of '{exported.fun_name}' allow, among "
+            f"those up to {max(_VALUES)}\n  remedy: say them: sizes=[{{{names[0]!r}: ...}}], --size {names[0]}=..."
+        )
+    chosen = [allowed[0]]
+    while len(chosen) < min(count, len(allowed)):
+        rest = [sizes for sizes in allowed if sizes not in chosen]
+        chosen.append(max(rest, key=lambda sizes: _differences(sizes, chosen)))
+    return chosen
+
+
+def _candidates(names: Sequence[str]) -> Iterator[dict[str, int]]:
+    if len(_VALUES) ** len(names) <= _TRIES:
+        for values in sorted(itertools.product(_VALUES, repeat=len(names)), key=sum):
+            yield dict(zip(names, values, strict=True))
+        return
+    random_values = random.Random(0)
+    for _ in range(_TRIES):
+        yield {name: random_values.choice(_VALUES) for name in names}
+
+
+def _is_allowed(exported: Exported, sizes: Mapping[str, int]) -> bool:
+    shapes = argument_shapes(exported, sizes)
+    if any(size < 0 for shape in shapes for size in shape):
+        return False
+    try:
+        result_shapes(exported, shapes)
+    except ShapeMismatch:
+        return False
+    return True
+
+
+def _differences(sizes: Mapping[str, int], chosen: Sequence[Mapping[str, int]]) -> tuple[int, int]:
+    """In how many variables the values are new; small ones before large ones."""
+    new = sum(all(other[name] != value for other in chosen) for name, value in sizes.items())
+    return new, -sum(sizes.values())

@@ -1,0 +1,137 @@
+"""`verify`: runs a function in every way there is, at several sizes, and compares with JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._sizes import result_shapes
+from jaxtf.convert._verify.compare import difference
+from jaxtf.convert._verify.numbers import argument, cotangent, is_inexact
+from jaxtf.convert._verify.report import Report, Row
+from jaxtf.convert._verify.sizes import admissible_sizes, argument_shapes
+from jaxtf.convert._verify.subject import Subject, make_subject
+from jaxtf.convert._verify.ways import WAYS
+
+__all__ = ["verify"]
+
+_SIZES = 3
+
+# Sums of up to 64 terms, a few of them one after the other; a function that magnifies rounding needs more.
+_TOLERANCE = 256.0
+
+
+def verify(
+    target: Any,
+    *specs: Any,
+    sizes: Sequence[Mapping[str, int]] | None = None,
+    ways: Sequence[str] | None = None,
+    gradients: bool = True,
+    tolerance: float = _TOLERANCE,
+) -> Report:
+    """Compares a function in every way that runs it: JAX, artifact, TensorFlow, SavedModel, graph mode.
+
+    Args:
+      target: A JAX function, an `Exported`, or the bytes of an artifact.
+      specs: For a function: what its positional arguments look like, as `jax.ShapeDtypeStruct`, also symbolic.
+      sizes: Values of the dimension variables to run at; by default up to three that the constraints allow.
+      ways: Names among `exported`, `artifact`, `eager`, `graph`, `compiled`, `saved_model`, `graph_mode`,
+        `graph_mode_saved_model`; by default all. Each is compared with JAX.
+      gradients: Whether reverse mode is compared too, where the function has it.
+      tolerance: Up to how many roundings of the largest number results count as the same.
+
+    Returns:
+      A report that prints as a table; `report.ok` tells whether all agree.
+
+    Raises:
+      ConversionOptionError: No such way, no values that the constraints allow, or no function.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from jaxtf.convert import verify
+    >>> from jaxtf.shapepoly import symbolic_shape
+    >>> spec = jax.ShapeDtypeStruct(symbolic_shape("b, 2"), jnp.float32)
+    >>> report = verify(jnp.sin, spec, ways=["eager", "saved_model"])
+    >>> report.ok, len(report.rows)
+    (True, 12)
+    """
+    names = list(WAYS) if ways is None else list(ways)
+    if unknown := [name for name in names if name not in WAYS]:
+        raise ConversionOptionError(f"verify has no way {unknown[0]!r}; there are {', '.join(WAYS)}")
+    subject = make_subject(target, specs)
+    cases = admissible_sizes(subject.exported, _SIZES) if sizes is None else [dict(case) for case in sizes]
+    rows = [row for name in names if name != "jax" for row in _rows(name, subject, cases, gradients, tolerance)]
+    if gradients and subject.no_gradient:
+        rows.append(Row("jax", {}, "gradients", "refused", float("inf"), subject.no_gradient))
+    return Report(subject.exported.fun_name, tolerance, tuple(rows))
+
+
+def _rows(
+    way: str, subject: Subject, cases: Sequence[dict[str, int]], gradients: bool, tolerance: float
+) -> Iterator[Row]:
+    """The comparisons of one way with JAX."""
+    exported, authority = subject.exported, WAYS["jax"](subject)
+    try:
+        runner = WAYS[way](subject)
+    except Exception as error:  # whatever keeps a way from running is what is to be told
+        yield Row(way, {}, "values", *_failure(error))
+        return
+    for sizes in cases:
+        arguments = _arguments(subject, sizes)
+        values = partial(runner.values, arguments), partial(authority.values, arguments)
+        yield Row(way, sizes, "values", *_compared(*values, exported.out_names, tolerance))
+        cotangents = _cotangents(subject, arguments)
+        if subject.no_gradient or not (gradients and cotangents and any(map(_rounds, exported.in_avals))):
+            continue
+        pulled = partial(runner.gradients, arguments, cotangents), partial(authority.gradients, arguments, cotangents)
+        names = [name for name, aval in zip(exported.in_names, exported.in_avals, strict=True) if _rounds(aval)]
+        yield Row(way, sizes, "gradients", *_compared(*pulled, names, tolerance))
+
+
+def _compared(
+    found: Callable[[], Sequence[Any]], expected: Callable[[], Sequence[Any]], names: Sequence[str], tolerance: float
+) -> tuple[Any, float, str]:
+    """Outcome, error and place of a comparison."""
+    try:
+        right = list(map(np.asarray, expected()))
+    except Exception as error:
+        return "refused", float("inf"), f"JAX: {_said(error)}"
+    try:
+        left = list(map(np.asarray, found()))
+    except Exception as error:
+        return _failure(error)
+    errors = [difference(a, b) for a, b in zip(left, right, strict=True)]
+    largest = max(errors, default=0.0)
+    return ("same", largest, "") if largest <= tolerance else ("differs", largest, names[errors.index(largest)])
+
+
+def _failure(error: Exception) -> tuple[Any, float, str]:
+    """Outcome, error and reason: a refusal says so by its class, anything else is a difference."""
+    outcome = "refused" if isinstance(error, NotImplementedError) else "differs"
+    return outcome, float("inf"), _said(error)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+
+
+def _arguments(subject: Subject, sizes: Mapping[str, int]) -> list[np.ndarray[Any, Any]]:
+    avals = subject.exported.in_avals
+    shapes = argument_shapes(subject.exported, sizes)
+    return [argument(shape, aval.dtype, i) for i, (shape, aval) in enumerate(zip(shapes, avals, strict=True))]
+
+
+def _cotangents(subject: Subject, arguments: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+    shapes = result_shapes(subject.exported, [array.shape for array in arguments])
+    return [
+        cotangent(tuple(size or 0 for size in shape), aval.dtype, i)
+        for i, (shape, aval) in enumerate(zip(shapes, subject.exported.out_avals, strict=True))
+        if _rounds(aval)
+    ]
+
+
+def _rounds(aval: Any) -> bool:
+    return isinstance(aval.dtype, np.dtype) and is_inexact(aval.dtype)

@@ -1,0 +1,75 @@
+"""Programs in graph mode, for the tests of its operations: a JAX function or a module's text, run in every mode."""
+
+import jax
+import ml_dtypes
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert._graph.emit import emit
+from jaxtf.convert._graph.parse import parse
+from jaxtf.convert._graph.plan import plan
+from jaxtf.serialization._export import export_for_graph
+
+MODES = ("eager", "graph", "compiled")
+
+
+def run_module(module, *arguments, mode="graph", allows_xla=False):
+    """The results of a module, portable or text, as NumPy arrays."""
+    program = plan(parse(module), allows_xla)
+
+    def run(*tensors):
+        return emit(program, tensors, allows_xla=allows_xla)
+
+    if mode != "eager":
+        run = tf.function(run, autograph=False, jit_compile=mode == "compiled")
+    return [np.asarray(result.numpy()) for result in run(*map(tf.constant, arguments))]
+
+
+def run_graph_mode(function, *arguments, mode="graph", allows_xla=False):
+    """The leaves of what a JAX function gives in graph mode."""
+    exported = export_for_graph(jax.jit(function))(*arguments)
+    leaves = jax.tree.leaves(arguments)
+    kept = [np.asarray(jax.numpy.asarray(leaves[index])) for index in exported.module_kept_var_idx]
+    return run_module(exported.mlir_module_serialized, *kept, mode=mode, allows_xla=allows_xla)
+
+
+def run_jax(function, *arguments):
+    """The leaves of what it gives in JAX."""
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(function)(*arguments))]
+
+
+def assert_identical(found, expected):
+    """Equal bit by bit, but for the bits of NaN."""
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        if jax.dtypes.issubdtype(ours.dtype, np.floating):
+            signs = [np.signbit(x) & ~np.isnan(x) for x in (ours.astype(np.float64), theirs.astype(np.float64))]
+            np.testing.assert_array_equal(*signs)
+            np.testing.assert_array_equal(ours.astype(np.float64), theirs.astype(np.float64))
+        else:
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def assert_rounded(found, expected, roundings):
+    """Equal but for so many roundings in the dtype, relative to each element; NaN and infinities in the same places."""
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        if not jax.dtypes.issubdtype(ours.dtype, np.inexact):
+            np.testing.assert_array_equal(ours, theirs)
+            continue
+        tolerance = roundings * float(ml_dtypes.finfo(ours.dtype).eps)
+        tiny = float(ml_dtypes.finfo(ours.dtype).tiny)
+        wide = np.complex128 if ours.dtype.kind == "c" else np.float64
+        np.testing.assert_allclose(ours.astype(wide), theirs.astype(wide), rtol=tolerance, atol=roundings * tiny)
+
+
+def same_as_jax(function, *arguments, mode="graph", allows_xla=False, roundings=0):
+    """Asserts that graph mode gives JAX's results, exactly or but for so many roundings."""
+    found = run_graph_mode(function, *arguments, mode=mode, allows_xla=allows_xla)
+    expected = run_jax(function, *arguments)
+    if roundings:
+        assert_rounded(found, expected, roundings)
+    else:
+        assert_identical(found, expected)

@@ -1,0 +1,155 @@
+"""One export for each signature and configuration, in one thread or in eight."""
+
+import gc
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import _once, convert
+
+THREADS = 8
+
+
+class Counted:
+    """A function that counts how often it is traced."""
+
+    def __init__(self, fun):
+        self.fun = fun
+        self.traces = 0
+
+    def __call__(self, *args):
+        self.traces += 1
+        return self.fun(*args)
+
+
+def ramp(size):
+    return np.linspace(0.1, 1, size, dtype=np.float32)
+
+
+def in_threads(task, count=4 * THREADS):
+    """The results of `task(number)`, eight at a time, all started at once."""
+    start = threading.Barrier(THREADS)
+
+    def run(number):
+        if number < THREADS:
+            start.wait(timeout=60)
+        return task(number)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(run, range(count), timeout=300))
+
+
+def test_a_function_is_traced_once_for_each_signature_and_configuration():
+    counted = Counted(lambda x: jnp.sin(x) @ jnp.ones((x.shape[0],), x.dtype))
+    converted = convert(counted)
+    for _ in range(2):
+        converted(ramp(3))
+        converted(tf.constant(ramp(3)))
+        converted(tf.Variable(ramp(3)))
+    assert counted.traces == 1
+    converted(ramp(4))
+    assert counted.traces == 2
+    for _ in range(2):
+        with jax.default_matmul_precision("highest"):
+            converted(ramp(4))
+        with jax.enable_x64(True):
+            assert converted(np.float64([1, 2])).dtype == tf.float64
+        assert converted(np.float64([1, 2])).dtype == tf.float32
+    assert counted.traces == 5
+
+
+def test_the_function_is_its_own_key_and_keeps_what_it_closes_over():
+    def scaled(factor):
+        return lambda x: x * factor
+
+    two, three = convert(scaled(2.0)), convert(scaled(3.0))
+    np.testing.assert_array_equal(two(ramp(3)), 2 * ramp(3))
+    np.testing.assert_array_equal(three(ramp(3)), 3 * ramp(3))
+
+
+def test_a_converted_function_that_is_dropped_is_freed():
+    class Fun:
+        def __call__(self, x):
+            return x + 1
+
+    fun = Fun()
+    converted = convert(fun)
+    converted(ramp(3))
+    reference = weakref.ref(fun)
+    del fun, converted
+    jax.clear_caches()
+    gc.collect()
+    assert reference() is None
+
+
+def test_eight_threads_that_convert_and_call_get_what_one_gets():
+    def task(number):
+        size = 2 + number % 3
+        fun = jax.vmap(lambda x: jnp.tanh(x) * (number % 5))
+        x = tf.constant(ramp(size))
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(convert(fun, polymorphic_shapes=["(b,)"])(x))
+        graph = tf.function(convert(fun), autograph=False)(x)
+        return number, size, y.numpy(), tape.gradient(y, x).numpy(), graph.numpy()
+
+    for number, size, y, gradient, graph in in_threads(task, 2 * THREADS):
+        x, factor = ramp(size), number % 5
+        np.testing.assert_allclose(graph, np.tanh(x) * factor, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(y, (np.tanh(x) * factor).sum(), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(gradient, factor / np.cosh(x) ** 2, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+def test_eight_threads_share_one_conversion_and_one_trace(mode):
+    counted = Counted(lambda x: {"y": jnp.sin(x)})
+    converted = convert(counted, polymorphic_shapes=["(b,)"])
+    function = converted if mode == "eager" else tf.function(converted, autograph=False)
+
+    def task(number):
+        x = tf.constant(ramp(1 + number % 6))
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)["y"]
+        return x.numpy(), y.numpy(), tape.gradient(y, x).numpy()
+
+    for x, y, gradient in in_threads(task):
+        np.testing.assert_allclose(y, np.sin(x), rtol=1e-5)
+        np.testing.assert_allclose(gradient, np.cos(x), rtol=1e-5)
+    assert counted.traces == 1
+
+
+def test_eight_threads_under_other_configurations_do_not_mix_them():
+    converted = convert(lambda x: x * 2)
+
+    def task(number):
+        with jax.enable_x64(number % 2 == 0):
+            return converted(np.float64([number])).dtype
+
+    dtypes = in_threads(task)
+    assert dtypes == [tf.float64 if number % 2 == 0 else tf.float32 for number in range(len(dtypes))]
+
+
+def test_a_value_that_could_not_be_made_is_tried_again():
+    asked = []
+
+    def make(key):
+        asked.append(key)
+        if len(asked) == 1:
+            raise ValueError("not now")
+        return key * 2
+
+    once = _once.Once(make, kept=2)
+    with pytest.raises(ValueError, match="not now"):
+        once(1)
+    assert [once(1), once(1), once(2)] == [2, 2, 4]
+    assert asked == [1, 1, 2]
+    assert once(3) == 6  # drops 1, the one asked for longest ago
+    assert [once(2), once(1)] == [4, 2]
+    assert asked == [1, 1, 2, 3, 1]

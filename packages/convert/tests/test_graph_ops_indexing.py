@@ -1,0 +1,153 @@
+"""Gather and scatter in graph mode give JAX's results, wherever the indices point."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from .graph_mode import MODES, same_as_jax
+
+INDICES = np.array([0, 2, -1, 5, -9, 2, 4, 100], np.int32)
+
+
+def numbers(*shape):
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("how", ["fill", "clip", "wrap"])
+def test_elements_are_taken_from_inside_and_outside(how, mode):
+    def every(x, i):
+        return [
+            jnp.take(x, i, axis=0, mode=how),
+            jnp.take(x, i, axis=1, mode=how),
+            x.at[i, i].get(mode=how if how != "wrap" else "clip"),
+            x.at[:, i[:4].reshape(2, 2)].get(mode="fill", fill_value=-1),
+        ]
+
+    same_as_jax(every, numbers(5, 6), INDICES, mode=mode)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint32"])
+def test_indices_of_any_dtype_are_taken(dtype):
+    same_as_jax(lambda x, i: x[i], numbers(100, 2), np.array([0, 7, 99], dtype))
+
+
+GATHERS = {
+    "windows": (
+        lax.GatherDimensionNumbers(offset_dims=(1, 2), collapsed_slice_dims=(), start_index_map=(0, 1)),
+        (2, 3),
+        (4, 2),
+    ),
+    "window moved to the front": (
+        lax.GatherDimensionNumbers(offset_dims=(0,), collapsed_slice_dims=(0,), start_index_map=(1, 0)),
+        (1, 3),
+        (4, 2),
+    ),
+    "part of a dimension without index": (
+        lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,)),
+        (1, 4),
+        (4, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GATHERS)
+def test_windows_are_gathered_and_moved_inside(name):
+    numbers_, sizes, index_shape = GATHERS[name]
+    index = np.random.default_rng(0).integers(-2, 8, index_shape).astype(np.int32)
+    same_as_jax(lambda x, i: lax.gather(x, i, numbers_, sizes, mode="clip"), numbers(5, 6), index)
+    same_as_jax(lambda x, i: lax.gather(x, i, numbers_, sizes, mode="fill", fill_value=-5), numbers(5, 6), index)
+
+
+def test_batches_are_gathered_each_from_its_own():
+    x, i = numbers(3, 4, 5), np.array([[0, 3], [1, 1], [-1, 9]], np.int32)
+    same_as_jax(jax.vmap(lambda x, i: x[i]), x, i)
+    same_as_jax(jax.vmap(lambda x, i: x[:, i], in_axes=(1, 1)), numbers(4, 3, 5), i.T.copy())
+    same_as_jax(lambda x, i: jnp.take_along_axis(x, i, axis=1), x[:, :, 0], i)
+
+
+BODIES = {
+    "set": lambda ref, value: ref.set(value),
+    "add": lambda ref, value: ref.add(value),
+    "multiply": lambda ref, value: ref.multiply(value),
+    "min": lambda ref, value: ref.min(value),
+    "max": lambda ref, value: ref.max(value),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("body", BODIES)
+def test_updates_outside_are_dropped_and_repeated_ones_combined(body, mode):
+    unique = np.array([3, 0, 7, -2], np.int32)  # of two updates by `set` either may win
+    index = unique if body == "set" else INDICES
+    update = np.linspace(-2, 2, index.size * 6, dtype=np.float32).reshape(index.size, 6)
+
+    def every(x, i, u):
+        return [
+            BODIES[body](x.at[i], u),
+            BODIES[body](x.at[:, i], u[:, :5].T),
+            BODIES[body](x.at[i, i], u[:, 0]),
+            BODIES[body](x.at[i, 1:3], u[:, :2]),
+            BODIES[body](x.at[i], 3.0),
+        ]
+
+    same_as_jax(every, numbers(5, 6), index, update, mode=mode, roundings=4)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "bfloat16", "complex64"])
+def test_any_dtype_is_scattered(dtype):
+    x, index = numbers(5, 3).astype(dtype), np.array([1, 1, 4], np.int32)
+    update = np.array([[1, 0, 2], [3, 1, 1], [0, 5, 1]]).astype(dtype)
+    same_as_jax(lambda x, i, u: x.at[i[1:]].set(u[1:]), x, index, update)
+    if dtype != "bool":
+        same_as_jax(lambda x, i, u: [x.at[i].add(u), x.at[i].multiply(u)], x, index, update)
+    if dtype != "complex64":
+        same_as_jax(lambda x, i, u: [x.at[i].min(u), x.at[i].max(u)], x, index, update)
+
+
+def test_windows_that_do_not_fit_are_dropped_whole():
+    dimensions = lax.ScatterDimensionNumbers(
+        update_window_dims=(1, 2), inserted_window_dims=(), scatter_dims_to_operand_dims=(0, 1)
+    )
+    index = np.array([[0, 0], [3, 4], [4, 4], [-1, 0], [2, 2]], np.int32)
+    update = numbers(5, 2, 2) + 1
+    same_as_jax(lambda x, i, u: lax.scatter_add(x, i, u, dimensions, mode="drop"), numbers(5, 6), index, update)
+
+
+def test_batches_are_scattered_each_into_its_own():
+    x, i, u = numbers(3, 4, 5), np.array([[0, 3], [1, 1], [-1, 9]], np.int32), numbers(3, 2, 5)
+    same_as_jax(jax.vmap(lambda x, i, u: x.at[i].add(u)), x, i, u)
+    same_as_jax(
+        jax.vmap(lambda x, i, u: x.at[:, i].max(u), in_axes=(1, 1, 1), out_axes=2),
+        numbers(4, 3, 5),
+        i.T.copy(),
+        5.0 + numbers(4, 3, 2),
+    )
+
+
+def test_nothing_is_scattered_where_there_are_no_updates():
+    same_as_jax(lambda x, i: x.at[i].add(1.0), numbers(4, 2), np.zeros((0,), np.int32))
+
+
+def test_a_region_of_several_operations_is_applied_to_repeated_updates_in_turn():
+    module_region = """
+    func.func @main(%x: tensor<4xi32>, %i: tensor<5x1xi32>, %u: tensor<5xi32>) -> tensor<4xi32> {
+      %y = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0],
+        scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+        ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+          %s = stablehlo.add %a, %b : tensor<i32>
+          %m = stablehlo.constant dense<100> : tensor<i32>
+          %r = stablehlo.remainder %s, %m : tensor<i32>
+          stablehlo.return %r : tensor<i32>
+      }) : (tensor<4xi32>, tensor<5x1xi32>, tensor<5xi32>) -> tensor<4xi32>
+      return %y : tensor<4xi32>
+    }"""
+    from .graph_mode import run_module
+
+    index = np.array([[2], [0], [2], [9], [2]], np.int32)
+    update = np.array([70, 5, 80, 1, 90], np.int32)
+    for mode in MODES:
+        (found,) = run_module(module_region, np.array([1, 2, 3, 4], np.int32), index, update, mode=mode)
+        np.testing.assert_array_equal(found, [6, 2, (3 + 70 + 80 + 90) % 100, 4])

@@ -1,0 +1,225 @@
+"""Products, convolutions, transforms and factorizations in graph mode give JAX's results."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from .graph_mode import MODES, run_graph_mode, run_jax
+
+
+@pytest.fixture(autouse=True)
+def _with_64_bits():
+    with jax.enable_x64(True):
+        yield
+
+
+def values(*shape, dtype="float32"):
+    return (np.sin(np.arange(np.prod(shape))).reshape(shape) * 4).astype(dtype)
+
+
+def assert_close(function, *arguments, mode="graph", terms=64, authority=None):
+    """Equal to the same in JAX, or to another function there, but for the rounding of sums of so many terms."""
+    expected = run_jax(authority or function, *arguments)
+    for ours, theirs in zip(run_graph_mode(function, *arguments, mode=mode), expected, strict=True):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        epsilon = float(jnp.finfo(ours.dtype).eps) if jnp.issubdtype(ours.dtype, jnp.inexact) else 0
+        wide = ours.dtype if epsilon == 0 or ours.dtype.kind == "c" else np.float64
+        scale = np.max(np.abs(theirs.astype(wide)), initial=1)
+        np.testing.assert_allclose(ours.astype(wide), theirs.astype(wide), rtol=0, atol=terms * epsilon * float(scale))
+
+
+PRODUCTS = {
+    "matrices": ("ij,jk->ik", (3, 4), (4, 5)),
+    "transposed left": ("ji,jk->ik", (4, 3), (4, 5)),
+    "transposed right": ("ij,kj->ik", (3, 4), (5, 4)),
+    "vectors": ("i,i->", (4,), (4,)),
+    "matrix and vector": ("ij,j->i", (3, 4), (4,)),
+    "outer": ("i,j->ij", (3,), (4,)),
+    "batches": ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)),
+    "attention": ("bqhd,bkhd->bhqk", (2, 3, 2, 4), (2, 5, 2, 4)),
+    "two contracted": ("ijk,kjl->il", (3, 4, 2), (2, 4, 5)),
+    "batch in the middle": ("ibj,kjb->bik", (3, 2, 4), (5, 4, 2)),
+    "nothing to sum": ("ij,jk->ik", (3, 0), (0, 5)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64", "bfloat16", "float32", "complex64"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_agree(name, dtype):
+    subscripts, left, right = PRODUCTS[name]
+    operands = (np.abs(values(*left)).astype(dtype), np.abs(values(*right)).astype(dtype))
+    assert_close(lambda x, y: jnp.einsum(subscripts, x, y), *operands)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_products_are_summed_in_the_dtype_asked_for(mode):
+    for dtype, result in (("int8", "int32"), ("bfloat16", "float32"), ("float32", "float64"), ("uint8", "uint32")):
+        x = (np.abs(values(3, 40)) * 25).astype(dtype)
+        assert_close(lambda x, d=result: lax.dot(x, x.T, preferred_element_type=d), x, mode=mode)
+
+
+SPATIAL = {1: "NWC WIO NWC", 2: "NHWC HWIO NHWC", 3: "NDHWC DHWIO NDHWC"}
+CONVOLUTIONS = {
+    "plain": {"window_strides": 1, "padding": "VALID"},
+    "same": {"window_strides": 2, "padding": "SAME"},
+    "uneven edges": {"window_strides": 1, "padding": (2, 0)},
+    "negative edges": {"window_strides": 1, "padding": (-1, 1)},
+    "kernel dilated": {"window_strides": 1, "padding": "SAME", "rhs_dilation": 2},
+    "transposed": {"window_strides": 1, "padding": (1, 2), "lhs_dilation": 2},
+    "transposed, strided": {"window_strides": 2, "padding": (1, 1), "lhs_dilation": 3},
+    "transposed, wide holes": {"window_strides": 1, "padding": (2, 2), "lhs_dilation": 4},
+    "groups": {"window_strides": 1, "padding": "SAME", "feature_group_count": 2},
+    "depthwise": {"window_strides": 2, "padding": "SAME", "feature_group_count": 4},
+    "depthwise, dilated": {"window_strides": 1, "padding": (1, 0), "feature_group_count": 4, "rhs_dilation": 2},
+    "batch groups": {"window_strides": 1, "padding": "VALID", "batch_group_count": 2},
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dimensions", SPATIAL)
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_agree(name, dimensions, mode):
+    if mode == "compiled" and dimensions == 3:
+        pytest.skip("takes long to compile, and differs from two dimensions in nothing compiled")
+    given = dict(CONVOLUTIONS[name])
+    groups = given.get("feature_group_count", 1)
+    for key in ("window_strides", "lhs_dilation", "rhs_dilation"):
+        if key in given:
+            given[key] = (given[key],) * dimensions
+    if isinstance(given["padding"], tuple):
+        given["padding"] = (given["padding"],) * dimensions
+    operand = values(2, *(7, 6, 5)[:dimensions], 4)
+    kernel = values(*(3, 2, 3)[:dimensions], 4 // groups, 8)
+
+    def convolve(x, k):
+        return lax.conv_general_dilated(x, k, dimension_numbers=tuple(SPATIAL[dimensions].split()), **given)
+
+    def convolve_cut(x, k):  # compiled for CPU, XLA of jaxlib 0.10 reads beyond the operand where edges are negative
+        edges = [(0, 0, 0), *((*edge, 0) for edge in given["padding"]), (0, 0, 0)]
+        return lax.conv_general_dilated(
+            lax.pad(x, x.dtype.type(0), edges),
+            k,
+            (1,) * dimensions,
+            "VALID",
+            dimension_numbers=SPATIAL[dimensions].split(),
+        )
+
+    authority = convolve_cut if name == "negative edges" else None
+    assert_close(convolve, operand, kernel, mode=mode, terms=256, authority=authority)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "bfloat16", "float16", "float64", "complex64"])
+def test_convolutions_of_any_dtype_agree(dtype):
+    operand, kernel = values(1, 2, 6, 5).astype(dtype), values(3, 2, 3, 3).astype(dtype)
+    assert_close(lambda x, k: lax.conv(x, k, (1, 2), "SAME"), operand, kernel)
+    if dtype in ("int8", "bfloat16"):
+        wide = {"int8": "int32", "bfloat16": "float32"}[dtype]
+        assert_close(lambda x, k: lax.conv(x, k, (1, 1), "VALID", preferred_element_type=wide), operand, kernel)
+
+
+def test_gradients_of_convolutions_agree():
+    def loss(x, k):
+        return (lax.conv_general_dilated(x, k, (2, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")) ** 2).sum()
+
+    assert_close(jax.grad(loss, (0, 1)), values(2, 6, 5, 3), values(3, 2, 3, 4), terms=256)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_fourier_transforms_agree(dtype, mode):
+    def every(x):
+        spectrum = jnp.fft.rfft2(x)
+        return [
+            jnp.fft.fft(x),
+            jnp.fft.ifft2(x),
+            spectrum,
+            jnp.fft.irfft2(spectrum),
+            jnp.fft.irfft(spectrum, 5),
+            jnp.fft.rfft(x, 5),
+        ]
+
+    assert_close(every, values(2, 4, 6, dtype=dtype), mode=mode)
+
+
+def positive(matrix):
+    return matrix @ np.conj(np.swapaxes(matrix, -1, -2)) + 8 * np.eye(matrix.shape[-1], dtype=matrix.dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_triangular_systems_are_solved_from_either_side(dtype):
+    matrix = (values(2, 3, 3, dtype=dtype) + 5 * np.eye(3)).astype(dtype)
+    if dtype == "complex128":
+        matrix = matrix + 1j * values(2, 3, 3)[..., ::-1]
+
+    def solve(a, b):
+        names = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
+        options = [dict(zip(names, given, strict=True)) for given in itertools.product((True, False), repeat=5)]
+        sides = {True: b, False: b.swapaxes(1, 2)}
+        return [lax.linalg.triangular_solve(a, sides[given["left_side"]], **given) for given in options]
+
+    assert_close(solve, matrix, values(2, 3, 4, dtype=dtype), terms=512)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "mode"),
+    [("float32", "eager"), ("float32", "compiled"), ("float64", "graph"), ("complex64", "graph")],
+)
+def test_factorizations_agree_but_for_phases(dtype, mode):
+    matrix = values(2, 4, 4, dtype=dtype) + np.eye(4, dtype=dtype)
+    if dtype == "complex64":
+        matrix = (matrix + 1j * values(2, 4, 4)[..., ::-1]).astype(dtype)
+    definite = positive(matrix).astype(dtype)
+
+    def every(a, p):
+        q, r = jnp.linalg.qr(a)
+        w, v = jnp.linalg.eigh(p)
+        found = [
+            jnp.linalg.cholesky(p),
+            q @ r,
+            jnp.abs(r),
+            w,
+            (v * w[..., None, :]) @ jnp.conj(jnp.swapaxes(v, -1, -2)),
+        ]
+        return [*found, jnp.linalg.solve(p, a), jnp.linalg.det(a), jnp.linalg.inv(p)]
+
+    assert_close(every, matrix, definite, mode=mode, terms=2048)
+
+    def singular(a):
+        u, s, vh = jnp.linalg.svd(a[..., :3], full_matrices=False)
+        return [s, (u * s[..., None, :]) @ vh]
+
+    assert_close(singular, matrix, mode=mode, terms=2048)
+
+
+def test_eigenvectors_of_any_matrix_agree_with_its_definition():
+    matrix = values(4, 4, dtype="float64")
+    w, left, right = run_graph_mode(lax.linalg.eig, matrix)
+    np.testing.assert_allclose(matrix @ right, right * w, atol=1e-12)
+    np.testing.assert_allclose(np.conj(left.T) @ matrix, w[:, None] * np.conj(left.T), atol=1e-12)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_normalization_agrees_with_its_formula(training):
+    from .graph_mode import run_module
+
+    x, scale, offset = values(3, 2, 4), np.array([1, 2, 3, 4], np.float32), np.array([0, 1, 0, -1], np.float32)
+    t, v = "tensor<3x2x4xf32>", "tensor<4xf32>"
+    attributes = "{epsilon = 0.01 : f32, feature_index = 2 : i64}"
+    mean, variance = x.mean((0, 1)), x.var((0, 1))
+    if training:
+        module = f"""func.func @main(%x: {t}, %s: {v}, %o: {v}) -> ({t}, {v}, {v}) {{
+          %r:3 = "stablehlo.batch_norm_training"(%x, %s, %o) {attributes} : ({t}, {v}, {v}) -> ({t}, {v}, {v})
+          return %r#0, %r#1, %r#2 : {t}, {v}, {v} }}"""
+        found, own_mean, own_variance = run_module(module, x, scale, offset)
+        np.testing.assert_allclose(own_mean, mean, rtol=1e-5)
+        np.testing.assert_allclose(own_variance, variance, rtol=1e-5)
+    else:
+        module = f"""func.func @main(%x: {t}, %s: {v}, %o: {v}, %m: {v}, %q: {v}) -> {t} {{
+          %r = "stablehlo.batch_norm_inference"(%x, %s, %o, %m, %q) {attributes} : ({t}, {v}, {v}, {v}, {v}) -> {t}
+          return %r : {t} }}"""
+        (found,) = run_module(module, x, scale, offset, mean, variance)
+    np.testing.assert_allclose(found, (x - mean) / np.sqrt(variance + 0.01) * scale + offset, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,160 @@
+"""What is done to a program before it is emitted: dead code, sizes, broadcasts, forms that consumers know by name."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+from jax import lax
+
+from jaxtf.convert import convert, convert_stablehlo
+from jaxtf.convert._graph.parse import parse
+from jaxtf.convert._graph.plan import operations_of, plan
+
+X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+EDGES = np.array([[np.nan, 1, 2, 3], [np.inf, 0, 1, -np.inf], [-np.inf] * 4, [0.0, -0.0, 88, 1e38]], np.float32)
+EPS = np.finfo(np.float32).eps
+
+
+def types_of(function, *args, shapes=None, enable_xla=True):
+    converted = convert(function, native_serialization=False, polymorphic_shapes=shapes, enable_xla=enable_xla)
+    specs = [tf.TensorSpec([None, *arg.shape[1:]] if shapes else arg.shape, arg.dtype) for arg in args]
+    graph = tf.function(converted, autograph=False).get_concrete_function(*specs).graph
+    unimportant = {"Placeholder", "Const", "Identity", "IdentityN", "NoOp"}
+    return [operation.type for operation in graph.get_operations() if operation.type not in unimportant]
+
+
+def softmax_by_hand(x):
+    exponentials = jnp.exp(x - x.max(axis=0))
+    return exponentials / exponentials.sum(axis=0)
+
+
+def over_sum(x):
+    return x / x.sum(axis=1, keepdims=True)
+
+
+FORMS = {
+    "softmax": (jax.nn.softmax, "Softmax", False),
+    "log_softmax": (jax.nn.log_softmax, "LogSoftmax", True),
+    "relu": (jax.nn.relu, "Relu", True),
+    "maximum": (lambda x: jnp.maximum(0, x), "Relu", True),
+    "by hand": (softmax_by_hand, "Softmax", False),
+}
+
+
+@pytest.mark.parametrize("shapes", [None, ["(b, _)"]], ids=["static", "symbolic"])
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_becomes_the_operation_of_that_name(name, shapes):
+    function, expected, also_of_nan = FORMS[name]
+    types = types_of(function, X, shapes=shapes, enable_xla=False)
+    assert (types.count(expected), {"Exp", "Sum", "Max", "Maximum"} & set(types)) == (1, set())
+    converted = convert(function, native_serialization=False, polymorphic_shapes=shapes, enable_xla=False)
+    for x in (X, EDGES) if also_of_nan else (X,):
+        # Sums of four exponentials, each a few roundings of its own.
+        np.testing.assert_allclose(converted(x), jax.jit(function)(x), rtol=16 * EPS, atol=16 * EPS)
+
+
+def test_softmax_of_rows_with_nan_is_that_of_jax_unless_the_graph_is_for_other_consumers():
+    converted = convert(jax.nn.softmax, native_serialization=False)
+    np.testing.assert_allclose(converted(EDGES), jax.jit(jax.nn.softmax)(EDGES), rtol=16 * EPS, atol=16 * EPS)
+    assert "Softmax" not in types_of(jax.nn.softmax, X)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: over_sum(jnp.exp(x - x.max())),  # another maximum
+        lambda x: over_sum(jnp.exp(x - x.max(0))),  # along two dimensions
+        lambda x: over_sum(jnp.exp(x - 2 * x.max(1, keepdims=True))),
+        lambda x: jnp.exp(x - x.max(1, keepdims=True)) / jnp.exp(x).sum(1, keepdims=True),  # another sum
+        lambda x: jnp.maximum(x, 1e-30),
+        lambda x: jnp.minimum(x, 0),
+        lambda x: jax.nn.softmax(x.astype(jnp.bfloat16)),
+        lambda x: jnp.maximum(x.astype(jnp.int32), 0),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")  # TensorFlow, of a constant in 16 bits
+def test_what_only_looks_like_a_form_is_left(function):
+    assert not {"Softmax", "LogSoftmax", "Relu"} & set(types_of(function, X, enable_xla=False))
+    converted = convert(function, native_serialization=False)
+    np.testing.assert_allclose(converted(X), np.asarray(jax.jit(function)(X)), rtol=16 * EPS)
+
+
+BROADCASTS = {
+    "scalar": lambda x: x * 2 + 1,
+    "row": lambda x: x + np.arange(4, dtype=np.float32),
+    "column": lambda x: x - x.mean(axis=1, keepdims=True),
+    "column of a reduction": lambda x: x / jnp.sqrt((x**2).sum(axis=1))[:, None],
+    "both": lambda x: x[:, :1] * x[:1],
+    "both scalars": lambda x: jnp.full(x.shape, x.sum()) * jnp.full(x.shape, x.max()),
+    "select": lambda x: jnp.where(x > 0, 1.0, x.sum(0)),
+    "clamp": lambda x: jnp.clip(x, -1, 1),
+    "equal elements": lambda x: x + np.full((3, 4), 2.5, np.float32),
+    "outer": lambda x: x.sum(1)[:, None] + x.sum(0)[None, :],
+}
+
+
+@pytest.mark.parametrize("name", BROADCASTS)
+@pytest.mark.parametrize("shapes", [None, ["(b, _)"]], ids=["static", "symbolic"])
+def test_elementwise_operations_broadcast_by_themselves(name, shapes):
+    if shapes and name == "equal elements":
+        pytest.skip("the constant has a size of its own")
+    function = BROADCASTS[name]
+    types = types_of(function, X, shapes=shapes)
+    # Of two operands that are both broadcast, or may be for all that is known, one has to be as large as the result.
+    assert types.count("BroadcastTo") + types.count("Fill") <= (
+        name in ("both", "outer", "both scalars") or shapes is not None
+    )
+    converted = convert(function, native_serialization=False, polymorphic_shapes=shapes)
+    np.testing.assert_allclose(converted(X), function(X), rtol=1e-6, atol=1e-6)
+
+
+def planned(text):
+    return [operation.name for operation in operations_of(plan(parse(text)).functions["main"].body)]
+
+
+def test_what_nobody_uses_is_left_out_and_assertions_are_not():
+    assert planned(
+        """
+        func.func @main(%x: tensor<f32>, %p: tensor<i1>) -> tensor<f32> {
+          %0 = stablehlo.sine %x : tensor<f32>
+          %1 = stablehlo.cosine %0 : tensor<f32>
+          stablehlo.custom_call @shape_assertion(%p) {error_message = "no"} : (tensor<i1>) -> ()
+          %2 = stablehlo.negate %x : tensor<f32>
+          return %2 : tensor<f32>
+        }"""
+    ) == ["custom_call.shape_assertion", "stablehlo.negate"]
+
+
+def test_a_function_with_an_assertion_is_called_though_nobody_uses_its_result():
+    assert planned(
+        """
+        func.func @main(%x: tensor<f32>, %p: tensor<i1>) -> tensor<f32> {
+          %0 = func.call @checked(%x, %p) : (tensor<f32>, tensor<i1>) -> tensor<f32>
+          %1 = func.call @unchecked(%x) : (tensor<f32>) -> tensor<f32>
+          return %x : tensor<f32>
+        }
+        func.func private @checked(%x: tensor<f32>, %p: tensor<i1>) -> tensor<f32> {
+          stablehlo.custom_call @shape_assertion(%p) {error_message = "no", has_side_effect = true} : (tensor<i1>) -> ()
+          return %x : tensor<f32>
+        }
+        func.func private @unchecked(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }"""
+    ) == ["func.call"]
+
+
+def test_sizes_that_types_know_are_constants():
+    text = """
+        func.func @main(%x: tensor<?x4xf32>) -> (tensor<i32>, tensor<i32>) {
+          %0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x4xf32>) -> tensor<i32>
+          %1 = stablehlo.get_dimension_size %x, dim = 1 : (tensor<?x4xf32>) -> tensor<i32>
+          return %0, %1 : tensor<i32>, tensor<i32>
+        }"""
+    assert planned(text) == ["stablehlo.get_dimension_size", "stablehlo.constant"]
+    assert [result.numpy() for result in convert_stablehlo(text)(X)] == [3, 4]
+
+
+def test_forms_are_found_in_bodies_of_loops_with_constants_outside():
+    types = convert(lambda x: lax.fori_loop(0, 3, lambda i, v: jax.nn.relu(v) - 1, x), native_serialization=False)
+    definition = tf.function(types, autograph=False).get_concrete_function(X).graph.as_graph_def()
+    bodies = [node.op for function in definition.library.function for node in function.node_def]
+    assert "Relu" in bodies

@@ -1,0 +1,214 @@
+"""TFLite models of JAX functions: builtin operations only, the numbers of JAX, refusals that name the operation."""
+
+import re
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import ConversionOptionError, TFLiteUnsupported, save_model, to_tflite
+
+EPSILON = float(np.finfo(np.float32).eps)
+
+
+def ramp(*shape):
+    return np.sin(np.arange(int(np.prod(shape)), dtype=np.float32) * 1.3).reshape(shape)
+
+
+def mlp(x):
+    return jax.nn.softmax(jax.nn.gelu(x @ ramp(8, 16)) @ ramp(16, 4))
+
+
+def cnn(images):
+    y = jax.lax.conv_general_dilated(
+        images, ramp(3, 3, 1, 8), (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+    y = jax.lax.reduce_window(jax.nn.relu(y), -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+    return y.reshape(y.shape[0], -1) @ ramp(128, 10)
+
+
+def rnn(x):
+    def step(carry, row):
+        carry = jnp.tanh(row @ ramp(4, 4) + carry)
+        return carry, carry.sum(axis=-1)
+
+    return jax.lax.scan(step, jnp.zeros((x.shape[0], 4)), x.swapaxes(0, 1))
+
+
+def branches(x):
+    return jax.lax.switch(x.argmax() % 3, [jnp.sin, jnp.cos, lambda y: y * 2], x)
+
+
+def ordering(x):
+    return jnp.sort(x, axis=-1), jnp.argmax(x, axis=-1), jnp.cumsum(x, axis=-1), jax.lax.top_k(x, 2)
+
+
+def attention(x):
+    q, k, v = jnp.split(x @ ramp(6, 18), 3, axis=-1)
+    return jax.nn.softmax(q @ k.swapaxes(1, 2) / np.sqrt(6), axis=-1) @ v
+
+
+def normalized(x):
+    mean = x.mean(axis=-1, keepdims=True)
+    return (x - mean) * jax.lax.rsqrt(((x - mean) ** 2).mean(axis=-1, keepdims=True) + 1e-5)
+
+
+def special(x):
+    return jnp.arcsin(x), jnp.arctan(x), jnp.arcsinh(x), jnp.sinh(x), jax.lax.erfc(x), jax.lax.erf_inv(x)
+
+
+def remainders(x):
+    i = (x * 70).astype(jnp.int32)
+    return jax.lax.rem(x, x[0] / 3 - 0.1), jax.lax.rem(i, jnp.int32([0, 3, -4, 7, -1, 2, -2])), i // 5, i % -3
+
+
+PROGRAMS = {
+    "mlp": (mlp, (3, 8)),
+    "cnn": (cnn, (2, 8, 8, 1)),
+    "rnn": (rnn, (3, 5, 4)),
+    "branches": (branches, (4,)),
+    "ordering": (ordering, (3, 6)),
+    "attention": (attention, (2, 5, 6)),
+    "layer norm": (normalized, (3, 7)),
+    "embedding": (lambda i: jnp.asarray(ramp(10, 4))[i], (3, 2), np.int32),
+    "gradient": (jax.grad(lambda x: jnp.tanh(x @ ramp(4, 4)).sum()), (3, 4)),
+    "erf": (jax.lax.erf, (5,)),
+    "special functions": (special, (7,)),
+    "remainders": (remainders, (7,)),
+    "loop": (lambda x: jax.lax.while_loop(lambda c: jnp.abs(c).sum() < 50, lambda c: c * 1.5, x), (4,)),
+    "scatter": (lambda x: jnp.ones((6, 2)).at[jnp.array([1, 4, 1])].add(2 * x), (3, 2)),
+}
+ANY_BATCH = ["mlp", "cnn", "rnn", "attention", "layer norm"]
+
+
+def interpreter(model):
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # tf.lite.Interpreter moves to ai_edge_litert
+        return tf.lite.Interpreter(model_content=model)
+
+
+def run(model, *arguments):
+    """The results of a model, in the order of its outputs."""
+    lite = interpreter(model)
+    for detail, argument in zip(lite.get_input_details(), arguments, strict=True):
+        lite.resize_tensor_input(detail["index"], argument.shape)
+    lite.allocate_tensors()
+    for detail, argument in zip(lite.get_input_details(), arguments, strict=True):
+        lite.set_tensor(detail["index"], argument)
+    lite.invoke()
+    return [lite.get_tensor(detail["index"]) for detail in lite.get_output_details()]
+
+
+def operations(model):
+    lite = interpreter(model)
+    return {detail["op_name"] for detail in lite._get_ops_details()}
+
+
+def assert_same(found, expected):
+    """The same arrays; TFLite may give them in another order."""
+    rest = list(map(np.asarray, jax.tree.leaves(expected)))
+    for array in found:
+        near = [i for i, other in enumerate(rest) if is_near(array, other)]
+        assert near, (array, rest)
+        rest.pop(near[0])
+    assert not rest
+
+
+def is_near(a, b):
+    """Within the rounding of a few sums of up to 128 terms, and of TFLite's own tables for exp and tanh."""
+    if a.shape != b.shape or (np.issubdtype(b.dtype, np.integer) and not np.array_equal(a, b)):
+        return False
+    return bool(np.abs(a - b).max(initial=0) <= 4 * 128 * EPSILON * max(1, np.abs(b).max(initial=0)))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_model_gives_the_numbers_of_jax(name):
+    fun, shape, dtype = (*PROGRAMS[name], np.float32)[:3]
+    x = ramp(*shape) if dtype is np.float32 else np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
+    model = to_tflite(fun, input_signature=[tf.TensorSpec(shape, dtype)])
+    assert_same(run(model, x), fun(x))
+
+
+@pytest.mark.parametrize("name", ANY_BATCH)
+def test_a_model_takes_any_batch_size(name):
+    fun, shape = PROGRAMS[name]
+    spec = tf.TensorSpec([None, *shape[1:]], tf.float32)
+    model = to_tflite(fun, input_signature=[spec], polymorphic_shapes=["(b, ...)"])
+    for size in (1, 4):
+        x = ramp(size, *shape[1:])
+        assert_same(run(model, x), fun(x))
+
+
+def test_high_level_forms_are_recognized():
+    assert operations(to_tflite(mlp, input_signature=[tf.TensorSpec([3, 8])])) >= {"FULLY_CONNECTED", "GELU", "SOFTMAX"}
+    assert operations(to_tflite(cnn, input_signature=[tf.TensorSpec([1, 8, 8, 1])])) >= {"CONV_2D", "MAX_POOL_2D"}
+
+
+def test_inputs_have_the_names_of_the_arguments():
+    model = to_tflite(lambda left, right: left - right, input_signature=[tf.TensorSpec([2]), tf.TensorSpec([2])])
+    runner = interpreter(model).get_signature_runner()
+    [difference] = runner(right=np.float32([1, 2]), left=np.float32([5, 5])).values()
+    np.testing.assert_array_equal(difference, [4, 3])
+
+
+def test_a_quantized_model_is_smaller_and_near():
+    signature = [tf.TensorSpec([1, 8, 8, 1])]
+    data = [[ramp(1, 8, 8, 1) * scale] for scale in np.linspace(-1, 1, 50, dtype=np.float32)]
+    plain = to_tflite(cnn, input_signature=signature)
+    small = to_tflite(cnn, input_signature=signature, representative_data=data)
+    assert len(small) < 0.7 * len(plain)
+    [found], expected = run(small, ramp(1, 8, 8, 1)), cnn(ramp(1, 8, 8, 1))
+    # Each of the 128 terms of a result has the rounding of 8 bits of its factors: pooled values of up to 4, and weights
+    # of up to 1. They add up as random ones do; four standard deviations.
+    step = 4 / 255
+    assert 0 < np.abs(found - expected).max() <= 4 * np.sqrt(128) * step * np.sqrt(2 / 12)
+
+
+def test_a_saved_model_of_graph_mode_becomes_a_model(tmp_path):
+    options = {"input_signatures": [tf.TensorSpec([None, 8])], "polymorphic_shapes": ["(b, _)"], "gradient_order": 0}
+    folder = tmp_path / "graph"
+    weights = ramp(8, 3)
+    fun = lambda w, x: jnp.tanh(x @ w)  # noqa: E731
+    save_model(fun, weights, folder, **options, native_serialization=False, enable_xla=False)
+    assert_same(run(to_tflite(folder), ramp(4, 8)), fun(weights, ramp(4, 8)))
+    save_model(fun, weights, tmp_path / "native", **options)
+    with pytest.raises(ConversionOptionError) as refused:
+        to_tflite(tmp_path / "native")
+    assert str(refused.value) == (
+        f"the SavedModel in {tmp_path / 'native'} is of native mode: its functions are StableHLO, which TFLite does "
+        "not read\n"
+        "  remedy: save it in graph mode: save_model(..., native_serialization=False, enable_xla=False)"
+    )
+    with pytest.raises(ConversionOptionError, match=r"has no signature 'other'; it has serving_default"):
+        to_tflite(folder, signature="other")
+
+
+def test_what_tflite_cannot_do_is_refused_by_name():
+    def noisy(key, x):
+        return x + jax.random.uniform(key, x.shape)
+
+    with pytest.raises(TFLiteUnsupported) as refused:
+        to_tflite(noisy, input_signature=[tf.TensorSpec([2], tf.uint32), tf.TensorSpec([3])])
+    first, *found, remedy = str(refused.value).splitlines()
+    assert re.fullmatch(r"TFLite has no builtin operation for tf\.\w+(, tf\.\w+)*", first)
+    assert "tf.LeftShift" in first
+    [shift] = [line for line in found if "LeftShift" in line]
+    assert re.fullmatch(
+        r"  found:  LeftShift \(tensor<3xui32>, .*\) -> \(tensor<3xui32>\) at jaxtf_noisy/.* and \d+ more", shift
+    )
+    assert remedy == "  remedy: compute that part outside of the model, or write it with other operations or dtypes"
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "said"),
+    [
+        (jnp.sin, {}, "to_tflite of a function needs input_signature, a tf.TensorSpec for each argument"),
+        ("/nowhere", {}, "there is no SavedModel in /nowhere"),
+        (3, {}, "to_tflite needs a JAX function or the folder of a SavedModel, found int"),
+    ],
+)
+def test_wrong_arguments_are_refused(target, options, said):
+    with pytest.raises(ConversionOptionError, match=said):
+        to_tflite(target, **options)

@@ -1,0 +1,196 @@
+"""`verify` and `jaxtf-verify`: they see what is wrong, and pass what is right."""
+
+import json
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import ConversionOptionError, verify
+from jaxtf.convert._verify import cli, ways
+from jaxtf.convert._verify.compare import difference
+from jaxtf.convert._verify.sizes import admissible_sizes
+from jaxtf.serialization import export
+from jaxtf.shapepoly import SymbolicScope, symbolic_shape
+
+EPSILON = float(np.finfo(np.float32).eps)
+
+
+def predict(x, w):
+    return {"y": jnp.sin(x @ w), "best": x.argmax(axis=-1)}
+
+
+def doubling(x):
+    return jax.lax.while_loop(lambda c: c.sum() < 100, lambda c: c * 2, x)
+
+
+def specs(*shapes, constraints=(), dtype="float32"):
+    scope = SymbolicScope(tuple(constraints))
+    return tuple(jax.ShapeDtypeStruct(symbolic_shape(text, scope=scope), dtype) for text in shapes)
+
+
+NETWORK = specs("b, n", "n, 3", constraints=["n >= 2"])
+
+
+def test_a_function_is_the_same_in_every_way_at_three_sizes():
+    report = verify(predict, *NETWORK)
+    assert report.ok, str(report)
+    assert {row.way for row in report.rows} == set(ways.WAYS) - {"jax"}
+    assert {row.outcome for row in report.rows} == {"same"}
+    assert {tuple(row.sizes.items()) for row in report.rows} == {
+        (("b", 1), ("n", 2)),
+        (("b", 2), ("n", 3)),
+        (("b", 3), ("n", 4)),
+    }
+    assert len(report.rows) == 8 * 3 * 2
+
+
+def wrong(subject):
+    """Eager mode with an error of a hundredth in its second result, at sizes other than the first."""
+    runner = ways._eager(subject)
+
+    def values(arguments):
+        best, y = runner.values(arguments)
+        return [best, y * (1 + 0.01 * (len(best) > 1))]
+
+    def gradients(arguments, cotangents):
+        raise tf.errors.InternalError(None, None, "lost")
+
+    return ways.Runner(values, gradients)
+
+
+def test_what_differs_is_told_with_its_place_sizes_and_size(monkeypatch):
+    monkeypatch.setattr(ways, "WAYS", {**ways.WAYS, "wrong": wrong})
+    monkeypatch.setattr("jaxtf.convert._verify.verify.WAYS", ways.WAYS)
+    report = verify(predict, *NETWORK, ways=["wrong", "eager"])
+    assert not report.ok
+    values = [row for row in report.rows if (row.way, row.question) == ("wrong", "values")]
+    assert [row.outcome for row in values] == ["same", "differs", "differs"]
+    assert all(abs(row.error - 0.01 / EPSILON) < 0.01 / EPSILON for row in values[1:])
+    assert [row.where for row in values[1:]] == ["result['y']"] * 2
+    text = str(report)
+    assert "wrong, values, b=2 n=3: differs: result['y']" in text
+    assert "wrong, gradients, b=1 n=2: differs: InternalError: lost" in text
+    assert verify(predict, *NETWORK, ways=["eager"]).ok
+
+
+def test_a_function_without_reverse_mode_is_verified_by_its_values():
+    report = verify(doubling, *specs("b"))
+    assert report.ok
+    assert {row.question for row in report.rows if row.outcome == "same"} == {"values"}
+    [refused] = [row for row in report.rows if row.outcome == "refused"]
+    assert refused.where.startswith("JAX: ValueError: Reverse-mode differentiation does not work")
+
+
+def test_an_artifact_is_verified_with_the_gradients_that_it_carries():
+    exported = export(predict, expand_linear_algebra=True)(*NETWORK)
+    with_gradient = verify(exported.serialize(vjp_order=1), ways=["eager", "saved_model"])
+    assert with_gradient.ok
+    assert len(with_gradient.rows) == 2 * 3 * 2
+    without = verify(exported.serialize(), ways=["eager"])
+    assert without.ok
+    assert without.rows[-1].where == "the artifact carries no VJP"
+
+
+@pytest.mark.parametrize("dtype", ["int32", "bool", "complex64", "bfloat16", "float64"])
+def test_every_dtype_has_numbers(dtype):
+    with jax.enable_x64(dtype == "float64"):
+        report = verify(lambda x: (x, ~x if dtype == "bool" else x + x), *specs("b, 4", dtype=dtype))
+    assert report.ok, str(report)
+
+
+def test_sizes_are_those_that_the_constraints_allow():
+    exported = export(lambda x, y: x + y.sum())(*specs("2*b", "c", constraints=["b >= 3", "c <= b", "c == 2"]))
+    assert admissible_sizes(exported, 4) == [{"b": 3, "c": 2}, {"b": 4, "c": 2}, {"b": 5, "c": 2}, {"b": 6, "c": 2}]
+
+
+def test_sizes_that_cannot_be_found_are_to_be_said():
+    large = specs("b", constraints=["b >= 1000"])
+    with pytest.raises(ConversionOptionError, match="found no values of b that the constraints of 'sin' allow, among "):
+        verify(jnp.sin, *large)
+    assert verify(jnp.sin, *large, sizes=[{"b": 1000}], ways=["eager"]).ok
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "error"),
+    [
+        (np.float32([1, 2]), np.float32([1, 2]), 0),
+        (np.float32([1, 2 + 2 * EPSILON]), np.float32([1, 2]), 1),
+        (np.float32([np.nan, 2]), np.float32([np.nan, 2]), 0),
+        (np.float32([np.nan, 2]), np.float32([1, 2]), np.inf),
+        (np.float32([np.inf]), np.float32([-np.inf]), np.inf),
+        (np.float32([1]), np.float64([1]), np.inf),
+        (np.float32([1]), np.float32([[1]]), np.inf),
+        (np.int32([1]), np.int32([2]), np.inf),
+        (np.float32([1e-9]), np.float32([0]), np.inf),
+        (np.float32([]), np.float32([]), 0),
+    ],
+)
+def test_differences_are_counted_in_roundings(found, expected, error):
+    assert difference(found, expected) == error
+
+
+MODEL = """
+import jax.numpy as jnp
+def predict(x, w):
+    return jnp.tanh(x @ w)
+def unstable(x):
+    return jnp.sin(1e6 * x)
+"""
+
+
+def test_the_command_verifies_functions_and_artifacts(tmp_path, monkeypatch, capsys):
+    (tmp_path / "model_to_verify.py").write_text(MODEL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    shapes = ["f32[b, n]", "f32[n, 3]"]
+    assert cli.main(["model_to_verify:predict", *shapes, "--constraint", "n >= 2", "--way", "eager"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == (
+        "predict, compared with JAX at b=1 n=2; b=2 n=3; b=3 n=4 (in roundings, up to 256 are the same)"
+    )
+    (tmp_path / "sin.jaxtf").write_bytes(export(jnp.sin)(*specs("b")).serialize(vjp_order=1))
+    assert cli.main(["sin.jaxtf", "--size", "b=7", "--way", "saved_model", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["name"], data["ok"]) == ("sin", True)
+    assert [(row["question"], row["sizes"]) for row in data["rows"]] == [("values", {"b": 7}), ("gradients", {"b": 7})]
+    assert cli.main(["model_to_verify:unstable", "f32[4]", "--way", "graph_mode", "--tolerance", "0"]) in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere.jaxtf"], "jaxtf-verify: nowhere.jaxtf: No such file or directory"),
+        (["no_such_module:f"], "jaxtf-verify: No module named 'no_such_module'"),
+        (
+            ["jax.numpy:sin", "float[3]"],
+            "jaxtf-verify: a shape is a dtype with sizes, such as 'f32[b, 8]'. Got: 'float[3]'",
+        ),
+        (
+            ["jax.numpy:sin", "f32[3]", "--size", "b"],
+            "jaxtf-verify: --size takes values by name, such as b=2,n=3. Got: 'b'",
+        ),
+        (
+            ["jax.numpy:sin", "f32[3]", "--way", "fast"],
+            "jaxtf-verify: verify has no way 'fast'; there are jax, exported,",
+        ),
+        (
+            ["jax.numpy:pi"],
+            "jaxtf-verify: verify needs a JAX function, an Exported or the bytes of an artifact, found float",
+        ),
+    ],
+)
+def test_what_cannot_be_verified_is_refused_in_a_line(arguments, said, capsys):
+    assert cli.main(arguments) == 2
+    assert capsys.readouterr().err.startswith(said)
+
+
+def test_the_command_says_how_it_is_used():
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxtf.convert._verify.cli", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "jaxtf-verify" in done.stdout
+    assert "0  every way that runs the function gives JAX's numbers" in done.stdout
