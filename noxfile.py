@@ -7,6 +7,8 @@ installs is declared: the packages' own pyproject.toml, and the tools below. Wor
 from __future__ import annotations
 
 import glob
+import itertools
+import json
 import os
 import runpy
 import shutil
@@ -121,7 +123,10 @@ def graph_harness(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("package", [nox.param(name, id=name) for name in ISOLATED])
 def isolated(session: nox.Session, package: str) -> None:
-    """A package's own tests with that package and its declared needs alone: `python3 run.py 'isolated(shapepoly)'`."""
+    """A package's own tests with that package and its declared needs alone: `python3 run.py 'isolated(shapepoly)'`.
+
+    In CI a sample of them: what is missing from the declared needs shows in many.
+    """
     name, _, extra = package.partition("[")
     # `jax.export`, which the tests compare with, needs flatbuffers and does not say so.
     install(session, *from_tree(package), *PYTEST, *(["flatbuffers"] if package == "serialization[jax]" else []))
@@ -129,7 +134,8 @@ def isolated(session: nox.Session, package: str) -> None:
     if not extra and "jax" in extras(name):
         absent += ["jax", "jaxlib"]
     session.run("python", "-c", f"from importlib.util import find_spec as f; assert not [n for n in {absent} if f(n)]")
-    session.run("pytest", f"packages/{name}/tests", *session.posargs, env=ON_CPU)
+    sample = ("--one-in", "5") if "CI" in os.environ else ()
+    session.run("pytest", f"packages/{name}/tests", *sample, *session.posargs, env=ON_CPU)
 
 
 # Releases of TensorFlow that SavedModels are written for and that are older than the newest one (convert/_consumer.py).
@@ -144,6 +150,72 @@ def older_tensorflow(session: nox.Session, version: str) -> None:
     serving = environment(session, "serving", f"tensorflow=={version}")
     consumer = {"JAXTF_SERVING_PYTHON": serving, "JAXTF_SERVING_TENSORFLOW": version}
     session.run("pytest", "tests/test_modes.py", "-k", "served or serves", *session.posargs, env=ON_CPU | consumer)
+
+
+# What is run together, where it resolves: JAX 0.12 needs a NumPy that TensorFlow 2.19 does not take.
+JAX_RELEASES = ("0.10.2", "0.11.2", "0.12.0.1")
+TENSORFLOW_RELEASES = ("2.19.1", "2.20.0", "2.21.0")
+
+
+@nox.session
+def versions(session: nox.Session) -> None:
+    """Which JAX works with which TensorFlow on which Python: `tests/version_probe.py` in each; writes docs/versions.md.
+
+    Words after `--` choose Pythons: `python3 run.py versions -- 3.12`. Packages are those of the tree.
+    """
+    pythons = session.posargs or PYTHONS
+    found = {}
+    for combination in itertools.product(pythons, JAX_RELEASES, TENSORFLOW_RELEASES):
+        python, jax, tensorflow = combination
+        home = Path(session.create_tmp()) / "-".join(combination)
+        session.run("uv", "venv", "--quiet", "--clear", "--python", python, str(home), external=True)
+        probe = str(home / "bin" / "python")
+        needs = (f"jax=={jax}", f"jaxlib=={jax}", f"tensorflow=={tensorflow}", *from_tree(*EVERYTHING))
+        try:
+            session.run("uv", "pip", "install", "--quiet", "--python", probe, *needs, external=True, silent=True)
+        except CommandFailed:
+            found[combination] = None
+            continue
+        said = session.run(
+            probe, "tests/version_probe.py", env=ON_CPU, external=True, silent=True, success_codes=[0, 1]
+        )
+        found[combination] = json.loads(said.strip().splitlines()[-1])
+        shutil.rmtree(home)
+        session.log("%s: %s", combination, "; ".join(found[combination]["failed"]) or "all works")
+    if list(pythons) == PYTHONS:
+        (ROOT / "docs" / "versions.md").write_text(version_page(found), encoding="utf-8")
+    if any(result and result["failed"] for result in found.values()):
+        session.error("see above")
+
+
+def version_page(found: dict) -> str:
+    """The page of `versions`."""
+    lines = [
+        "# Versions that work together",
+        "",
+        "Each combination in an environment of its own, on a CPU: four functions in every way that "
+        "[`jaxtf-verify`](verify.md) knows",
+        "(artifact, eager, graph, compiled, SavedModel, graph mode), with gradients and symbolic shapes; a TensorFlow "
+        "function in JAX.",
+        "Made by `python3 run.py versions`; `-` does not resolve.",
+        "",
+        "| Python | JAX | " + " | ".join(f"TensorFlow {tensorflow}" for tensorflow in TENSORFLOW_RELEASES) + " |",
+        "| --- | --- |" + " --- |" * len(TENSORFLOW_RELEASES),
+    ]
+    notes = []
+    for python, jax in itertools.product(PYTHONS, JAX_RELEASES):
+        cells = []
+        for tensorflow in TENSORFLOW_RELEASES:
+            result = found[python, jax, tensorflow]
+            if result is None:
+                cells.append("-")
+            elif not result["failed"]:
+                cells.append(f"works (NumPy {result['numpy']})")
+            else:
+                notes.append(f"{len(notes) + 1}. " + "; ".join(result["failed"]))
+                cells.append(f"fails [{len(notes)}]")
+        lines.append(f"| {python} | {jax} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
 
 
 # --- the tests across packages, on one backend ---
@@ -225,6 +297,30 @@ def clients(session: nox.Session, client: str) -> None:
     install(session, *from_tree("convert[jax]"), *CLIENTS[client])
     folder = session.create_tmp()
     session.run("python", str(ROOT / "examples" / "clients" / f"{client}.py"), folder, env=ON_CPU)
+
+
+# What each program in examples/consumers needs beside ours.
+CONSUMERS = {
+    "litert": ("ai-edge-litert==2.3.*",),
+    "tfjs_node": (),
+    "onnx_runtime": ("tf2onnx==1.17.*", "onnxruntime>=1.20"),
+    "openvino_run": ("openvino==2026.4.*",),
+}
+TENSORFLOWJS = ("tensorflowjs==4.22.0", "tensorflow-hub==0.16.1", "tf-keras==2.21.0")  # without what they declare
+
+
+@nox.session
+@nox.parametrize("consumer", [nox.param(name, id=name) for name in CONSUMERS])
+def consumers(session: nox.Session, consumer: str) -> None:
+    """A program of examples/consumers, which compares with JAX: `python3 run.py 'consumers(litert)'`."""
+    install(session, *from_tree("convert[jax]"), *CONSUMERS[consumer])
+    variables = {}
+    if consumer == "tfjs_node":
+        python = environment(session, "tensorflowjs", "tensorflow==2.21.*", "setuptools<81", "packaging", "six")
+        session.run("uv", "pip", "install", "--python", python, "--no-deps", *TENSORFLOWJS, external=True)
+        variables = {"JAXTF_TFJS_PYTHON": python}
+    folder = session.create_tmp()
+    session.run("python", str(ROOT / "examples" / "consumers" / f"{consumer}.py"), folder, env=ON_CPU | variables)
 
 
 # --- reading the code ---

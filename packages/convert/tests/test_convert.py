@@ -16,6 +16,7 @@ from jaxtf.convert import (
     ConversionStateError,
     DisabledSafetyCheck,
     TensorFlowTooOld,
+    _tf,
     convert,
 )
 from jaxtf.convert._native import NativeFunction
@@ -329,10 +330,11 @@ class TestBadArguments:
 
 def test_a_module_newer_than_this_tensorflow_reads_is_refused_with_both_numbers():
     exported = export(jnp.sin)(jax.ShapeDtypeStruct((), jnp.float32))
+    newest = _tf.newest_calling_convention_version()
     with pytest.raises(TensorFlowTooOld) as caught:
         NativeFunction(replace(exported, calling_convention_version=11))
     assert str(caught.value) == (
         f"XlaCallModule from your TensorFlow installation ({tf.__version__}) supports up to calling convention "
-        "version 10 but 'sin' needs version 11\n"
-        "  remedy: export with calling_convention_version=10, or upgrade TensorFlow"
+        f"version {newest} but 'sin' needs version 11\n"
+        f"  remedy: export with calling_convention_version={newest}, or upgrade TensorFlow"
     )
