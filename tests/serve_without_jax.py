@@ -40,9 +40,11 @@ def main(folder: Path, values_only: bool) -> None:
             for call in sorted({key.split(":")[0] for key in arguments}):
                 given = [arguments[key] for key in sorted(k for k in arguments if k.startswith(f"{call}:"))]
                 if values_only:
-                    specs = model.f.concrete_functions[0].structured_input_signature[0]
-                    tensors = [tf.constant(a, spec.dtype) for a, spec in zip(given, specs, strict=True)]
-                    results, gradients = tf.nest.flatten(model.f(*tensors)), []
+                    specs = tf.nest.flatten(model.f.concrete_functions[0].structured_input_signature)
+                    dtypes = [spec.dtype for spec in specs if spec is not None]  # a default argument is None
+                    tensors = list(map(tf.constant, given, dtypes))
+                    results = [leaf for leaf in tf.nest.flatten(model.f(*tensors)) if leaf is not None]
+                    gradients = []
                 else:
                     results, gradients = run(model, given)
                 arrays.update({f"{call}:value:{j}": stored(result) for j, result in enumerate(results)})

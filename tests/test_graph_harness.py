@@ -10,7 +10,7 @@ import pytest
 from .harness_sweep import EXPECTED, run, unexpected
 
 FULL = os.environ.get("JAXTF_FULL") == "1"
-SAMPLE = 50  # one of so many cases: 149 of 7,421
+SAMPLE = 120  # one of so many cases: 62 of 7,421
 
 
 def test_a_sample_of_the_harness_agrees_with_jax_with_regular_operations():
@@ -20,8 +20,8 @@ def test_a_sample_of_the_harness_agrees_with_jax_with_regular_operations():
 
 
 def test_what_may_use_xla_operations_agrees_with_jax():
-    rows = run("0/3", ["graph+xla"], "rng_bit_generator,sort")
-    assert len(rows) > 10
+    rows = run("0/6", ["graph+xla"], "rng_bit_generator")
+    assert len(rows) >= 3
     assert unexpected(rows) == []
 
 

@@ -470,3 +470,24 @@ OPEN_ROWS = tf.TensorSpec([None, 4], tf.float32)
 
 def scanned(x):
     return lax.scan(lambda c, row: (jnp.tanh(c + row), c), jnp.zeros(4), x.reshape(-1, 4))[0].sum() + (x**2).sum()
+
+
+def test_a_function_without_gradient_has_only_operations_that_other_consumers_know_and_refuses(tmp_path):
+    converted = convert(lambda x: x + 1, native_serialization=False, enable_xla=False, with_gradient=False)
+    x = tf.Variable(X)
+    message = "Gradient explicitly disabled. Reason: The jaxtf-converted function does not support gradients"
+    for function in (converted, tf.function(converted, autograph=False)):
+        np.testing.assert_array_equal(function(x), X + 1)
+        with pytest.raises(LookupError, match=message), tf.GradientTape() as tape:
+            tape.gradient(function(x), x)
+    module = tf.Module()
+    module.f = tf.function(converted, autograph=False, input_signature=[tf.TensorSpec(X.shape)])
+    graph = module.f.get_concrete_function().graph
+    assert {op.type for op in graph.get_operations()} <= {"Placeholder", "Const", "AddV2", "Identity", "IdentityN"}
+    for name, with_gradients in (("with", True), ("without", False)):
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=with_gradients)
+        tf.saved_model.save(module, str(tmp_path / name), options=options)
+        loaded = tf.saved_model.load(str(tmp_path / name))
+        np.testing.assert_array_equal(loaded.f(x), X + 1)
+        with pytest.raises((LookupError, tf.errors.InvalidArgumentError)), tf.GradientTape() as tape:
+            tape.gradient(loaded.f(x), x)

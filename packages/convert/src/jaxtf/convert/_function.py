@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import ClassVar
 
 import tensorflow as tf
 
@@ -33,7 +34,10 @@ class ExportedFunction(ABC):
       exported: The same.
       constants: The same.
       argument_dtypes: Of each flat argument, without the constants; bool for `float0`.
+      is_regular: Whether it becomes operations that other consumers than TensorFlow know.
     """
+
+    is_regular: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -118,11 +118,30 @@ def _run_recorded(function: ExportedFunction, arguments: Sequence[tf.Tensor]) ->
 def run_without_gradient(function: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Applies the function so that asking for its gradient is an error, also when reloaded."""
     complete = [*arguments, *(constant.tensor() for constant in function.constants)]
-    return _prevent_gradient(function(complete), GRADIENT_PREVENTED)
+    prevent = _refuse_gradient if function.is_regular else _prevent_gradient
+    return prevent(function(complete), GRADIENT_PREVENTED)
 
 
 def _prevent_gradient(results: Sequence[tf.Tensor], message: str) -> list[tf.Tensor]:
     return [tf.raw_ops.PreventGradient(input=result, message=message) for result in results]
+
+
+def _refuse_gradient(results: Sequence[tf.Tensor], message: str) -> list[tf.Tensor]:
+    """The same by operations that other consumers than TensorFlow know: PreventGradient is not one of them."""
+    if not results:
+        return []
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator, unused-ignore]
+    def passed_on(*results: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., Any]]:
+        def gradient(*cotangents: tf.Tensor) -> list[tf.Tensor]:
+            if not _tf.traces_saved_gradient():
+                raise LookupError(f"Gradient explicitly disabled. Reason: {message}")
+            with tf.control_dependencies([tf.debugging.Assert(False, [message])]):
+                return list(map(tf.identity, cotangents))
+
+        return list(map(tf.identity, results)), gradient
+
+    return list(passed_on(*results))
 
 
 def _pull_back(

@@ -43,6 +43,8 @@ class GraphFunction(ExportedFunction):
       GraphModeUnsupported: An operation of the module that is not translated.
     """
 
+    is_regular = True
+
     def __init__(
         self,
         exported: Exported,

@@ -233,6 +233,7 @@ class _Comparator:
 def top_k(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The k greatest elements along the last dimension in descending order, and their positions; equal ones in order.
 
+    Differs: NaN does not come before infinity.
     Source: CHLO, `top_k`.
     """
     return greatest(operand, int(bound["k"]))
