@@ -239,9 +239,9 @@ class Traced:
         return self.function.staging.has_side_effects and bool(self.stateful_ops)
 
     @functools.cached_property
-    def called_function(self) -> CalledFunction | None:
+    def called_function(self) -> CalledFunction:
         """For the exporter: the function that a call by name calls."""
-        return CalledFunction(self.concrete.name.decode(), self.concrete) if self.function.staging.by_name else None
+        return CalledFunction(self.concrete.name.decode(), self.concrete)
 
     @functools.cached_property
     def captured(self) -> list[Any]:

@@ -36,8 +36,8 @@ def lower_call(
     ctx: mlir.LoweringRuleContext, *args: ir.Value, traced: Traced, tensorflow_platform: str
 ) -> Sequence[ir.Value]:
     """The results of a call: of the function that TensorFlow compiled for the platform."""
-    if traced.called_function is not None:
-        return _lower_by_name(ctx, args, traced, traced.called_function.name)
+    if traced.function.staging.by_name:
+        return _lower_by_name(ctx, args, traced)
     refuse_variable_writes(traced)
     warn_of_captures(traced)
     constants = [mlir.ir_constant(value) for value in traced.captured_values()]
@@ -62,9 +62,7 @@ def lower_call(
     ]
 
 
-def _lower_by_name(
-    ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], traced: Traced, name: str
-) -> Sequence[ir.Value]:
+def _lower_by_name(ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], traced: Traced) -> Sequence[ir.Value]:
     """A call that TensorFlow resolves: the exporter replaces the name by an index into the functions it gives along."""
     if not is_for_export(ctx):
         raise UnsupportedError(
@@ -77,6 +75,11 @@ def _lower_by_name(
             f"call_tf: {traced.function} has call_tf_graph=True and captures variables or tensors, which a call by "
             "name does not pass\n  remedy: pass them as arguments"
         )
+    return _call_by_name(ctx, args, traced)
+
+
+def _call_by_name(ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], traced: Traced) -> Sequence[ir.Value]:
+    """The custom call that names the function."""
     ordered = traced.function.staging.ordered
     types = [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in traced.avals]
     shapes: list[ir.Value] = []
@@ -87,7 +90,8 @@ def _lower_by_name(
                 "  remedy: use constant shapes, or leave ordered=True out"
             )
         shapes = [_shape_vector(dimension_values(ctx, aval.shape)) for aval in traced.avals]
-    config = {"called_name": ir.StringAttr.get(name), "has_token_input_output": ir.BoolAttr.get(ordered)}
+    name = ir.StringAttr.get(traced.called_function.name)
+    config = {"called_name": name, "has_token_input_output": ir.BoolAttr.get(ordered)}
     call = stablehlo.CustomCallOp(
         [token_type(), *types] if ordered else types,
         [token_of(ctx, CALL_TF_ORDERED_EFFECT), *args] if ordered else [*args, *shapes],
@@ -176,14 +180,21 @@ def check_result_types(traced: Traced, found: Sequence[ir.Type], expected: Seque
             raise traced.function.declared.mismatch(index, str(type_found))
 
 
-def _refuse_platform(ctx: mlir.LoweringRuleContext, *_: ir.Value, traced: Traced) -> Sequence[ir.Value]:
+# The platform that jaxtf.serialization lowers for where jaxtf.convert translates a module to TensorFlow operations:
+# there the function is called as it is, with what it captures.
+_GRAPH_MODE = ("tf",)
+
+
+def _lower_elsewhere(ctx: mlir.LoweringRuleContext, *args: ir.Value, traced: Traced) -> Sequence[ir.Value]:
+    if tuple(ctx.module_context.platforms) == _GRAPH_MODE:
+        return _call_by_name(ctx, args, traced)
     raise UnsupportedError(
         f"call_tf: {traced.function} cannot be lowered for {ctx.module_context.platforms}: TensorFlow compiles for "
         f"{', '.join(TENSORFLOW_PLATFORMS)}\n  remedy: call it outside of staged contexts"
     )
 
 
-mlir.register_lowering(call_tf_p, _refuse_platform)
+mlir.register_lowering(call_tf_p, _lower_elsewhere)
 for _platform, _tensorflow_platform in TENSORFLOW_PLATFORMS.items():
     mlir.register_lowering(
         call_tf_p,

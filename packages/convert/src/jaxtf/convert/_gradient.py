@@ -71,9 +71,10 @@ def _run(function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int
     def run(*arguments: tf.Tensor) -> tuple[tuple[tf.Tensor, ...], Callable[..., Any]]:
         results = function(arguments)
 
-        def gradient(*cotangents: tf.Tensor | None, variables: Any = None) -> list[tf.Tensor | None]:
-            assert not variables, f"variables are read before the call, so none is captured in it: {variables}"
-            return _pull_back(function, arguments, results, cotangents, run_vjp)
+        def gradient(*cotangents: tf.Tensor | None, variables: Sequence[tf.Variable] = ()) -> Any:
+            pulled = _pull_back(function, arguments, results, cotangents, run_vjp)
+            # Variables that a TensorFlow function inside of the JAX function reads: JAX does not know of them.
+            return (pulled, [None] * len(variables)) if variables else pulled
 
         return tuple(results), gradient
 

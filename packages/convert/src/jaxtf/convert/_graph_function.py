@@ -97,7 +97,8 @@ class GraphFunction(ExportedFunction):
         shapes = self._result_shapes(arguments) if exported.solution.variables else None
         is_known = all(argument.shape.is_fully_defined() for argument in arguments)
         checks_shapes = self._asserts and not is_known
-        emitter = Emitter(self._program, self._allows_xla, checks_shapes, self._avoids)
+        called = [function.value for function in exported.called_functions]
+        emitter = Emitter(self._program, self._allows_xla, checks_shapes, self._avoids, called)
         with tf.name_scope(self._scope):
             if self._is_sharded:
                 arguments = annotate_shardings(arguments, exported.in_shardings, exported.uses_shardy)

@@ -169,8 +169,9 @@ def traces_saved_gradient() -> bool:
 
 
 def flat_call(concrete: Any) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
-    """A concrete function that captures nothing, for eager tensors of its signature."""
-    assert not concrete.captured_inputs, "what is captured would have to be passed"
+    """A concrete function for eager tensors of its signature; the short way where it captures nothing."""
+    if concrete.captured_inputs:
+        return lambda arguments: list(concrete(*arguments))
     call = concrete._inference_function.call_flat
 
     def run(arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:

@@ -60,15 +60,22 @@ class Emitter:
       allows_xla: As for `emit`.
       checks_shapes: As for `emit`.
       avoids: As for `emit`.
+      called: The TensorFlow functions that the program calls by their index.
     """
 
     def __init__(
-        self, program: Program, allows_xla: bool, checks_shapes: bool = True, avoids: frozenset[str] = frozenset()
+        self,
+        program: Program,
+        allows_xla: bool,
+        checks_shapes: bool = True,
+        avoids: frozenset[str] = frozenset(),
+        called: Sequence[Any] = (),
     ) -> None:
         self._program = program
         self._allows_xla = allows_xla
         self._checks_shapes = checks_shapes
         self._named = entries().keys() - avoids
+        self._called = called
         self._functions: dict[str, Any] = {}
         blocks = [function.body for function in program.functions.values()]
         operations = [operation for block in blocks for operation in operations_of(block)]
@@ -155,6 +162,7 @@ class Emitter:
             tuple(partial(self._region, block, scope, entry.computed_in) for block in operation.regions),
             self._allows_xla,
             partial(self.call, outer=scope),
+            self._called,
         )
         assert entry.emit is not None, f"{operation.name} is refused, or has an entry"
         try:

@@ -30,12 +30,14 @@ class Bound:
         it uses from outside are emitted again inside when it is called in another graph.
       allows_xla: Whether TensorFlow's XLA operations may be used.
       call: Emits a call of a function of the module, by name: one `tf.function` for all its calls.
+      functions: Those of TensorFlow that the module calls by their index.
     """
 
     operation: Operation
     regions: tuple[Apply, ...]
     allows_xla: bool
     call: Callable[[str, Sequence[tf.Tensor]], list[tf.Tensor]]
+    functions: Sequence[Any] = ()
 
     def __getitem__(self, name: str) -> Any:
         """An attribute that must be there."""

@@ -226,3 +226,15 @@ def sharding(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 def placement(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The operand; in which memory it lies changes no value."""
     return operand
+
+
+@translates("custom_call.tf.call_tf_function")
+def call_tf_function(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]:
+    """A call of a TensorFlow function that the exported function was given, as it is, with what it captures.
+
+    Operands after its arguments are the sizes of the results, for the compiler.
+    """
+    function = bound.functions[bound["tf.backend_config"]["called_index"]]
+    count = len(function.inputs) - len(function.captured_inputs)
+    results: list[tf.Tensor] = tf.nest.flatten(function(*operands[:count]))
+    return results

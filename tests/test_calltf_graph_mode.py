@@ -1,0 +1,98 @@
+"""A TensorFlow function inside a JAX function stays what it is in graph mode: one plain graph."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.calltf import call_tf
+from jaxtf.convert import convert
+
+X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+SCALE = tf.Variable(2.0)
+
+
+def preprocess(x):
+    """What graph mode could not translate from StableHLO alone: it reads a variable."""
+    return tf.nn.relu(x) * SCALE
+
+
+def model(x):
+    return jnp.tanh(call_tf(preprocess)(x)).sum(axis=-1)
+
+
+def reference(x):
+    return jnp.tanh(jax.nn.relu(x) * 2).sum(axis=-1)
+
+
+def in_graph_mode(fun, **options):
+    return convert(fun, native_serialization=False, enable_xla=False, **options)
+
+
+def operations(graph):
+    """The operations of a graph and of the functions in it."""
+    definition = graph.as_graph_def()
+    inner = [node.op for function in definition.library.function for node in function.node_def]
+    return {node.op for node in definition.node} | set(inner)
+
+
+MODES = {
+    "eager": lambda f: f,
+    "graph": lambda f: tf.function(f, autograph=False),
+    "compiled": lambda f: tf.function(f, autograph=False, jit_compile=True),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_values_and_gradients_are_those_of_jax(mode):
+    function = MODES[mode](in_graph_mode(model))
+    x = tf.Variable(X)
+    with tf.GradientTape() as tape:
+        y = function(x)
+    np.testing.assert_allclose(y, reference(X), rtol=1e-6)
+    expected = jax.grad(lambda x: reference(x).sum())(X)
+    np.testing.assert_allclose(tape.gradient(y, x), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_one_graph_serves_all_sizes_and_holds_the_operations_of_both():
+    converted = in_graph_mode(model, polymorphic_shapes=["(b, _)"])
+    graph = tf.function(converted, autograph=False, input_signature=[tf.TensorSpec([None, 3])])
+    for size in (1, 4):
+        np.testing.assert_allclose(graph(X[:size]), reference(X[:size]), rtol=1e-6)
+    found = operations(graph.get_concrete_function().graph)
+    assert {"Relu", "ReadVariableOp", "Tanh", "Sum"} <= found
+    assert not {name for name in found if name.startswith("Xla")}
+
+
+def test_it_reads_the_variable_when_it_runs():
+    function = tf.function(in_graph_mode(model), autograph=False)
+    function(X)
+    SCALE.assign(3.0)
+    try:
+        np.testing.assert_allclose(function(X), jnp.tanh(jax.nn.relu(X) * 3).sum(axis=-1), rtol=1e-6)
+    finally:
+        SCALE.assign(2.0)
+
+
+def test_a_saved_model_holds_it(tmp_path):
+    module = tf.Module()
+    module.scale = SCALE
+    converted = in_graph_mode(model, polymorphic_shapes=["(b, _)"])
+    module.f = tf.function(converted, autograph=False, input_signature=[tf.TensorSpec([None, 3])])
+    tf.saved_model.save(module, str(tmp_path), options=tf.saved_model.SaveOptions(experimental_custom_gradients=True))
+    loaded = tf.saved_model.load(str(tmp_path))
+    x = tf.Variable(X)
+    with tf.GradientTape() as tape:
+        y = loaded.f(x)
+    np.testing.assert_allclose(y, reference(X), rtol=1e-6)
+    assert tape.gradient(y, x).shape == X.shape
+
+
+def test_inside_control_flow():
+    def scanned(x):
+        return jax.lax.scan(lambda c, row: (c + call_tf(tf.math.sin)(row), c), jnp.zeros(3), x)
+
+    found = tf.function(in_graph_mode(scanned), autograph=False)(X)
+    for a, b in zip(found, jax.lax.scan(lambda c, row: (c + jnp.sin(row), c), jnp.zeros(3), X), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
