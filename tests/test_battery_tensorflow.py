@@ -26,7 +26,7 @@ from .battery.trial import assert_same
 
 HERE = Path(__file__).parent
 FULL = os.environ.get("JAXTF_FULL") == "1"
-ONE_IN = 1 if FULL else 14
+ONE_IN = 1 if FULL else 24
 
 MODES = {
     "eager": lambda f: f,
