@@ -64,8 +64,11 @@ def judged(path: str, package: str, filename: str) -> Iterator[str]:
     elif root == "tensorflow":
         if filename != "_tf.py" and (any(within(path, p) for p in TENSORFLOW_PRIVATE) or any(map(is_private, rest))):
             yield f"{path} is private to TensorFlow; only _tf.py may use it"
-    elif root == "jaxtf" and rest and rest[0] != package and rest[0] not in MAY_KNOW[package]:
-        yield f"{package} may not know jaxtf.{rest[0]}"
+    elif root == "jaxtf" and rest and rest[0] != package:
+        if rest[0] not in MAY_KNOW[package]:
+            yield f"{package} may not know jaxtf.{rest[0]}"
+        elif any(map(is_private, rest[1:])):
+            yield f"{path} is private to jaxtf.{rest[0]}, which has versions of its own"
 
 
 def mentioned_paths(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -119,3 +119,11 @@ def test_a_package_declares_those_of_ours_that_it_imports(package):
     sources = "\n".join(file.read_text() for owner, file in FILES if owner == package)
     imported = set(re.findall(r"^\s*(?:from|import) jaxtf\.(\w+)", sources, re.MULTILINE)) - {package}
     assert {name for name in imported if f"jaxtf-{name}" not in project} == set()
+
+
+def test_what_a_sibling_keeps_private_is_not_used():
+    found = violations("from jaxtf.serialization._export import export", "convert", "_native.py")
+    assert found == [
+        "line 1: jaxtf.serialization._export.export is private to jaxtf.serialization, which has versions of its own"
+    ]
+    assert not violations("from jaxtf.serialization import export", "convert", "_native.py")

@@ -491,3 +491,27 @@ def test_a_function_without_gradient_has_only_operations_that_other_consumers_kn
         np.testing.assert_array_equal(loaded.f(x), X + 1)
         with pytest.raises((LookupError, tf.errors.InvalidArgumentError)), tf.GradientTape() as tape:
             tape.gradient(loaded.f(x), x)
+
+
+def test_a_version_of_tensorflow_is_refused_where_it_says_nothing():
+    with pytest.raises(ConversionOptionError) as refused:
+        convert(jnp.sin, native_serialization=False, tensorflow_version="2.20")
+    assert str(refused.value) == (
+        "tensorflow_version says for which TensorFlow native mode writes its module; graph mode "
+        "(native_serialization=False) gives the operations of the installed TensorFlow. Got: '2.20'\n"
+        "  remedy: leave it out, or convert with that TensorFlow installed"
+    )
+
+
+def test_without_jaxlib_graph_mode_says_what_it_needs():
+    program = (
+        "import sys; sys.modules['jaxlib'] = None; sys.modules['jax'] = None\n"
+        "from jaxtf.convert import convert_stablehlo\n"
+        "try: convert_stablehlo('module {}')\n"
+        "except ImportError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        "graph mode reads StableHLO with jaxlib, which cannot be imported here\n"
+        "  remedy: pip install 'jaxlib>=0.10.1'\n"
+    )

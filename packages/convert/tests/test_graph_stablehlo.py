@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.convert import ArgumentTypeError, ConversionOptionError, convert_stablehlo
+from jaxtf.convert import ArgumentTypeError, ConversionOptionError, GraphModeUnsupported, convert_stablehlo
 from jaxtf.serialization import export
 
 ADD = """
@@ -143,3 +143,15 @@ def test_what_is_no_module_is_refused():
         convert_stablehlo("def f(): pass")
     with pytest.raises(ConversionOptionError, match="a module whose function 'main' takes only arrays"):
         convert_stablehlo("func.func @main(%t: !stablehlo.token) -> () { return }")
+
+
+def test_a_module_that_calls_a_function_it_does_not_hold_is_refused():
+    module = """
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = stablehlo.custom_call @tf.call_tf_function(%x) {
+        tf.backend_config = {called_index = 0 : i64, has_token_input_output = false}, api_version = 2 : i32
+      } : (tensor<2xf32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }"""
+    with pytest.raises(GraphModeUnsupported, match="it calls a TensorFlow function that the module does not hold"):
+        convert_stablehlo(module)(tf.ones(2))

@@ -23,7 +23,7 @@ def test_the_names_for_type_checkers_are_those_that_are_imported():
     tree = ast.parse(Path(jaxtf.serialization.__file__).read_text())
     [for_checkers] = [node for node in tree.body if isinstance(node, ast.If)]
     imported = {
-        alias.name: node.module.rpartition(".")[2]
+        alias.name: node.module.removeprefix("jaxtf.serialization.")
         for node in for_checkers.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names

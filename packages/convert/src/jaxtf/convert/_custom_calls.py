@@ -7,9 +7,7 @@ jaxlib's LAPACK. Knows the module's bytes and names, nothing of JAX.
 from __future__ import annotations
 
 from jaxtf.convert._errors import UnknownCustomCall
-from jaxtf.serialization import Exported
-from jaxtf.serialization._artifact.portable import custom_call_targets
-from jaxtf.serialization._lapack import lapack_function
+from jaxtf.serialization import Exported, custom_call_targets, lapack_function
 
 __all__ = ["check_custom_calls"]
 

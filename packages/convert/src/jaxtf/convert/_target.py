@@ -17,9 +17,9 @@ from jaxtf.serialization import (
     DisabledSafetyCheck,
     Exported,
     export,
+    export_for_graph,
     maximum_supported_calling_convention_version,
 )
-from jaxtf.serialization._export import export_for_graph
 
 __all__ = ["Target", "target_of"]
 
@@ -67,6 +67,12 @@ def target_of(
             "native_serialization_platforms says for which platforms native mode lowers; graph mode "
             "(native_serialization=False) gives TensorFlow operations, which run wherever TensorFlow has kernels. "
             f"Got: {platforms!r}\n  remedy: leave it out"
+        )
+    if tensorflow_version is not None:
+        raise ConversionOptionError(
+            "tensorflow_version says for which TensorFlow native mode writes its module; graph mode "
+            "(native_serialization=False) gives the operations of the installed TensorFlow. "
+            f"Got: {tensorflow_version!r}\n  remedy: leave it out, or convert with that TensorFlow installed"
         )
     from jaxtf.convert._graph_function import GraphFunction
 

@@ -23,6 +23,7 @@ Each private name stands once, with why it is needed and the versions it was see
   about structure, gradients and captures, which take half of its time; where no tape is to see it.
 - `Graph._add_function_recursive` with `ConcreteFunction._inference_function` (2.21): makes a function that a module
   calls known to the graph, so that a SavedModel keeps it.
+- `tensorflow.lite.python.convert_phase.ConverterError` (2.21): what TFLite's converter raises.
 - `EagerTensor` and its `_shape_tuple` and `_datatype_enum` (2.21): shape and dtype as plain values,
   in a tenth of the time of `shape.as_list()` and `dtype`.
 """
@@ -57,6 +58,7 @@ __all__ = [
     "newest_calling_convention_version",
     "record_gradient",
     "stablehlo_version",
+    "tflite_converter_error",
     "traces_saved_gradient",
     "without_recording",
 ]
@@ -133,6 +135,14 @@ def left_alone_by_autograph(function: _Function) -> _Function:
     """Marks a function as one that AutoGraph, which rewrites what `tf.function` traces, is to call as it is."""
     autograph_artifact(function)
     return function
+
+
+def tflite_converter_error() -> type[Exception]:
+    """The class of error of TFLite's converter. Imported when asked for: TensorFlow loads TFLite when it is used."""
+    from tensorflow.lite.python.convert_phase import ConverterError
+
+    error: type[Exception] = ConverterError
+    return error
 
 
 def newest_calling_convention_version() -> int:

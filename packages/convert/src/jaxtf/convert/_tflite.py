@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from jaxtf.convert import _tf
 from jaxtf.convert._convert import convert_for
 from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
 from jaxtf.convert._target import target_of
@@ -86,7 +87,7 @@ def to_tflite(
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8, tf.lite.OpsSet.TFLITE_BUILTINS]
     try:
         model: bytes = converter.convert()
-    except Exception as error:  # the converter's own class is private to TensorFlow
+    except _tf.tflite_converter_error() as error:
         raise _refusal(error, graph) from error
     return model
 

@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jaxtf.serialization._artifact.portable import custom_call_targets
     from jaxtf.serialization._avals import Aval, ExtendedDtype
     from jaxtf.serialization._called import CalledFunction
     from jaxtf.serialization._checks import DisabledSafetyCheck
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
         VersionError,
         VjpUnavailable,
     )
-    from jaxtf.serialization._export import default_export_platform, export
+    from jaxtf.serialization._export import default_export_platform, export, export_for_graph
     from jaxtf.serialization._exported import Exported, Producer
+    from jaxtf.serialization._lapack import lapack_function
     from jaxtf.serialization._paths import argument_paths
     from jaxtf.serialization._platforms import BUILT_IN_PLATFORMS
     from jaxtf.serialization._registration import register_namedtuple_serialization, register_pytree_node_serialization
@@ -79,10 +81,13 @@ __all__ = [
     "VersionError",
     "VjpUnavailable",
     "argument_paths",
+    "custom_call_targets",
     "default_export_platform",
     "describe",
     "deserialize",
     "export",
+    "export_for_graph",
+    "lapack_function",
     "maximum_supported_calling_convention_version",
     "minimum_supported_calling_convention_version",
     "register_namedtuple_serialization",
@@ -93,6 +98,7 @@ __all__ = [
 _MODULES = {
     "Aval": "_avals",
     "ExtendedDtype": "_avals",
+    "custom_call_targets": "_artifact.portable",
     "CalledFunction": "_called",
     "DisabledSafetyCheck": "_checks",
     "deserialize": "_deserialize",
@@ -116,9 +122,11 @@ _MODULES = {
     "VjpUnavailable": "_errors",
     "default_export_platform": "_export",
     "export": "_export",
+    "export_for_graph": "_export",
     "Exported": "_exported",
     "Producer": "_exported",
     "argument_paths": "_paths",
+    "lapack_function": "_lapack",
     "BUILT_IN_PLATFORMS": "_platforms",
     "register_namedtuple_serialization": "_registration",
     "register_pytree_node_serialization": "_registration",

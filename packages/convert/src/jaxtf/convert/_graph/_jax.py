@@ -13,9 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from jaxlib.mlir import ir
-from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-from jaxlib.mlir.dialects import chlo, sdy, stablehlo
+try:
+    from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+    from jaxlib.mlir.dialects import chlo, sdy, stablehlo
+except ImportError as error:
+    raise ImportError(
+        "graph mode reads StableHLO with jaxlib, which cannot be imported here\n  remedy: pip install 'jaxlib>=0.10.1'"
+    ) from error
 
 __all__ = ["STRUCTURES", "ir", "read_module"]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from jaxtf.convert._graph._support import refuse
 from jaxtf.convert._graph.program import TensorType
 from jaxtf.convert._graph.registry import Bound, refuses, translates
 
@@ -234,7 +235,10 @@ def call_tf_function(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]:
 
     Operands after its arguments are the sizes of the results, for the compiler.
     """
-    function = bound.functions[bound["tf.backend_config"]["called_index"]]
+    index = bound["tf.backend_config"]["called_index"]
+    if index >= len(bound.functions):
+        refuse(bound, "it calls a TensorFlow function that the module does not hold; convert the function it came from")
+    function = bound.functions[index]
     count = len(function.inputs) - len(function.captured_inputs)
     results: list[tf.Tensor] = tf.nest.flatten(function(*operands[:count]))
     return results
