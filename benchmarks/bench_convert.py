@@ -29,6 +29,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
+from bare_op import bare_op
 from models import WIDTH, parameters, transformer_of
 from timing import seconds_per_call
 
@@ -100,6 +101,11 @@ def calls() -> None:
     images = tf.constant(np.linspace(-1, 1, 32 * 64, dtype=np.float32).reshape(32, 64))
     params = [tuple(map(tf.constant, layer)) for layer in mlp_parameters()]
     layers = tf.nest.flatten(params)
+    tree = jax.tree.structure(params)
+    bare_network = bare_op(
+        lambda *flat: mlp(jax.tree.unflatten(tree, flat[:-1]), flat[-1]),
+        *(jax.ShapeDtypeStruct(tensor.shape, np.float32) for tensor in (*layers, images)),
+    )
     networks = {
         "TensorFlow": mlp_tf,
         "jaxtf": convert(mlp),
@@ -108,7 +114,12 @@ def calls() -> None:
     }
     subjects = {
         "sin f32[16]": (
-            {"TensorFlow": tf.sin, "jaxtf": convert(jnp.sin), "upstream": upstream(jnp.sin)},
+            {
+                "bare op": bare_op(jnp.sin, jax.ShapeDtypeStruct((16,), np.float32)),
+                "TensorFlow": tf.sin,
+                "jaxtf": convert(jnp.sin),
+                "upstream": upstream(jnp.sin),
+            },
             lambda f: lambda: f(x),
         ),
         "sin f32[16], gradient": (
@@ -116,7 +127,7 @@ def calls() -> None:
             lambda f: gradient(f, [x], x),
         ),
         "MLP of 3 layers, batch 32": (
-            networks,
+            {"bare op": lambda params, images: bare_network(*layers, images)} | networks,
             lambda f: lambda: f(params, images),
         ),
         "MLP of 3 layers, gradient": (

@@ -9,13 +9,13 @@ it cannot be measured here.
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
-from tensorflow.compiler.mlir.stablehlo import stablehlo
-from tensorflow.compiler.tf2xla.python import xla
+from bare_op import bare_op
 from timing import seconds_per_call
 
 from jaxtf.convert import convert
@@ -24,17 +24,7 @@ ROUNDS = 7
 SECONDS_PER_ROUND = 0.3
 
 
-def bare_op() -> Callable[[tf.Tensor], tf.Tensor]:
-    """The op alone, over a module lowered once by JAX and written for the version that this TensorFlow reads."""
-    from jaxlib.mlir.dialects import stablehlo as dialect
-
-    lowered = jax.jit(jnp.sin).lower(jax.ShapeDtypeStruct((16,), np.float32))
-    module = dialect.serialize_portable_artifact_str(str(lowered.compiler_ir()), stablehlo.get_current_version())
-    options = {"version": 9, "Tout": [tf.float32], "Sout": [(16,)], "platforms": ["CPU"]}
-    return lambda x: xla.call_module([x], module=module, **options)[0]
-
-
-def upstream(polymorphic: bool) -> Callable[[tf.Tensor], tf.Tensor]:
+def upstream(polymorphic: bool) -> Callable[..., Any]:
     """The same function by jax.experimental.jax2tf."""
     with warnings.catch_warnings(action="ignore"):
         from jax.experimental import jax2tf
@@ -43,7 +33,7 @@ def upstream(polymorphic: bool) -> Callable[[tf.Tensor], tf.Tensor]:
 
 
 SUBJECTS = {
-    "bare XlaCallModule, static": bare_op,
+    "bare XlaCallModule, static": lambda: bare_op(jnp.sin, jax.ShapeDtypeStruct((16,), np.float32)),
     "jaxtf.convert, static": lambda: convert(jnp.sin),
     "jaxtf.convert, polymorphic": lambda: convert(jnp.sin, polymorphic_shapes=["(n,)"]),
     "upstream jax2tf, static": lambda: upstream(polymorphic=False),

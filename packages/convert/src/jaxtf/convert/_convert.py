@@ -8,7 +8,7 @@ mode, inside `tf.function` and in a SavedModel is the same code: it runs ops or 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -136,7 +136,7 @@ class Conversion:
       signatures: What calls look like under the polymorphic shapes.
       function_for: The function exported for a signature, remembered.
       run: How to apply it to flat tensors.
-      eager_calls: The functions for eager calls seen before.
+      eager_calls: The eager calls seen before.
     """
 
     signatures: Signatures
@@ -146,19 +146,24 @@ class Conversion:
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Applies the function to pytrees of TensorFlow values."""
+        kind = self.eager_calls.kind(args, kwargs)
+        if kind is None:
+            return self._call_unseen(None, args, kwargs)
+        key, flat = kind
+        seen = self.eager_calls.get(key)
+        return self._call_unseen(key, args, kwargs) if seen is None else seen(flat)
+
+    def _call_unseen(self, key: Hashable | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The same for whatever it is called with."""
         import jax
 
         flat, tree = jax.tree.flatten((args, kwargs))
-        key = self.eager_calls.key(tree, flat)
-        function = None if key is None else self.eager_calls.get(key)
-        if function is None:
-            signature, flat = self.signatures.of_call(tree, flat)
-            function = self.function_for(signature)
-            tensors = list(map(as_tensor, flat, function.argument_dtypes))
-            if key is not None and all(map(operator.is_, tensors, flat)):
-                self.eager_calls.put(key, function)
-            flat = tensors
-        results = self.run(function, flat)
+        signature, flat = self.signatures.of_call(tree, flat)
+        function = self.function_for(signature)
+        tensors = list(map(as_tensor, flat, function.argument_dtypes))
+        if key is not None and all(map(operator.is_, tensors, flat)):
+            self.eager_calls.put(key, function)
+        results = self.run(function, tensors)
         if not tf.executing_eagerly():
             names = result_names(function.exported.out_names)
             results = [tf.identity(result, name) for result, name in zip(results, names, strict=True)]
@@ -198,4 +203,4 @@ def make_conversion(
         args, kwargs = signatures.specifications(signature.tree, signature.leaves)
         return export_lifted(jitted, target, constants, args, kwargs)
 
-    return Conversion(signatures, Once(function_for, _SIGNATURES_KEPT), run, EagerCalls(signatures))
+    return Conversion(signatures, Once(function_for, _SIGNATURES_KEPT), run, EagerCalls(run))

@@ -68,6 +68,17 @@ class ExportedFunction(ABC):
           ConversionStateError: In eager mode: arguments or results that are split over devices.
         """
 
+    @cached_property
+    def unwatched(self) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
+        """Runs the function in eager mode, where no tape watches: from arguments without the constants.
+
+        Raises:
+          tf.errors.InvalidArgumentError, ConversionStateError: As when it is called.
+        """
+        if not self.constants:
+            return self
+        return lambda arguments: self([*arguments, *(constant.tensor() for constant in self.constants)])
+
     @abstractmethod
     def like(self, exported: Exported) -> ExportedFunction:
         """Another exported function in the same form."""
@@ -110,3 +121,13 @@ class ExportedFunction(ABC):
         end = self._argument_count + len(self.exported.out_avals)
         cotangents = self.vjp.exported.in_avals[self._argument_count : end]
         return tuple(not is_float0(aval.dtype) for aval in cotangents)
+
+    @cached_property
+    def pulls_back_plainly(self) -> bool:
+        """Whether the VJP is all there is to a gradient: no constants, no complex numbers, none without a gradient."""
+        avals = (*self.exported.in_avals, *self.exported.out_avals)
+        return (
+            not (self.constants or self.vjp.constants)
+            and all((*self.argument_has_gradient, *self.result_has_gradient))
+            and not any(tf_dtype(aval.dtype).is_complex for aval in avals)
+        )

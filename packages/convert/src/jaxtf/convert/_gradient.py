@@ -104,12 +104,15 @@ def _vjp_in_graph(function: ExportedFunction, orders: int) -> Callable[..., list
 
 def _run_recorded(function: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Applies the function eagerly and tells the tapes how to differentiate it."""
-    with _tf.without_recording():
-        results = function(arguments)
+    results = _tf.unrecorded(function if function.constants else function.unwatched, arguments)
     # A copy: tapes keep it, whatever becomes of the list that the caller gets.
     kept = tuple(results)
 
-    def gradient(*cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
+    def gradient(*cotangents: tf.Tensor | None) -> Sequence[tf.Tensor | None]:
+        # The short way first, for the time it takes: most gradients are of the first order, and of real numbers alone.
+        if function.pulls_back_plainly and _tf.executing_eagerly() and not _tf.any_tape_watches():
+            given = [tf.zeros_like(r) if c is None else c for r, c in zip(kept, cotangents, strict=True)]
+            return function.vjp.unwatched([*arguments, *given])
         return _pull_back(function, arguments, kept, cotangents, _run_vjp)
 
     _tf.record_gradient(results, arguments, gradient)

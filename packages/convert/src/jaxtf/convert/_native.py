@@ -100,6 +100,25 @@ class NativeFunction(ExportedFunction):
             self._result_shapes(arguments)
             raise
 
+    @cached_property
+    def unwatched(self) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
+        """As `ExportedFunction` says; by the shortest way where the op takes the arguments as they are."""
+        takes_all = list(self.exported.module_kept_var_idx) == list(range(len(self.argument_dtypes)))
+        if self.constants or self._is_sharded or self._is_held or not takes_all:
+            return super().unwatched
+        run = self._module.run
+        if not self.exported.solution.variables:
+            return run
+
+        def run_checked(arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+            try:
+                return run(arguments)
+            except tf.errors.InvalidArgumentError:
+                self._result_shapes(arguments)
+                raise
+
+        return run_checked
+
     def _call_sharded(self, arguments: Sequence[tf.Tensor], kept: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The same where arguments or results are split over devices: only in graphs."""
         shardings = [self.exported.in_shardings[index] for index in self.exported.module_kept_var_idx]

@@ -76,17 +76,14 @@ class Signatures:
         if any(isinstance(value, dict | list | tuple) for value in flat):
             flat, tree = jax.tree.flatten(jax.tree.unflatten(tree, map(plain, flat)))
         leaves = tuple(_leaf_spec(value, partial(_path, tree, index)) for index, value in enumerate(flat))
-        open_sizes = self.known_open_sizes(tree, [leaf.shape for leaf in leaves])
+        ranks = tuple(len(leaf.shape) for leaf in leaves)
+        open_sizes = self._open_sizes.get((tree, ranks))
         if open_sizes is None:
             specs = jax.tree.leaves(self.specifications(tree, leaves))
             open_sizes = tuple(tuple(map(is_symbolic_dim, spec.shape)) for spec in specs)
-            self._open_sizes[tree, tuple(len(leaf.shape) for leaf in leaves)] = open_sizes
+            self._open_sizes[tree, ranks] = open_sizes
         leaves = tuple(map(_leave_open, leaves, open_sizes))
         return Signature(tree, leaves, _jax.tracing_configuration()), flat
-
-    def known_open_sizes(self, tree: Any, shapes: Sequence[Sequence[Any]]) -> tuple[tuple[bool, ...], ...] | None:
-        """For each axis of each flat argument whether its size is left open; None where that is not known yet."""
-        return self._open_sizes.get((tree, tuple(map(len, shapes))))
 
     def specifications(self, tree: Any, leaves: Sequence[LeafSpec]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments to trace with: pytrees of `jax.ShapeDtypeStruct`, in one symbolic scope."""
