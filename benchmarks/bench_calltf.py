@@ -11,6 +11,8 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import statistics
+import time
 import warnings
 from collections.abc import Callable
 
@@ -83,6 +85,34 @@ SUBJECTS = {
 }
 
 
+def network() -> Callable[[tf.Tensor], tf.Tensor]:
+    """Eight dense layers, a new function each time."""
+
+    def apply(x: tf.Tensor) -> tf.Tensor:
+        for layer in range(8):
+            x = tf.nn.relu(tf.linalg.matvec(tf.fill((16, 16), 0.1 + layer / 100), x))
+        return x
+
+    return apply
+
+
+def first_calls() -> None:
+    """What the first call under jit takes, tracing and compiling included: in turns, wall time, a new function each."""
+    functions = {
+        "sin": lambda: lambda x: tf.sin(x),  # noqa: PLW0108  # a new one each time
+        "8 layers": network,
+    }
+    for what, make in functions.items():
+        times: dict[str, list[float]] = {"jaxtf": [], "upstream": []}
+        for _ in range(9):
+            for name, call in (("jaxtf", call_tf), ("upstream", upstream)):
+                start = time.perf_counter()
+                jax.jit(call(make()))(SMALL).block_until_ready()
+                times[name].append(time.perf_counter() - start)
+        for name, found in times.items():
+            print(f"{f'first jit call of {what}, {name}':40} {1e3 * statistics.median(found):10.1f} ms", flush=True)
+
+
 def main() -> None:
     """Prints one line per subject."""
     print(f"CPU time of one call; JAX {jax.__version__}, TensorFlow {tf.__version__}")
@@ -93,6 +123,7 @@ def main() -> None:
             print(f"{name:40} {1e6 * seconds:10.1f} us", flush=True)
         except Exception as error:  # a subject that cannot run here is a result
             print(f"{name:40} fails: {type(error).__name__}: {str(error).splitlines()[0][:100]}", flush=True)
+    first_calls()
 
 
 if __name__ == "__main__":

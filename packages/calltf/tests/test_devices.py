@@ -35,6 +35,14 @@ sharding = jax.sharding.NamedSharding(mesh, P("d"))
 y = jax.jit(call, out_shardings=sharding)(jax.device_put(x, sharding))
 np.testing.assert_allclose(y, 2 * np.sin(x), rtol=1e-6)
 assert len(y.devices()) == 2
+
+# Eager: results go to the default device of the call, wherever the argument is, and whether it is split.
+first, second = jax.devices()
+for argument in (x, jnp.asarray(x), jax.device_put(x, second), jax.device_put(x, sharding)):
+    np.testing.assert_allclose(call(argument), 2 * np.sin(x), rtol=1e-6)
+    assert call(argument).devices() == {first}
+    with jax.default_device(second):
+        assert call(argument).devices() == {second}
 """
 
 

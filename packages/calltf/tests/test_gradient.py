@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from jax import lax
 
-from jaxtf.calltf import call_tf
+from jaxtf.calltf import ResultError, call_tf
 
 STAGES = pytest.mark.parametrize("stage", [lambda f: f, jax.jit], ids=["eager", "jit"])
 
@@ -198,3 +198,28 @@ def test_gradients_are_right_while_a_tensorflow_graph_is_built(stage):
         return tf.constant(np.asarray(gradient(2.0)))
 
     np.testing.assert_allclose(outer(), jax.grad(function_jax)(2.0), rtol=1e-6)
+
+
+OTHER_RESULTS = {
+    "another shape": (lambda x: x[1:], "result[0] was float32[3], and is float32[2] now"),
+    "another dtype": (lambda x: tf.cast(x, tf.float16), "result[0] was float32[3], and is float16[3] now"),
+    "no result": (lambda x: (), "result[0] was float32[3], and is missing now"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_RESULTS)
+def test_other_results_when_it_is_called_again_are_refused(name):
+    other, text = OTHER_RESULTS[name]
+    calls = []
+
+    def fickle(x):
+        calls.append(x)
+        return other(x) if len(calls) > 1 else tf.sin(x)
+
+    with pytest.raises(ResultError) as refused:
+        jax.grad(lambda x: call_tf(fickle)(x).sum())(jnp.ones(3))
+    assert str(refused.value) == (
+        f"call_tf: fickle returned other results when it was called again, for its derivative: {text}\n"
+        "  remedy: let the function return the same number of results, of the same shapes and dtypes, whenever it is "
+        "called with arguments of the same shapes and dtypes"
+    )

@@ -16,11 +16,12 @@ from jax.tree_util import PyTreeDef
 
 from jaxtf.calltf import _batching, _gradient, _lowering  # noqa: F401  # the rules of the primitives
 from jaxtf.calltf._declared import Declared
+from jaxtf.calltf._eager import plain_array, plain_tensors
 from jaxtf.calltf._errors import ArgumentTypeError, UnsupportedError
-from jaxtf.calltf._function import Function, Staging, UserFunction
+from jaxtf.calltf._function import Staging, UserFunction
 from jaxtf.calltf._jax import evaluating
 from jaxtf.calltf._primitive import invoke
-from jaxtf.calltf._transfer import as_array
+from jaxtf.calltf._transfer import as_array, to_array
 
 _STRUCTURES_KEPT = 64
 
@@ -93,7 +94,7 @@ def call_tf(
     staging = Staging(has_side_effects, ordered, by_name=call_tf_graph)
 
     @functools.lru_cache(_STRUCTURES_KEPT)
-    def function_for(in_tree: PyTreeDef) -> Function:
+    def function_for(in_tree: PyTreeDef) -> UserFunction:
         return UserFunction(callable_tf, in_tree, staging, declared)
 
     @functools.wraps(callable_tf, updated=())
@@ -105,6 +106,14 @@ def call_tf(
                 "  remedy: add call_tf_graph=True and convert the function, leave ordered=True out, or call it outside "
                 "of staged contexts"
             )
+        tensors = None if kwargs else plain_tensors(args)
+        if tensors is not None:
+            value = callable_tf(*tensors)
+            array = plain_array(value) if declared is None else None
+            if array is not None:
+                return array
+            results = function_for(jax.tree.structure((args, kwargs))).checked(value)
+            return jax.tree.unflatten(results.tree, map(to_array, results.leaves))
         leaves, in_tree = jax.tree.flatten((args, kwargs))
         try:
             arrays = [as_array(leaf, "an argument") for leaf in leaves]

@@ -1,8 +1,7 @@
 """One class per kind of failure, each derived from the built-in that callers already catch.
 
 Messages keep the phrases that users of the earlier tool search for, say what was found in
-the words of the caller (`args[0]['x']`, `result[1]`), and end with what to do. The classes
-are not public names: catch `TypeError`, `ValueError` or `NotImplementedError`.
+the words of the caller (`args[0]['x']`, `result[1]`), and end with what to do.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ class ArgumentTypeError(TypeError):
 
 
 class ResultError(ValueError):
-    """A result of the TensorFlow function that JAX has no value for."""
+    """A result of the TensorFlow function that JAX has no value for, or another one than the last call gave."""
 
 
 class DeclarationError(ValueError):

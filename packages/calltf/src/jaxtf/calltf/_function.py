@@ -97,7 +97,10 @@ class Function:
 
     def run(self, tensors: Sequence[Any]) -> Results:
         """Calls the function; every result is a dense tensor of canonical dtype, as declared."""
-        results = self.call(tensors)
+        return self._checked(self.call(tensors))
+
+    def _checked(self, results: Results) -> Results:
+        """The results as dense tensors of canonical dtype, as declared."""
         if self.declared is not None:
             self.declared.check_tree(results.tree)
         leaves = [as_tensor(leaf, f"result[{i}]", self.name) for i, leaf in enumerate(results.leaves)]
@@ -187,10 +190,17 @@ class UserFunction(Function):
     def call(self, tensors: Sequence[Any]) -> Results:
         """Calls it with tensors in the structure of the arguments."""
         args, kwargs = self._in_tree.unflatten(tensors)
-        results = self._callable(*args, **kwargs)
-        if isinstance(results, tf.Operation):  # what a graph function without results returns
-            results = ()
-        return Results(*jax.tree.flatten(results))
+        return _flat(self._callable(*args, **kwargs))
+
+    def checked(self, value: Any) -> Results:
+        """What the callable returned, as `run` gives it."""
+        return self._checked(_flat(value))
+
+
+def _flat(value: Any) -> Results:
+    if isinstance(value, tf.Operation):  # what a graph function without results returns
+        value = ()
+    return Results(*jax.tree.flatten(value))
 
 
 class _Body:

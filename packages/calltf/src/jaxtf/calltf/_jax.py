@@ -13,6 +13,9 @@ from typing import Any
 import jax
 import numpy as np
 
+# Seen in JAX 0.10.2 and 0.12.0.1.
+from jax._src.array import ArrayImpl as _ArrayImpl
+
 # The trace that is active now, and the two traces that end a stack of them: evaluation and
 # staging. `jax.extend.core.find_top_trace` is public but marked for deletion. Seen in JAX
 # 0.10.2 and 0.12.0.1.
@@ -47,6 +50,9 @@ from jax.interpreters import mlir
 
 from jaxtf.shapepoly import SymbolicScope, symbolic_shape
 
+# The class of every array that has a value: a look at a type is cheaper than at what a value is an instance of.
+ArrayImpl: type[jax.Array] = _ArrayImpl
+
 
 def evaluating() -> bool:
     """Whether an operation met now is executed at once, not staged into a program.
@@ -55,6 +61,8 @@ def evaluating() -> bool:
     `jax.vmap`; False inside `jax.jit` and control flow, also for constant arguments.
     """
     trace: Any = _current_trace()
+    if type(trace) is _EvalTrace:
+        return True
     while not isinstance(trace, _EvalTrace):
         if isinstance(trace, _StagingTrace):
             return False
@@ -158,18 +166,13 @@ def hlo_to_stablehlo(hlo: bytes) -> bytes:
     return stablehlo
 
 
-def dlpack_capsule(array: jax.Array) -> Any:
-    """A DLPack capsule over the memory of an array on one CPU device, waiting until it is computed."""
-    return _jaxlib.buffer_to_dlpack_managed_tensor(array)
-
-
-def is_on_one_cpu(array: jax.Array) -> bool:
-    """Whether all of an array is on one CPU device."""
-    return _is_on_one_cpu(array.sharding)
+# A DLPack capsule over the memory of an array on one CPU device, waiting until it is computed.
+dlpack_capsule = _jaxlib.buffer_to_dlpack_managed_tensor
 
 
 @functools.lru_cache(1024)
-def _is_on_one_cpu(sharding: jax.sharding.Sharding) -> bool:
+def is_one_cpu(sharding: jax.sharding.Sharding) -> bool:
+    """Whether arrays of this sharding are on one CPU device, all of them."""
     devices: set[Any] = sharding.device_set
     return [device.platform for device in devices] == ["cpu"]
 
@@ -179,15 +182,20 @@ def array_over(view: np.ndarray[Any, Any]) -> jax.Array:
 
     On a CPU an aligned array shares the memory, which must not change as long as either lives.
     """
-    device = jax.config.jax_default_device or jax.devices()[0]
-    if isinstance(device, str) or device.platform != "cpu":
+    placement = _placement(view.shape, view.dtype, jax.config.jax_default_device or jax.devices()[0])
+    if placement is None:
         array: jax.Array = jax.device_put(view)
         return array
-    aval, sharding = _placement(view.shape, view.dtype, device)
-    shared: jax.Array = _xla_client.batched_device_put(aval, sharding, [view], [device], False)
+    aval, sharding, devices = placement
+    shared: jax.Array = _xla_client.batched_device_put(aval, sharding, [view], devices, False)
     return shared
 
 
 @functools.lru_cache(1024)
-def _placement(shape: tuple[int, ...], dtype: np.dtype[Any], device: jax.Device) -> tuple[ShapedArray, Any]:
-    return ShapedArray(shape, dtype), jax.sharding.SingleDeviceSharding(device)
+def _placement(
+    shape: tuple[int, ...], dtype: np.dtype[Any], device: jax.Device | str
+) -> tuple[ShapedArray, Any, list[jax.Device]] | None:
+    """What puts an array on a CPU; None for any other device."""
+    if isinstance(device, str) or device.platform != "cpu":
+        return None
+    return ShapedArray(shape, dtype), jax.sharding.SingleDeviceSharding(device), [device]

@@ -27,6 +27,25 @@ from tensorflow.python.eager.polymorphic_function import compiler_ir as _compile
 # only the name. Seen in TensorFlow 2.21.
 from tensorflow.python.framework import op_def_registry as _op_def_registry
 
+# The class of every eager tensor: a look at a type is cheaper than at what a value is an instance of. Seen in
+# TensorFlow 2.21.
+from tensorflow.python.framework.ops import EagerTensor
+
+__all__ = [
+    "EagerTensor",
+    "compiled_to_hlo",
+    "executing_eagerly",
+    "from_dlpack",
+    "is_stateful",
+    "outside_of_graphs",
+]
+
+
+def executing_eagerly() -> bool:
+    """As `tf.executing_eagerly`, in a third of its time."""
+    is_eager: bool = _context.context().executing_eagerly()
+    return is_eager
+
 
 def outside_of_graphs() -> AbstractContextManager[None]:
     """A context in which TensorFlow is eager, whatever graph is being built around it."""

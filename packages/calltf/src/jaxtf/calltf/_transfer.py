@@ -24,23 +24,24 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.calltf._errors import ArgumentTypeError, ResultError
-from jaxtf.calltf._jax import array_over, dlpack_capsule, is_on_one_cpu
+from jaxtf.calltf._jax import array_over, dlpack_capsule, is_one_cpu
 from jaxtf.calltf._tf import from_dlpack
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 _TENSORS = (tf.Tensor, tf.Variable)
 _NUMPY = (np.ndarray, np.generic)
-_ALIGNMENT = 64  # of every buffer of XLA and of TensorFlow's allocator, in bytes
+ALIGNMENT = 64  # of every buffer of XLA and of TensorFlow's allocator, in bytes
 _WITHOUT_ELEMENTS = (tf.string, tf.resource, tf.variant)
 
 
 def canonical_dtype(dtype: Any) -> np.dtype[Any]:
     """The element type JAX uses for this one, with 64-bit types on or off as they are now."""
-    return _canonical_dtype(dtype, bool(jax.config.jax_enable_x64))
+    return canonical_dtype_for(dtype, bool(jax.config.jax_enable_x64))
 
 
 @functools.cache
-def _canonical_dtype(dtype: Any, x64: bool) -> np.dtype[Any]:
+def canonical_dtype_for(dtype: Any, x64: bool) -> np.dtype[Any]:
+    """The same with 64-bit types on or off; `x64` must be as they are now."""
     return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
 
 
@@ -131,25 +132,37 @@ def as_tensor(value: Any, where: str, function: str) -> Any:
 @functools.cache
 def _tensor_dtype(dtype: Any, x64: bool) -> Any:
     """TensorFlow's type of the elements that JAX has for it."""
-    return tensorflow_dtype(_canonical_dtype(jax_dtype(dtype), x64))
+    return tensorflow_dtype(canonical_dtype_for(jax_dtype(dtype), x64))
+
+
+@functools.cache
+def has_elements_of_jax(dtype: Any, x64: bool) -> bool:
+    """Whether a tensor of this type can be an array without a cast; `x64` as for `canonical_dtype_for`."""
+    try:
+        return _tensor_dtype(dtype, x64) is dtype
+    except TypeError:
+        return False
 
 
 def to_tensor(array: Any) -> Any:
     """The `tf.Tensor` with the elements of a concrete array, or of a Python number as JAX takes it."""
-    if isinstance(array, jax.Array) and _shares_memory(array):
-        return from_dlpack(dlpack_capsule(array))
+    tensor = share(array) if isinstance(array, jax.Array) else None
+    if tensor is not None:
+        return tensor
     if not hasattr(array, "dtype"):
         array = jnp.asarray(array)
     return tf.constant(np.asarray(array, dtype=array.dtype))
 
 
-def _shares_memory(array: jax.Array) -> bool:
-    """Whether TensorFlow can have the memory of an array: all of it on one CPU device."""
-    return _has_dlpack_code(array.dtype) and is_on_one_cpu(array) and array.unsafe_buffer_pointer() % _ALIGNMENT == 0
+def share(array: jax.Array) -> Any:
+    """The tensor over the memory of an array: of all of it on one CPU device; None if TensorFlow cannot have that."""
+    if has_dlpack_code(array.dtype) and is_one_cpu(array.sharding) and array.unsafe_buffer_pointer() % ALIGNMENT == 0:
+        return from_dlpack(dlpack_capsule(array))
+    return None
 
 
 @functools.cache
-def _has_dlpack_code(dtype: np.dtype[Any]) -> bool:
+def has_dlpack_code(dtype: np.dtype[Any]) -> bool:
     """Whether TensorFlow 2.21 takes this element type by DLPack: all but float8, int4 and their kin."""
     return bool(dtype.isbuiltin == 1 or dtype == jnp.bfloat16)
 

@@ -18,7 +18,8 @@ import tensorflow as tf
 from jax.core import ShapedArray
 
 from jaxtf.calltf import _graph
-from jaxtf.calltf._errors import UnsupportedError
+from jaxtf.calltf._declared import shape_text
+from jaxtf.calltf._errors import ResultError, UnsupportedError
 from jaxtf.calltf._function import Function, Results, Signature, Traced
 from jaxtf.calltf._transfer import jax_dtype
 
@@ -49,6 +50,7 @@ class VectorJacobian(Function):
         with tf.GradientTape() as tape:
             tape.watch(sources)
             results = self._function.run(args).leaves
+            self._check_results(results, cotangents)
         gradients = tape.gradient(
             [results[i] for i in self._results],
             sources,
@@ -61,6 +63,23 @@ class VectorJacobian(Function):
             for gradient, source in zip(gradients, sources, strict=True)
         ]
         return Results(*jax.tree.flatten(dense))
+
+    def _check_results(self, results: Sequence[Any], cotangents: Sequence[Any]) -> None:
+        """Raises `ResultError` unless the function returned again what the cotangents are of."""
+        for index, cotangent in zip(self._results, cotangents, strict=True):
+            result = results[index] if index < len(results) else None
+            if (
+                result is None
+                or result.dtype != cotangent.dtype
+                or not result.shape.is_compatible_with(cotangent.shape)
+            ):
+                raise ResultError(
+                    f"call_tf: {self._function} returned other results when it was called again, for its derivative: "
+                    f"result[{index}] was {_type_text(cotangent)}, and is "
+                    f"{'missing' if result is None else _type_text(result)} now\n"
+                    "  remedy: let the function return the same number of results, of the same shapes and dtypes, "
+                    "whenever it is called with arguments of the same shapes and dtypes"
+                )
 
     def _trace_signature(self, signature: Signature, x64: bool) -> Traced:
         traced = super()._trace_signature(signature, x64)
@@ -86,3 +105,7 @@ class VectorJacobian(Function):
 
 def _conjugate(tensor: Any) -> Any:
     return tf.math.conj(tensor) if tensor.dtype.is_complex else tensor
+
+
+def _type_text(tensor: Any) -> str:
+    return f"{tensor.dtype.name}{shape_text(tensor.shape)}"

@@ -1,0 +1,56 @@
+"""The short way of eager calls: arrays on a CPU for arguments, one tensor for the result.
+
+What `call_tf` asks of any call (which pytree, which trace, which element types) is answered here by exact types and
+cached tables, or not at all: then the call goes the long way, which gives the same result. In between stands the
+user's function, whose side effects happen once; so what its result is, is asked afterwards and for itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.calltf._jax import ArrayImpl, array_over, dlpack_capsule, evaluating, is_one_cpu
+from jaxtf.calltf._tf import EagerTensor, executing_eagerly, from_dlpack
+from jaxtf.calltf._transfer import ALIGNMENT, canonical_dtype_for, has_dlpack_code, has_elements_of_jax, jax_dtype
+
+__all__ = ["plain_array", "plain_tensors"]
+
+
+def plain_tensors(args: tuple[Any, ...]) -> list[Any] | None:
+    """The arguments as tensors over their memory; None unless this is an eager call where all can be that."""
+    if not (evaluating() and executing_eagerly()):
+        return None
+    x64 = jax.config.jax_enable_x64
+    tensors = []
+    for arg in args:
+        if type(arg) is not ArrayImpl or not _is_shared_dtype(arg.dtype, x64):
+            return None
+        if not is_one_cpu(arg.sharding) or arg.unsafe_buffer_pointer() % ALIGNMENT:
+            return None
+        tensors.append(from_dlpack(dlpack_capsule(arg)))
+    return tensors
+
+
+def plain_array(value: Any) -> jax.Array | None:
+    """The array over the memory of a result, if that is one tensor of a type that JAX has."""
+    if type(value) is EagerTensor and _is_type_of_jax(value._datatype_enum(), jax.config.jax_enable_x64):
+        return array_over(np.asarray(value))
+    return None
+
+
+@functools.cache
+def _is_shared_dtype(dtype: np.dtype[Any], x64: bool) -> bool:
+    """Whether arrays of this element type are taken as they are."""
+    return has_dlpack_code(dtype) and canonical_dtype_for(dtype, x64) == dtype
+
+
+@functools.cache
+def _is_type_of_jax(number: int, x64: bool) -> bool:
+    """Whether tensors of this type, told by its number, can be arrays as they are: of any rank, by `numpy.asarray`."""
+    dtype = tf.as_dtype(number)
+    return has_elements_of_jax(dtype, x64) and jax_dtype(dtype).isbuiltin == 1
