@@ -33,11 +33,11 @@ def upstream(polymorphic: bool) -> Callable[..., Any]:
 
 
 SUBJECTS = {
-    "bare XlaCallModule, static": lambda: bare_op(jnp.sin, jax.ShapeDtypeStruct((16,), np.float32)),
-    "jaxtf.convert, static": lambda: convert(jnp.sin),
-    "jaxtf.convert, polymorphic": lambda: convert(jnp.sin, polymorphic_shapes=["(n,)"]),
-    "upstream jax2tf, static": lambda: upstream(polymorphic=False),
-    "upstream jax2tf, polymorphic": lambda: upstream(polymorphic=True),
+    "sin: bare op": lambda: bare_op(jnp.sin, jax.ShapeDtypeStruct((16,), np.float32)),
+    "sin: jaxtf": lambda: convert(jnp.sin),
+    "sin: jaxtf, polymorphic": lambda: convert(jnp.sin, polymorphic_shapes=["(n,)"]),
+    "sin: upstream": lambda: upstream(polymorphic=False),
+    "sin: upstream, polymorphic": lambda: upstream(polymorphic=True),
 }
 
 

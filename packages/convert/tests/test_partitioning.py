@@ -8,7 +8,7 @@ import tensorflow as tf
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from tensorflow.compiler.xla import xla_data_pb2
 
-from jaxtf.convert import ConversionStateError, convert, convert_exported, save_model
+from jaxtf.convert import ConversionStateError, _tf, convert, convert_exported, save_model
 from jaxtf.serialization import deserialize, export
 
 X = np.linspace(-1, 1, 64, dtype=np.float32).reshape(16, 4)
@@ -96,7 +96,11 @@ SPECS = [
 ]
 
 
-@pytest.mark.parametrize("shardy", [True, False], ids=["shardy", "gspmd"])
+# Shardy is said by calling convention 10.
+PARTITIONERS = {"gspmd": False} | ({"shardy": True} if _tf.newest_calling_convention_version() >= 10 else {})
+
+
+@pytest.mark.parametrize("shardy", PARTITIONERS.values(), ids=PARTITIONERS)
 @pytest.mark.parametrize(("name", "x", "w"), SPECS)
 def test_arguments_and_results_carry_the_shardings_of_jax(name, x, w, shardy):
     before = jax.config.jax_use_shardy_partitioner
@@ -219,7 +223,8 @@ def test_a_saved_model_of_a_sharded_function_keeps_the_annotations(tmp_path):
 
 def test_an_artifact_of_a_sharded_function_runs_in_a_graph():
     fun = sharded(make_mesh("2"))
-    exported = deserialize(export(fun)(X, W).serialize())
+    version = _tf.newest_calling_convention_version()
+    exported = deserialize(export(fun, calling_convention_version=version)(X, W).serialize())
     result = tf.function(convert_exported(exported))(X, W)[0]
     assert_close(result, fun(X, W)[0])
     with pytest.raises(ConversionStateError, match=r"must be used under a `tf.function` context"):
@@ -232,3 +237,14 @@ def test_a_batch_of_any_size_can_be_split():
     graph = tf.function(converted, autograph=False, input_signature=[tf.TensorSpec([None, 4]), tf.TensorSpec([4, 8])])
     for size in (2, 6):
         assert_close(graph(X[:size], W)[0], fun(X[:size], W)[0])
+
+
+def test_a_tensorflow_that_knows_no_shardy_gets_the_partitioner_before_it():
+    mesh = make_mesh("2x4")
+    converted = convert(sharded(mesh, ("x", None), (None, "y"), ("x",)), tensorflow_version="2.19")
+    graph = tf.function(converted, autograph=False).get_concrete_function(X, W).graph
+    [op] = [operation for operation in graph.get_operations() if operation.type == "XlaCallModule"]
+    assert op.get_attr("version") == 9
+    assert not op.node_def.attr["use_shardy_partitioner"].b
+    assert b"sdy" not in op.get_attr("module")
+    assert all(len(protos) == 1 for protos in annotations(graph))

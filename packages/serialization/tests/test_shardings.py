@@ -231,6 +231,16 @@ def test_the_partitioner_before_shardy_is_served_with_calling_convention_9(mesh,
     assert_close((y, total), layer(X, W))
 
 
+def test_calling_convention_9_has_no_word_for_shardy(mesh):
+    assert jax.config.jax_use_shardy_partitioner
+    exported = export(sharded(mesh), calling_convention_version=9)(spec("4, 8"), spec("8, 4"))
+    assert not exported.uses_shardy
+    assert "sdy." not in exported.mlir_module()
+    assert "sdy." not in exported.vjp().mlir_module()
+    y, total = exported.call(*replicated(mesh, X, W))
+    assert_close((y, total), layer(X, W))
+
+
 def test_a_module_for_shardy_says_so(exported):
     assert exported.uses_shardy
     assert exported.calling_convention_version == 10

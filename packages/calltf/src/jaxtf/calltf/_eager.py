@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.calltf._jax import ArrayImpl, array_over, dlpack_capsule, evaluating, is_one_cpu
-from jaxtf.calltf._tf import EagerTensor, executing_eagerly, from_dlpack
+from jaxtf.calltf._tf import eager_type, executing_eagerly, from_dlpack
 from jaxtf.calltf._transfer import ALIGNMENT, canonical_dtype_for, has_dlpack_code, has_elements_of_jax, jax_dtype
 
 __all__ = ["plain_array", "plain_tensors"]
@@ -38,7 +38,7 @@ def plain_tensors(args: tuple[Any, ...]) -> list[Any] | None:
 
 def plain_array(value: Any) -> jax.Array | None:
     """The array over the memory of a result, if that is one tensor of a type that JAX has."""
-    if type(value) is EagerTensor and _is_type_of_jax(value._datatype_enum(), jax.config.jax_enable_x64):
+    if _is_type_of_jax(eager_type(value), jax.config.jax_enable_x64):
         return array_over(np.asarray(value))
     return None
 
@@ -50,7 +50,9 @@ def _is_shared_dtype(dtype: np.dtype[Any], x64: bool) -> bool:
 
 
 @functools.cache
-def _is_type_of_jax(number: int, x64: bool) -> bool:
+def _is_type_of_jax(number: int | None, x64: bool) -> bool:
     """Whether tensors of this type, told by its number, can be arrays as they are: of any rank, by `numpy.asarray`."""
+    if number is None:
+        return False
     dtype = tf.as_dtype(number)
     return has_elements_of_jax(dtype, x64) and jax_dtype(dtype).isbuiltin == 1

@@ -27,18 +27,23 @@ from tensorflow.python.eager.polymorphic_function import compiler_ir as _compile
 # only the name. Seen in TensorFlow 2.21.
 from tensorflow.python.framework import op_def_registry as _op_def_registry
 
-# The class of every eager tensor: a look at a type is cheaper than at what a value is an instance of. Seen in
-# TensorFlow 2.21.
-from tensorflow.python.framework.ops import EagerTensor
+# The class of every eager tensor, and the number of its type: a look at them is cheaper than `isinstance` and `dtype`.
+# Seen in TensorFlow 2.21.
+from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
 
 __all__ = [
-    "EagerTensor",
     "compiled_to_hlo",
+    "eager_type",
     "executing_eagerly",
     "from_dlpack",
     "is_stateful",
     "outside_of_graphs",
 ]
+
+
+def eager_type(value: Any) -> int | None:
+    """The number of the type of an eager tensor; None for any other value."""
+    return value._datatype_enum() if type(value) is _EagerTensor else None
 
 
 def executing_eagerly() -> bool:

@@ -50,12 +50,13 @@ class NativeFunction(ExportedFunction):
         constants: Sequence[Constant] = (),
         make_vjp: Callable[[], ExportedFunction] | None = None,
     ) -> None:
-        newest = _tf.newest_calling_convention_version()
-        if exported.calling_convention_version > newest:
+        newest, version = _tf.newest_calling_convention_version(), exported.calling_convention_version
+        if version == 10 and exported.nr_devices == 1:
+            version = min(version, newest)  # what version 10 adds to 9 is said of shardings
+        if version > newest:
             raise TensorFlowTooOld(
                 f"XlaCallModule from your TensorFlow installation ({tf.__version__}) supports up to calling "
-                f"convention version {newest} but '{exported.fun_name}' needs version "
-                f"{exported.calling_convention_version}\n"
+                f"convention version {newest} but '{exported.fun_name}' needs version {version}\n"
                 f"  remedy: export with calling_convention_version={newest}, or upgrade TensorFlow"
             )
         check_custom_calls(exported)
@@ -64,7 +65,7 @@ class NativeFunction(ExportedFunction):
         shapes = [[None if is_symbolic_dim(size) else size for size in aval.shape] for aval in exported.out_avals]
         self._module = _tf.ModuleCall(
             module=exported.mlir_module_serialized,
-            calling_convention_version=exported.calling_convention_version,
+            calling_convention_version=version,
             result_dtypes=[tf_dtype(aval.dtype) for aval in exported.out_avals],
             result_shapes=shapes,
             platforms=[name.upper() for name in exported.platforms],

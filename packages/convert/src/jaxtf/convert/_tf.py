@@ -263,7 +263,8 @@ def annotate_tiles(tensor: tf.Tensor, devices: TiledDevices, uses_shardy: bool) 
         "replicate_on_last_tile_dim": devices.is_partial,
     }
     listed = xla_data_pb2.OpSharding(**common, tile_assignment_devices=devices.numbers())
+    sharding = xla_sharding.Sharding(proto=listed)
+    if not uses_shardy:
+        return sharding.apply_to_tensor(tensor, use_sharding_op=True)
     arranged = xla_data_pb2.OpSharding(**common, iota_reshape_dims=devices.mesh, iota_transpose_perm=devices.order)
-    return xla_sharding.Sharding(proto=listed).apply_to_tensor(
-        tensor, use_sharding_op=True, sharding_v2_proto=arranged if uses_shardy else None
-    )
+    return sharding.apply_to_tensor(tensor, use_sharding_op=True, sharding_v2_proto=arranged)

@@ -147,6 +147,15 @@ class _Target:
 
 
 def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exported:
+    from jaxtf.serialization import _jax
+
+    with _jax.partitioner_that_fits(target.calling_convention_version):
+        return _traced_and_lowered(fun, target, args, kwargs)
+
+
+def _traced_and_lowered(
+    fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Exported:
     import jax
 
     from jaxtf.serialization import _jax

@@ -12,6 +12,8 @@ private name stands once, with why it is needed and the versions it was seen in:
   artifact has only the name of one.
 - `jax._src.lax.linalg.initialize_lapack` (0.10.2, 0.12.0.1): jaxlib's LAPACK calls crash the process
   until JAX has lowered one itself, which a process that only runs artifacts never does.
+- `jax._src.config.use_shardy_partitioner` (0.10.2, 0.12.0.1): the setting for one thread and a while; `jax.config` sets
+  it for all.
 - `LoweringParameters.override_lowering_rules` (0.10.2, 0.12.0.1): other rules for the primitives of
   linear algebra, in one lowering. Their default rules and those of other platforms are in
   `jax._src.interpreters.mlir._lowerings` and `_platform_specific_lowerings`, `lower_per_platform` chooses among
@@ -24,6 +26,7 @@ import functools
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -34,6 +37,7 @@ import jax.random
 import jaxlib.version
 import numpy as np
 from jax._src import effects as jax_effects
+from jax._src.config import use_shardy_partitioner as _use_shardy_partitioner
 from jax._src.interpreters import mlir as jax_rules
 from jax._src.lax import linalg as jax_linalg
 from jax.extend import backend as jax_backend
@@ -70,6 +74,7 @@ __all__ = [
     "new_call_primitive",
     "number_called_functions",
     "operations_to_check",
+    "partitioner_that_fits",
     "producer",
     "registered_platforms",
     "serialize_module",
@@ -313,6 +318,11 @@ def default_calling_convention_version() -> int:
 def uses_shardy() -> bool:
     """Whether JAX lowers shardings for the Shardy partitioner."""
     return bool(jax.config.jax_use_shardy_partitioner)
+
+
+def partitioner_that_fits(calling_convention_version: int) -> AbstractContextManager[Any]:
+    """A context in which shardings are lowered for a partitioner that consumers of this version know."""
+    return _use_shardy_partitioner(False) if calling_convention_version < 10 else nullcontext()
 
 
 def to_aval(abstract: Any) -> Aval:
