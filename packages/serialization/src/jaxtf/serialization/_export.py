@@ -147,15 +147,6 @@ class _Target:
 
 
 def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exported:
-    from jaxtf.serialization import _jax
-
-    with _jax.partitioner_that_fits(target.calling_convention_version):
-        return _traced_and_lowered(fun, target, args, kwargs)
-
-
-def _traced_and_lowered(
-    fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Exported:
     import jax
 
     from jaxtf.serialization import _jax
@@ -164,7 +155,9 @@ def _traced_and_lowered(
     traced = jitted.trace(*_as_specs(args), **_as_specs(kwargs))
     in_avals = _as_declared(tuple(map(_jax.to_aval, jax.tree.leaves(traced.in_avals))), jax.tree.leaves((args, kwargs)))
     out_avals = tuple(map(_jax.to_aval, jax.tree.leaves(traced.out_avals)))
-    module, facts = _lower(traced, target, in_avals)
+    with _jax.partitioner_that_fits(target.calling_convention_version):
+        module, facts = _lower(traced, target, in_avals)
+        uses_shardy = _jax.uses_shardy()
     in_shardings: list[Any] = [None] * len(in_avals)
     for index, sharding in zip(facts.kept_arguments, facts.in_shardings, strict=True):
         in_shardings[index] = sharding
@@ -188,7 +181,7 @@ def _traced_and_lowered(
         calling_convention_version=target.calling_convention_version,
         module_kept_var_idx=facts.kept_arguments,
         uses_global_constants=facts.refined_at_run_time,
-        uses_shardy=_jax.uses_shardy(),
+        uses_shardy=uses_shardy,
         producer=_jax.producer(),
         called_functions=facts.called_functions,
         _make_vjp=functools.cache(
