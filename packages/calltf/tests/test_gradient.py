@@ -217,9 +217,42 @@ def test_other_results_when_it_is_called_again_are_refused(name):
         return other(x) if len(calls) > 1 else tf.sin(x)
 
     with pytest.raises(ResultError) as refused:
-        jax.grad(lambda x: call_tf(fickle)(x).sum())(jnp.ones(3))
+        jax.jvp(call_tf(fickle), (jnp.ones(3),), (jnp.ones(3),))
     assert str(refused.value) == (
         f"call_tf: fickle returned other results when it was called again, for its derivative: {text}\n"
         "  remedy: let the function return the same number of results, of the same shapes and dtypes, whenever it is "
         "called with arguments of the same shapes and dtypes"
     )
+
+
+def test_an_eager_gradient_is_that_of_the_value_that_was_returned():
+    """Random numbers are drawn once, side effects happen once, and variables are read once."""
+    factor, calls = tf.Variable(2.0), []
+
+    def function(x):
+        calls.append(x.numpy())
+        return x * factor * tf.random.uniform([])
+
+    value, pull_back = jax.vjp(call_tf(function), 3.0)
+    factor.assign(100.0)
+    [gradient] = pull_back(jnp.float32(1))
+    np.testing.assert_allclose(gradient, value / 3, rtol=1e-6)
+    [again] = pull_back(jnp.float32(2))
+    np.testing.assert_allclose(again, 2 * value / 3, rtol=1e-6)
+    assert calls == [3.0]
+
+
+def test_what_pulls_back_at_other_values_runs_the_function_there():
+    """`jax.vjp` returns a pytree whose leaves are values."""
+    _, pull_back = jax.vjp(call_tf(lambda x: x * x), jnp.float32(3))
+    assert pull_back(jnp.float32(1)) == (6.0,)
+    elsewhere = jax.tree.map(lambda leaf: leaf + 1, pull_back)
+    assert elsewhere(jnp.float32(1)) == (8.0,)
+
+
+def test_what_pulls_back_can_be_staged_batched_and_differentiated():
+    _, pull_back = jax.vjp(call_tf(lambda x: x**3), 3.0)
+    assert jax.jit(lambda pull_back, c: pull_back(c))(pull_back, jnp.float32(1)) == (27.0,)
+    np.testing.assert_allclose(jax.vmap(pull_back)(jnp.array([1.0, 2.0]))[0], [27.0, 54.0])
+    assert jax.grad(lambda c: pull_back(c)[0])(1.0) == 27.0
+    assert jax.grad(jax.grad(call_tf(lambda x: x**3)))(3.0) == 18.0

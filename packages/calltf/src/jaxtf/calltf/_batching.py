@@ -19,6 +19,7 @@ from jax.interpreters import batching
 from jaxtf.calltf._errors import UnsupportedError
 from jaxtf.calltf._function import Function, Traced
 from jaxtf.calltf._primitive import call_tf_linear_p, call_tf_p
+from jaxtf.calltf._recorded import Recorded
 from jaxtf.calltf._vectorized import Vectorized
 
 Rule = tuple[Sequence[Any], Sequence[int | None]]
@@ -47,10 +48,11 @@ def _linear_batched(
     arguments: tuple[int, ...],
     results: tuple[int, ...],
     avals: tuple[ShapedArray, ...],
+    recorded: Recorded | None,
 ) -> Rule:
     params = {"arguments": arguments, "results": results}
     if all(dim is None for dim in dims):
-        found = call_tf_linear_p.bind(*operands, function=function, avals=avals, **params)
+        found = call_tf_linear_p.bind(*operands, function=function, avals=avals, recorded=recorded, **params)
         return found, [None] * len(found)
     _refuse_spmd_axis(axis, function)
     if axis.size == 0:
@@ -68,6 +70,7 @@ def _linear_batched(
         *whole,
         function=function.derived(Vectorized, tuple(i in batched for i in range(num_args))),
         avals=tuple(ShapedArray((axis.size, *aval.shape), aval.dtype) for aval in avals),
+        recorded=None,
         **params,
     )
     return found, [0] * len(found)

@@ -33,6 +33,7 @@ from jaxtf.calltf._errors import UnsupportedError
 from jaxtf.calltf._function import Function, Traced
 from jaxtf.calltf._jax import evaluating
 from jaxtf.calltf._primitive import call_tf_evaluated_p, call_tf_linear_p, call_tf_p, invoke
+from jaxtf.calltf._recorded import Recorded
 from jaxtf.calltf._transfer import is_differentiable
 from jaxtf.calltf._vectorized import vjp
 
@@ -41,7 +42,13 @@ def _is_zero(tangent: Any) -> bool:
     return isinstance(tangent, ad.Zero) or jax.typeof(tangent).dtype == jax.dtypes.float0
 
 
-def _tangents(function: Function, args: Sequence[Any], tangents: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+def _tangents(
+    function: Function,
+    args: Sequence[Any],
+    tangents: Sequence[Any],
+    results: Sequence[Any],
+    recorded: Recorded | None = None,
+) -> list[Any]:
     """The tangents of the results: one linear call for those that have any."""
     arguments = tuple(i for i, tangent in enumerate(tangents) if not _is_zero(tangent))
     avals = [jax.typeof(result) for result in results]
@@ -55,6 +62,7 @@ def _tangents(function: Function, args: Sequence[Any], tangents: Sequence[Any], 
             arguments=arguments,
             results=wanted,
             avals=tuple(avals[i] for i in wanted),
+            recorded=recorded,
         )
         for index, tangent in zip(wanted, computed, strict=True):
             found[index] = tangent
@@ -67,10 +75,15 @@ def _call_jvp(args: Sequence[Any], tangents: Sequence[Any], *, traced: Traced) -
 
 
 def _evaluated_jvp(
-    args_and_results: Sequence[Any], tangents: Sequence[Any], *, function: Function, num_args: int
+    args_and_results: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    function: Function,
+    num_args: int,
+    recorded: Recorded | None,
 ) -> tuple[list[Any], list[Any]]:
-    results = call_tf_evaluated_p.bind(*args_and_results, function=function, num_args=num_args)
-    return results, _tangents(function, args_and_results[:num_args], tangents[:num_args], results)
+    results = call_tf_evaluated_p.bind(*args_and_results, function=function, num_args=num_args, recorded=recorded)
+    return results, _tangents(function, args_and_results[:num_args], tangents[:num_args], results, recorded)
 
 
 def _linear_abstract(*operands: Any, avals: tuple[ShapedArray, ...], **_: Any) -> list[ShapedArray]:
@@ -84,6 +97,7 @@ def _linear_transpose(
     arguments: tuple[int, ...],
     results: tuple[int, ...],
     avals: tuple[ShapedArray, ...],
+    recorded: Recorded | None,
 ) -> list[Any]:
     num_args = len(operands) - len(arguments)
     args, tangents = operands[:num_args], operands[num_args:]
@@ -92,8 +106,11 @@ def _linear_transpose(
     given = [i for i, cotangent in enumerate(cotangents) if not isinstance(cotangent, ad.Zero)]
     computed: list[Any] = [None] * len(tangents)
     if given:
-        pullback = vjp(function, tuple(arguments[i] for i in unknown), tuple(results[i] for i in given))
-        found = invoke(pullback, [*args, *(cotangents[i] for i in given)]).leaves
+        to, of = tuple(arguments[i] for i in unknown), tuple(results[i] for i in given)
+        pulled = [cotangents[i] for i in given]
+        found = None if recorded is None else recorded.pull_back(args, to, of, pulled)
+        if found is None:
+            found = invoke(vjp(function, to, of), [*args, *pulled]).leaves
         for index, cotangent in zip(unknown, found, strict=True):
             computed[index] = cotangent
     return [None] * num_args + computed
@@ -105,6 +122,7 @@ def _linear_evaluate(
     arguments: tuple[int, ...],
     results: tuple[int, ...],
     avals: tuple[ShapedArray, ...],
+    recorded: Recorded | None,
 ) -> list[Any]:
     """Forward mode: the VJP of the VJP with respect to its cotangents, at cotangents 0."""
     if function.staging.by_name and not evaluating():

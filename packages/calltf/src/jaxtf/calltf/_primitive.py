@@ -30,6 +30,7 @@ from jaxtf.calltf._effects import CALL_TF_EFFECT, CALL_TF_ORDERED_EFFECT
 from jaxtf.calltf._errors import VariableWriteError
 from jaxtf.calltf._function import LIMITATIONS, Function, Results, Traced
 from jaxtf.calltf._jax import concrete_value, evaluating
+from jaxtf.calltf._recorded import recorded_call
 from jaxtf.calltf._tf import outside_of_graphs
 from jaxtf.calltf._transfer import to_array, to_tensor
 
@@ -52,8 +53,10 @@ def invoke(function: Function, args: Sequence[Any]) -> Results:
             return evaluate(function, args)
         values = [concrete_value(arg) for arg in args]
         if all(value is not None for value in values):
-            evaluated = evaluate(function, values)
-            tied = call_tf_evaluated_p.bind(*args, *evaluated.leaves, function=function, num_args=len(args))
+            evaluated, recorded = recorded_call(function, values)
+            tied = call_tf_evaluated_p.bind(
+                *args, *evaluated.leaves, function=function, num_args=len(args), recorded=recorded
+            )
             return Results(tied, evaluated.tree)
     traced = function.trace([jax.typeof(arg) for arg in args])
     refuse_variable_writes(traced)
@@ -94,11 +97,11 @@ def _call_abstract(*args: Any, traced: Traced) -> tuple[tuple[ShapedArray, ...],
     return traced.avals, {CALL_TF_EFFECT} if traced.has_effect else set()
 
 
-def _evaluated_impl(*args_and_results: Any, function: Function, num_args: int) -> list[Any]:
+def _evaluated_impl(*args_and_results: Any, num_args: int, **_: Any) -> list[Any]:
     return list(args_and_results[num_args:])
 
 
-def _evaluated_abstract(*args_and_results: Any, function: Function, num_args: int) -> list[ShapedArray]:
+def _evaluated_abstract(*args_and_results: Any, num_args: int, **_: Any) -> list[ShapedArray]:
     return [ShapedArray(result.shape, result.dtype) for result in args_and_results[num_args:]]
 
 

@@ -51,17 +51,7 @@ class VectorJacobian(Function):
             tape.watch(sources)
             results = self._function.run(args).leaves
             self._check_results(results, cotangents)
-        gradients = tape.gradient(
-            [results[i] for i in self._results],
-            sources,
-            output_gradients=[_conjugate(cotangent) for cotangent in cotangents],
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
-        )
-        # A gradient may be sparse (tf.IndexedSlices, of a gather) or of a shape not inferred.
-        dense = [
-            tf.ensure_shape(_conjugate(tf.convert_to_tensor(gradient)), source.shape)
-            for gradient, source in zip(gradients, sources, strict=True)
-        ]
+        dense = pulled_back(tape, sources, [results[i] for i in self._results], cotangents)
         return Results(*jax.tree.flatten(dense))
 
     def _check_results(self, results: Sequence[Any], cotangents: Sequence[Any]) -> None:
@@ -105,6 +95,23 @@ class VectorJacobian(Function):
 
 def _conjugate(tensor: Any) -> Any:
     return tf.math.conj(tensor) if tensor.dtype.is_complex else tensor
+
+
+def pulled_back(
+    tape: tf.GradientTape, sources: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any]
+) -> Any:
+    """The cotangents of the sources, by JAX's convention, for those of results that the tape has seen."""
+    gradients = tape.gradient(
+        results,
+        sources,
+        output_gradients=[_conjugate(cotangent) for cotangent in cotangents],
+        unconnected_gradients=tf.UnconnectedGradients.ZERO,
+    )
+    # A gradient may be sparse (tf.IndexedSlices, of a gather) or of a shape not inferred.
+    return [
+        tf.ensure_shape(_conjugate(tf.convert_to_tensor(gradient)), source.shape)
+        for gradient, source in zip(gradients, sources, strict=True)
+    ]
 
 
 def _type_text(tensor: Any) -> str:

@@ -79,7 +79,7 @@ def save_model(
     Raises:
       ConversionOptionError: An option that has no such value.
       GradientNotSaved: JAX cannot differentiate the function as often as asked.
-      The errors of `convert`.
+      GraphModeUnsupported, ArgumentTypeError: As `convert` does.
 
     >>> import tempfile, jax.numpy as jnp, numpy as np, tensorflow as tf
     >>> from jaxtf.convert import save_model

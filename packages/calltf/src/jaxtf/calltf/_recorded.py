@@ -1,0 +1,85 @@
+"""An eager call that TensorFlow's tape has seen, and what pulls back through it without running it again.
+
+`jax.grad` calls a function for its value and asks for the derivative later. Run once, under a tape, the function draws
+its random numbers once, has its side effects once, and reads its variables as they are then: the derivative is that of
+the value that was returned. Where it is asked for otherwise (forward mode, in a batch, staged, of second order) the
+function runs again, as `_vjp` says.
+
+Knows `Function`, tapes and arrays; nothing of primitives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import tensorflow as tf
+
+from jaxtf.calltf._function import Function, Results, UserFunction
+from jaxtf.calltf._jax import evaluating
+from jaxtf.calltf._tf import outside_of_graphs
+from jaxtf.calltf._transfer import to_array, to_tensor
+from jaxtf.calltf._vjp import pulled_back
+
+__all__ = ["Recorded", "recorded_call"]
+
+
+class Recorded:
+    """One call; equal only to itself.
+
+    Args:
+      args: The arrays that it was made with.
+      tape: What saw it.
+      tensors: The same as tensors.
+      results: What it returned.
+    """
+
+    def __init__(self, args: Sequence[Any], tape: tf.GradientTape, tensors: Sequence[Any], results: Sequence[Any]):
+        self._args = args
+        self._tape = tape
+        self._tensors = tensors
+        self._results = results
+
+    def __repr__(self) -> str:
+        return "<call>"
+
+    def pull_back(
+        self, args: Sequence[Any], arguments: Sequence[int], results: Sequence[int], cotangents: Sequence[Any]
+    ) -> list[jax.Array] | None:
+        """The cotangents of some arguments; None unless all values are known and are those of this call.
+
+        Args:
+          args: The arguments, to be compared.
+          arguments: Indices of those to differentiate with respect to.
+          results: Indices of the results that have cotangents.
+          cotangents: Theirs.
+        """
+        is_this_call = all(arg is own for arg, own in zip(args, self._args, strict=True))
+        if not is_this_call or not evaluating() or any(isinstance(value, jax.core.Tracer) for value in cotangents):
+            return None
+        with outside_of_graphs():
+            found = pulled_back(
+                self._tape,
+                [self._tensors[i] for i in arguments],
+                [self._results[i] for i in results],
+                list(map(to_tensor, cotangents)),
+            )
+        return list(map(to_array, found))
+
+
+def recorded_call(function: Function, args: Sequence[Any]) -> tuple[Results, Recorded | None]:
+    """Runs a function eagerly on concrete arrays; the results are JAX arrays.
+
+    There is no record of functions that are derivatives or batches themselves: they have derivatives of their own.
+    """
+    with outside_of_graphs():
+        tensors = [to_tensor(arg) for arg in args]
+        if not isinstance(function, UserFunction):
+            results = function.run(tensors)
+            return Results([to_array(leaf) for leaf in results.leaves], results.tree), None
+        with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+            tape.watch([tensor for tensor in tensors if tensor.dtype.is_floating or tensor.dtype.is_complex])
+            results = function.run(tensors)
+    arrays = [to_array(leaf) for leaf in results.leaves]
+    return Results(arrays, results.tree), Recorded(args, tape, tensors, results.leaves)
