@@ -7,13 +7,12 @@ installs is declared: the packages' own pyproject.toml, and the tools below. Wor
 from __future__ import annotations
 
 import glob
-import itertools
-import json
 import os
 import runpy
 import shutil
 import time
 import tomllib
+import urllib.request
 from pathlib import Path
 
 import nox
@@ -34,7 +33,7 @@ EXAMPLES_NEED_JAX = ("serialization", "convert")
 PYTEST = ("pytest>=9,<10", "hypothesis>=6.140")
 RUFF = "ruff==0.17.*"
 MYPY = "mypy==2.4.*"
-MKDOCS = ("mkdocs>=1.6,<2", "mkdocs-material>=9.5,<10")
+MKDOCS = ("mkdocs>=1.6,<2", "mkdocs-material>=9.5,<10", "mkdocstrings[python]>=1,<2", RUFF)
 
 # Only what the session asked for is used: a Python from this machine, and no accelerator unless the session is for one.
 ON_CPU = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
@@ -153,70 +152,50 @@ def older_tensorflow(session: nox.Session, version: str) -> None:
     session.run("pytest", "tests/test_modes.py", "-k", "served or serves", *session.posargs, env=ON_CPU | consumer)
 
 
-# What is run together, where it resolves: JAX 0.12 needs a NumPy that TensorFlow 2.19 does not take.
-JAX_RELEASES = ("0.10.2", "0.11.2", "0.12.0.1")
-TENSORFLOW_RELEASES = ("2.19.1", "2.20.0", "2.21.0")
-
-
 @nox.session
 def versions(session: nox.Session) -> None:
     """Which JAX works with which TensorFlow on which Python: `tests/version_probe.py` in each; writes docs/versions.md.
 
-    Words after `--` choose Pythons: `python3 run.py versions -- 3.12`. Packages are those of the tree.
+    About an hour. Words after `--` choose: `python3 run.py versions -- 3.12 0.11.2`.
     """
-    pythons = session.posargs or PYTHONS
-    found = {}
-    for combination in itertools.product(pythons, JAX_RELEASES, TENSORFLOW_RELEASES):
-        python, jax, tensorflow = combination
-        home = Path(session.create_tmp()) / "-".join(combination)
-        session.run("uv", "venv", "--quiet", "--clear", "--python", python, str(home), external=True)
-        probe = str(home / "bin" / "python")
-        needs = (f"jax=={jax}", f"jaxlib=={jax}", f"tensorflow=={tensorflow}", *from_tree(*EVERYTHING))
+    install(session, "uv")
+    session.run("python", "tools/version_matrix.py", "build/versions", *session.posargs, env=ON_CPU)
+
+
+# Nightly builds and release candidates of JAX: docs.jax.dev, Installation, "JAX nightly installation".
+NIGHTLY = "https://us-python.pkg.dev/ml-oss-artifacts-published/jax/simple/"
+
+
+@nox.session(python=PYTHONS[-1])
+def nightly(session: nox.Session) -> None:
+    """JAX of tonight: the probe of `versions`, and the tests of the doors; says WORKS or FAILED and succeeds anyway.
+
+    It tells what is coming, and nothing here can mend it today. nox knows no session that may fail, so this one
+    catches the failure and shouts. A word after `--` is another index.
+    """
+    index = session.posargs[0] if session.posargs else NIGHTLY
+    try:
+        urllib.request.urlopen(f"{index}jax/", timeout=30).close()
+    except OSError as error:
+        session.warn("NOT TRIED: the index of JAX's nightly builds cannot be reached: %s: %s", index, error)
+        return
+    newest = ("--index", index, "--index-strategy", "unsafe-best-match", "jax>=0.12.dev0", "jaxlib>=0.12.dev0")
+    tried = {
+        "installation": lambda: install(session, *newest, *from_tree(*EVERYTHING), *PYTEST),
+        "tests/version_probe.py": lambda: session.run("python", "tests/version_probe.py", env=ON_CPU),
+        "tests/test_doors.py": lambda: session.run("pytest", "tests/test_doors.py", env=ON_CPU),
+    }
+    failed = []
+    for name, step in tried.items():
         try:
-            session.run("uv", "pip", "install", "--quiet", "--python", probe, *needs, external=True, silent=True)
+            step()
         except CommandFailed:
-            found[combination] = None
-            continue
-        said = session.run(
-            probe, "tests/version_probe.py", env=ON_CPU, external=True, silent=True, success_codes=[0, 1]
-        )
-        found[combination] = json.loads(said.strip().splitlines()[-1])
-        shutil.rmtree(home)
-        session.log("%s: %s", combination, "; ".join(found[combination]["failed"]) or "all works")
-    if list(pythons) == PYTHONS:
-        (ROOT / "docs" / "versions.md").write_text(version_page(found), encoding="utf-8")
-    if any(result and result["failed"] for result in found.values()):
-        session.error("see above")
-
-
-def version_page(found: dict) -> str:
-    """The page of `versions`."""
-    lines = [
-        "# Versions that work together",
-        "",
-        "Each combination in an environment of its own, on a CPU: four functions in every way that "
-        "[`jaxtf-verify`](verify.md) knows",
-        "(artifact, eager, graph, compiled, SavedModel, graph mode), with gradients and symbolic shapes; a TensorFlow "
-        "function in JAX.",
-        "Made by `python3 run.py versions`; `-` does not resolve.",
-        "",
-        "| Python | JAX | " + " | ".join(f"TensorFlow {tensorflow}" for tensorflow in TENSORFLOW_RELEASES) + " |",
-        "| --- | --- |" + " --- |" * len(TENSORFLOW_RELEASES),
-    ]
-    notes = []
-    for python, jax in itertools.product(PYTHONS, JAX_RELEASES):
-        cells = []
-        for tensorflow in TENSORFLOW_RELEASES:
-            result = found[python, jax, tensorflow]
-            if result is None:
-                cells.append("-")
-            elif not result["failed"]:
-                cells.append(f"works (NumPy {result['numpy']})")
-            else:
-                notes.append(f"{len(notes) + 1}. " + "; ".join(result["failed"]))
-                cells.append(f"fails [{len(notes)}]")
-        lines.append(f"| {python} | {jax} | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
+            failed.append(name)
+            if name == "installation":
+                break
+    versions = "import jax, jaxlib; print('jax', jax.__version__, 'with jaxlib', jaxlib.__version__)"
+    found = "" if "installation" in failed else session.run("python", "-c", versions, silent=True).strip()
+    session.warn("%s %s", f"FAILED ({', '.join(failed)}):" if failed else "WORKS:", found)
 
 
 # --- the tests across packages, on one backend ---
@@ -306,7 +285,9 @@ CONSUMERS = {
     "tfjs_node": (),
     "onnx_runtime": ("tf2onnx==1.17.*", "onnxruntime>=1.20"),
     "openvino_run": ("openvino==2026.4.*",),
+    "web_page": ("scikit-learn", "rich", "playwright>=1.50"),
 }
+SYSTEM_PROGRAMS = {"tfjs_node": ("npm",), "web_page": ("npm", "chromium")}
 TENSORFLOWJS = ("tensorflowjs==4.22.0", "tensorflow-hub==0.16.1", "tf-keras==2.21.0")  # without what they declare
 
 
@@ -314,14 +295,55 @@ TENSORFLOWJS = ("tensorflowjs==4.22.0", "tensorflow-hub==0.16.1", "tf-keras==2.2
 @nox.parametrize("consumer", [nox.param(name, id=name) for name in CONSUMERS])
 def consumers(session: nox.Session, consumer: str) -> None:
     """A program of examples/consumers, which compares with JAX: `python3 run.py 'consumers(litert)'`."""
+    for program in SYSTEM_PROGRAMS.get(consumer, ()):
+        if not shutil.which(program):
+            session.error(f"consumers({consumer}) needs {program}: apt-get install {program}")
     install(session, *from_tree("convert[jax]"), *CONSUMERS[consumer])
     variables = {}
-    if consumer == "tfjs_node":
+    if consumer in ("tfjs_node", "web_page"):
         python = environment(session, "tensorflowjs", "tensorflow==2.21.*", "setuptools<81", "packaging", "six")
         session.run("uv", "pip", "install", "--python", python, "--no-deps", *TENSORFLOWJS, external=True)
         variables = {"JAXTF_TFJS_PYTHON": python}
     folder = session.create_tmp()
     session.run("python", str(ROOT / "examples" / "consumers" / f"{consumer}.py"), folder, env=ON_CPU | variables)
+
+
+RAY = "ray[data,serve]==2.60.*"
+
+
+@nox.session
+def ray(session: nox.Session) -> None:
+    """Batches with Ray Data, HTTP with Ray Serve, over a SavedModel (without JAX) and an artifact (examples/ray).
+
+    On a cluster of its own; `python3 run.py ray -- --address HOST:PORT` on one that runs.
+    """
+    digits, example, out = Path("examples", "digits"), Path("examples", "ray"), Path("build", "ray")
+    shutil.rmtree(out, ignore_errors=True)
+    # Compiled, because Ray starts many processes, and waits half a minute for each.
+    install(session, "--compile-bytecode", *from_tree("convert[jax]"), "scikit-learn", "rich", RAY)
+    serving = environment(session, "serving", "--compile-bytecode", "tensorflow", RAY)
+    for script in (digits / "train.py", digits / "save.py", example / "export.py"):
+        session.run("python", str(script), str(out), env=ON_CPU)
+    for script in ("batch.py", "serve.py"):
+        for python, kind in ((serving, "savedmodel"), ("python", "artifact")):
+            arguments = (str(example / script), kind, str(out), *session.posargs)
+            session.run(python, *arguments, env=ON_CPU, external=True)
+
+
+@nox.session(python="3.12")
+def archive(session: nox.Session) -> None:
+    """A function exported by JAX 0.10.2, verified, described, run from its file by the newest (examples/archive)."""
+    example, out = ROOT / "examples" / "archive", ROOT / "build" / "archive"
+    shutil.rmtree(out, ignore_errors=True)
+    install(session, *from_tree("convert[jax]"), "jax==0.10.2", "jaxlib==0.10.2")
+    session.run("python", str(example / "export.py"), str(out), env=ON_CPU)
+    session.run("jaxtf-artifact", "check", str(out / "model.jaxtf"), env=ON_CPU)
+    session.run("jaxtf-verify", str(out / "model.jaxtf"), env=ON_CPU)
+    without_jax = environment(session, "without-jax", *from_tree("serialization"))
+    newest = environment(session, "newest", *from_tree("serialization[jax]"))
+    with session.chdir(session.create_tmp()):  # so that nothing of the program that exported can be imported
+        session.run(without_jax, str(example / "look.py"), str(out), env=ON_CPU, external=True)
+        session.run(newest, str(example / "run.py"), str(out), env=ON_CPU, external=True)
 
 
 # --- reading the code ---
@@ -350,10 +372,27 @@ def types(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """The site, warnings being errors, and every example in the pages, the READMEs and the docstrings."""
     install(session, *from_tree(*EVERYTHING), *MKDOCS, *PYTEST)
-    no_advertisement = {"NO_MKDOCS_2_WARNING": "1"}
-    session.run("mkdocs", "build", "--strict", "--site-dir", str(ROOT / "site"), env=no_advertisement)
+    build_site(session)
     session.run("python", "tools/run_examples.py", *pages(), env=ON_CPU)
     session.run("pytest", "--doctest-modules", *(f"packages/{name}/src" for name in PACKAGES), env=ON_CPU)
+
+
+@nox.session
+def site(session: nox.Session) -> None:
+    """Every page of the site in headless Chromium, on a desk and on a phone: console, links, search, width.
+
+    Screenshots are in build/site; people look at them.
+    """
+    if not shutil.which("chromium"):
+        session.error("site needs Chromium: there is no chromium on PATH (Debian: apt-get install chromium)")
+    install(session, *MKDOCS, "playwright>=1.50")
+    build_site(session)
+    session.run("python", "tools/check_site.py", "site", "build/site")
+
+
+def build_site(session: nox.Session) -> None:
+    no_advertisement = {"NO_MKDOCS_2_WARNING": "1"}
+    session.run("mkdocs", "build", "--strict", "--site-dir", str(ROOT / "site"), env=no_advertisement)
 
 
 def pages() -> list[str]:
@@ -393,6 +432,20 @@ def build(session: nox.Session) -> None:
     with session.chdir(elsewhere):
         names = ", ".join(f"jaxtf.{package}" for package in PACKAGES)
         session.run(python, "-c", f"import {names}; print('together:', {names})", env=ON_CPU, external=True)
+
+
+@nox.session
+def sizes(session: nox.Session) -> None:
+    """What each package, alone with its needs, takes on disk and at import; writes docs/install_size.md."""
+    dist = Path(session.create_tmp()).resolve() / "wheels"
+    for package in PACKAGES:
+        session.run("uv", "build", "--quiet", "--wheel", "--out-dir", str(dist), f"packages/{package}", external=True)
+    variants = [f"{name}{extra}" for name in PACKAGES for extra in ("", *(f"[{extra}]" for extra in extras(name)))]
+    pythons = []
+    for variant in variants:
+        needed = wheels(variant, *siblings(variant.partition("[")[0]), dist=dist)
+        pythons.append(f"{variant}={environment(session, variant.replace('[', '-').rstrip(']'), *needed)}")
+    session.run("python", "tools/measure_install.py", *pythons)
 
 
 @nox.session
@@ -465,8 +518,14 @@ def newest_release(session: nox.Session, package: str) -> Path | None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """What things cost, beside the bare op and beside upstream; prints a table, decides nothing."""
-    install(session, *from_tree("convert[jax]"))
+    """What things cost, beside the bare op and beside upstream; prints tables, decides nothing.
+
+    `python3 run.py bench -- --page` writes docs/benchmarks.md with them.
+    """
+    install(session, *from_tree(*EVERYTHING), "matplotlib>=3.9")
+    if "--page" in session.posargs:
+        session.run("python", "tools/bench_page.py", env=ON_CPU)
+        return
     for script in sorted(ROOT.glob("benchmarks/bench_*.py")):
         session.run("python", str(script), *session.posargs, env=ON_CPU)
 
@@ -482,11 +541,11 @@ def extras(package: str) -> dict[str, list[str]]:
     return pyproject(package).get("optional-dependencies", {})
 
 
-def wheels(*packages: str) -> list[str]:
-    """Installer arguments for the packages' wheels in dist/, such as `convert[jax]`; no index may offer another."""
+def wheels(*packages: str, dist: Path = ROOT / "dist") -> list[str]:
+    """Installer arguments for the packages' wheels in `dist`, such as `convert[jax]`; no index may offer another."""
     found = []
     for package in packages:
-        [wheel] = (ROOT / "dist").glob(f"jaxtf_{package.partition('[')[0]}-*.whl")
+        [wheel] = dist.glob(f"jaxtf_{package.partition('[')[0]}-*.whl")
         found.append(f"jaxtf-{package} @ {wheel.as_uri()}")
     return found
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import ShapeDtypeStruct
 
-__all__ = ["WIDTH", "parameters", "transformer_of"]
+__all__ = ["WIDTH", "block", "parameters", "transformer", "transformer_of"]
 
 LAYERS, WIDTH, HEADS = 12, 256, 8
 
@@ -37,9 +37,11 @@ def transformer_of() -> Callable[[Any, Any], Any]:
     return functools.partial(transformer)
 
 
-def parameters() -> Any:
+def parameters(layers: int = LAYERS) -> Any:
+    """Specifications of the parameters of so many layers."""
+
     def spec(*shape: int) -> Any:
         return ShapeDtypeStruct(shape, jnp.float32)
 
     layer = {n: spec(WIDTH, WIDTH) for n in "qkvo"}
-    return [{**layer, "up": spec(WIDTH, 4 * WIDTH), "down": spec(4 * WIDTH, WIDTH)}] * LAYERS
+    return [{**layer, "up": spec(WIDTH, 4 * WIDTH), "down": spec(4 * WIDTH, WIDTH)}] * layers

@@ -2,8 +2,8 @@
 
 In each page given, fenced blocks marked `python` run in order in one namespace, up to the first that fails; a
 block with `>>>` prompts is a doctest (`...` in an expected output stands for any text). Blocks in other languages,
-and blocks marked `python no-run`, are left alone. Needs the standard library only, so that it runs where just one
-package is installed.
+and blocks marked `python no-run`, or `{.python .no-run}` as the site knows it, are left alone. Needs the standard
+library only, so that it runs where just one package is installed.
 
     python tools/run_examples.py [--required] README.md docs/*.md
 

@@ -1,7 +1,7 @@
 """What all consumers share: a SavedModel in graph mode, the comparison with JAX, and the line that is printed.
 
-A consumer is a function `run(model, batch, inputs, folder) -> Run`: it converts the model, with the batch as None or
-fixed, and calls it with each of the inputs. What a consumer cannot do is in a table with its reason, and must fail so.
+A consumer is a function `run(model, inputs, folder) -> Run`: it converts the model, with a batch of any size, and calls
+it with each of the inputs.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import functools
 import json
 import statistics
 import time
-import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -35,60 +34,28 @@ class Run:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Limit:
-    """What a consumer cannot do: text of its error, or 'differs' where it gives other numbers; and the reason."""
-
-    error: str
-    reason: str
+Consumer = Callable[[Model, Sequence[Arrays], Path], Run]
 
 
-Consumer = Callable[[Model, int | None, Sequence[Arrays], Path], Run]
-
-
-def compare(
-    consumer: str,
-    run: Consumer,
-    folder: str | Path,
-    *,
-    cannot: Mapping[str, Limit] = {},
-    fixed_batch: Mapping[str, Limit] = {},
-) -> None:
-    """Runs all models and compares with JAX; prints a line for each, and writes the numbers to results.json.
+def compare(consumer: str, run: Consumer, folder: str | Path) -> None:
+    """Runs all models and compares with JAX; prints a line for each, and writes the numbers to results-CONSUMER.json.
 
     Args:
       consumer: Its name, for the lines.
       run: The consumer.
       folder: Where it may write.
-      cannot: Models, by name, that it cannot run at all.
-      fixed_batch: Models that it runs with a fixed batch size only.
     """
     folder = Path(folder)
     rows = []
     for model in MODELS:
         inputs = [model.inputs(batch) for batch in BATCHES]
-        limit = cannot.get(model.name) or fixed_batch.get(model.name)
-        if limit is None:
-            made = run(model, None, inputs, made_folder(folder, model.name))
-            results, size, seconds, batch = made.results, made.size, made.seconds, "any"
-        else:
-            must_fail(limit, model, lambda: run(model, None, inputs, made_folder(folder, model.name)), inputs)  # noqa: B023
-            if model.name in cannot:
-                print(f"{consumer:16} {model.name:12} cannot: {limit.reason}", flush=True)
-                rows.append({"consumer": consumer, "model": model.name, "cannot": limit.reason})
-                continue
-            fixed = [
-                run(model, batch, [one], made_folder(folder, f"{model.name}-{batch}"))
-                for batch, one in zip(BATCHES, inputs, strict=True)
-            ]
-            results, batch = [result for made in fixed for result in made.results], "fixed"
-            size, seconds = fixed[-1].size, fixed[-1].seconds
-        error = max(differences(model, one, result) for one, result in zip(inputs, results, strict=True))
+        made = run(model, inputs, made_folder(folder, model.name))
+        error = max(differences(model, one, result) for one, result in zip(inputs, made.results, strict=True))
         print(
-            f"{consumer:16} {model.name:12} {size:8d} bytes  {1e3 * seconds:8.3f} ms  error {error:.1e}  batch {batch}",
+            f"{consumer:16} {model.name:12} {made.size:8d} bytes  {1e3 * made.seconds:8.3f} ms  error {error:.1e}",
             flush=True,
         )
-        rows.append(asdict(Row(consumer, model.name, size, seconds, error, batch)))
+        rows.append(asdict(Row(consumer, model.name, made.size, made.seconds, error)))
     (folder / f"results-{consumer.replace(' ', '-')}.json").write_text(json.dumps(rows, indent=1))
 
 
@@ -101,7 +68,6 @@ class Row:
     size: int
     seconds: float
     error: float
-    batch: str
 
 
 def differences(model: Model, inputs: Arrays, found: Arrays) -> float:
@@ -121,31 +87,18 @@ def differences(model: Model, inputs: Arrays, found: Arrays) -> float:
     return largest
 
 
-def must_fail(limit: Limit, model: Model, run: Callable[[], Run], inputs: Sequence[Arrays]) -> None:
-    """Asserts that a listed model still fails as it is listed."""
-    try:
-        made = run()
-        for one, result in zip(inputs, made.results, strict=True):
-            differences(model, one, result)
-    except Exception as error:
-        said = "".join(traceback.format_exception(error))
-        assert limit.error in said, f"{model.name} fails in another way than listed ({limit.error!r}):\n{said}"
-    else:
-        raise AssertionError(f"{model.name} is listed as one that fails ({limit.reason}), and works: shorten the table")
-
-
 # --- for consumers ---
 
 
-def saved_model(model: Model, batch: int | None, folder: Path) -> str:
+def saved_model(model: Model, folder: Path) -> str:
     """Writes the SavedModel in graph mode, of regular operations only, and returns its folder."""
     path = str(folder / "saved_model")
     save_model(
         model.predict,
         model.params,
         path,
-        input_signatures=specs(model, batch),
-        polymorphic_shapes=model.polymorphic_shapes if batch is None else None,
+        input_signatures=specs(model),
+        polymorphic_shapes=model.polymorphic_shapes,
         gradient_order=1,
         native_serialization=False,
         enable_xla=False,
@@ -153,25 +106,20 @@ def saved_model(model: Model, batch: int | None, folder: Path) -> str:
     return path
 
 
-def tflite_model(
-    model: Model, batch: int | None, representative_data: Iterable[Sequence[np.ndarray]] | None = None
-) -> bytes:
+def tflite_model(model: Model, representative_data: Iterable[Sequence[np.ndarray]] | None = None) -> bytes:
     """The TFLite model; with 8-bit integers if there are representative data."""
     params = jax.tree.map(jnp.asarray, model.params)
     return to_tflite(
         functools.partial(model.predict, params),
-        input_signature=specs(model, batch),
-        polymorphic_shapes=model.polymorphic_shapes if batch is None else None,
+        input_signature=specs(model),
+        polymorphic_shapes=model.polymorphic_shapes,
         representative_data=representative_data,
     )
 
 
-def specs(model: Model, batch: int | None) -> list[tf.TensorSpec]:
-    """The input signature, with the batch size None or fixed."""
-    return [
-        tf.TensorSpec([batch if size is None else size for size in shape], dtype, name)
-        for name, (shape, dtype) in model.signature.items()
-    ]
+def specs(model: Model) -> list[tf.TensorSpec]:
+    """The input signature; the batch size is None."""
+    return [tf.TensorSpec(shape, dtype, name) for name, (shape, dtype) in model.signature.items()]
 
 
 def median_seconds(call: Callable[[], object], count: int = 30) -> float:

@@ -15,8 +15,8 @@ from models import MODELS, Arrays, Model
 IMAGES = 500
 
 
-def run(model: Model, batch: int | None, inputs: Sequence[Arrays], folder: Path) -> Run:
-    content = tflite_model(model, batch)
+def run(model: Model, inputs: Sequence[Arrays], folder: Path) -> Run:
+    content = tflite_model(model)
     (folder / "model.tflite").write_bytes(content)
     runner = Interpreter(model_content=content, num_threads=1).get_signature_runner()
     results = [runner(**one) for one in inputs]
@@ -27,7 +27,7 @@ def quantized() -> None:
     """The digits model with weights and activations of 8 bits names the same digit nearly always."""
     model = MODELS[0]
     typical = [list(model.inputs(1 + seed % 3).values()) for seed in range(100)]
-    small, large = tflite_model(model, None, typical), tflite_model(model, None)
+    small, large = tflite_model(model, typical), tflite_model(model)
     images = np.random.default_rng(0).normal(size=(IMAGES, 8, 8)).astype(np.float32)
     runner = Interpreter(model_content=small, num_threads=1).get_signature_runner()
     found = runner(images=images)["scores"].argmax(axis=1)

@@ -16,16 +16,16 @@ from models import Arrays, Model
 OPSET = 18
 
 
-def run(model: Model, batch: int | None, inputs: Sequence[Arrays], folder: Path) -> Run:
-    loaded = tf.saved_model.load(saved_model(model, batch, folder))
+def run(model: Model, inputs: Sequence[Arrays], folder: Path) -> Run:
+    loaded = tf.saved_model.load(saved_model(model, folder))
 
     # The signature itself would do, if tf2onnx took concrete functions; its results are named so here, too.
-    @tf.function(autograph=False, input_signature=specs(model, batch))
+    @tf.function(autograph=False, input_signature=specs(model))
     def serve(*arguments):
         return loaded.signatures["serving_default"](**dict(zip(model.signature, arguments, strict=True)))
 
     path = folder / "model.onnx"
-    tf2onnx.convert.from_function(serve, specs(model, batch), opset=OPSET, output_path=str(path))
+    tf2onnx.convert.from_function(serve, specs(model), opset=OPSET, output_path=str(path))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])

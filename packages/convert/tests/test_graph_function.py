@@ -515,3 +515,33 @@ def test_without_jaxlib_graph_mode_says_what_it_needs():
         "graph mode reads StableHLO with jaxlib, which cannot be imported here\n"
         "  remedy: pip install 'jaxlib>=0.10.1'\n"
     )
+
+
+def test_a_tape_inside_of_a_graph_gets_the_gradient_of_jax():
+    @tf.function(autograph=False)
+    def run(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = graph(lambda x: jnp.tanh(x) * 2)(x)
+        return tape.gradient(y, x)
+
+    np.testing.assert_allclose(run(tf.constant(X)), 2 / np.cosh(X) ** 2, rtol=1e-5, atol=1e-6)
+
+
+# Cumulative sums
+
+
+@pytest.mark.parametrize("cumulative", [jnp.cumsum, jnp.cumprod])
+def test_the_flag_for_associative_scans_leaves_no_cumulative_operation(cumulative):
+    x = np.linspace(0.5, 1.5, 37, dtype=np.float32)
+    converted = graph(cumulative)
+    by_default = converted(x)
+    found = {}
+    for flag in (False, True):
+        with jax.jax2tf_associative_scan_reductions(flag):
+            types = {operation.type for operation in concrete(converted, tf.TensorSpec([37])).graph.get_operations()}
+            found[flag] = bool({"Cumsum", "Cumprod"} & types)
+            # The order of adding is another: 37 roundings.
+            np.testing.assert_allclose(converted(x), cumulative(x), rtol=37 * np.finfo(np.float32).eps)
+    assert found == {False: True, True: False}
+    np.testing.assert_array_equal(converted(x), by_default)

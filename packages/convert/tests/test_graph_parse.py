@@ -11,8 +11,7 @@ from jax import lax
 from jaxtf.convert._errors import GraphModeUnsupported
 from jaxtf.convert._graph.locations import scope_of
 from jaxtf.convert._graph.parse import parse
-from jaxtf.convert._graph.plan import operations_of
-from jaxtf.convert._graph.program import TensorType, TokenType, TupleType
+from jaxtf.convert._graph.program import TensorType, TokenType, TupleType, operations_of
 from jaxtf.serialization import export
 
 

@@ -9,7 +9,9 @@ from jax import lax
 
 from jaxtf.convert import convert, convert_stablehlo
 from jaxtf.convert._graph.parse import parse
-from jaxtf.convert._graph.plan import operations_of, plan
+from jaxtf.convert._graph.plan import plan
+from jaxtf.convert._graph.program import operations_of
+from jaxtf.serialization._export import export_for_graph
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 EDGES = np.array([[np.nan, 1, 2, 3], [np.inf, 0, 1, -np.inf], [-np.inf] * 4, [0.0, -0.0, 88, 1e38]], np.float32)
@@ -52,6 +54,47 @@ def test_a_form_becomes_the_operation_of_that_name(name, shapes):
     for x in (X, EDGES) if also_of_nan else (X,):
         # Sums of four exponentials, each a few roundings of its own.
         np.testing.assert_allclose(converted(x), jax.jit(function)(x), rtol=16 * EPS, atol=16 * EPS)
+
+
+def names_erfc():
+    """Whether the installed JAX leaves erfc by its name in a module; 0.10.2 writes its polynomials."""
+    exported = export_for_graph(jax.jit(jax.lax.erfc))(X)
+    operations = operations_of(parse(exported.mlir_module_serialized).functions["main"].body)
+    return any(operation.attributes.get("name") == "chlo.erfc" for operation in operations)
+
+
+needs_erfc = pytest.mark.skipif(not names_erfc(), reason="this JAX writes erfc as polynomials")
+
+
+@needs_erfc
+def test_exact_gelu_is_written_as_tensorflow_does_for_other_consumers():
+    def gelu(x):
+        return jax.nn.gelu(x, approximate=False)
+
+    written = tf.function(lambda x: tf.nn.gelu(x, approximate=False)).get_concrete_function(tf.TensorSpec(X.shape))
+    types = [operation.type for operation in written.graph.get_operations()]
+    assert types_of(gelu, X, enable_xla=False) == [t for t in types if t not in ("Placeholder", "Const", "Identity")]
+    assert types_of(gelu, X).count("Erfc") == 1
+    wide = np.linspace(-9, 9, 64, dtype=np.float32)
+    for enable_xla, tolerance in ((True, 0), (False, 9)):
+        converted = convert(gelu, native_serialization=False, enable_xla=enable_xla)
+        # Of 1 + erf(x) the rounding of 1 is lost, times x.
+        np.testing.assert_allclose(converted(wide), gelu(wide), rtol=16 * EPS, atol=tolerance * EPS)
+
+
+@needs_erfc
+@pytest.mark.parametrize(
+    ("half", "scale", "turned"),
+    [(0.5, 0.5**0.5, False), (0.25, 0.5**0.5, False), (0.5, 0.7, False), (0.5, 0.5**0.5, True)],
+)
+def test_only_gelu_is_gelu(half, scale, turned):
+    def function(x):
+        return half * x * jax.lax.erfc(-(x[::-1] if turned else x) * np.float32(scale))
+
+    exported = export_for_graph(jax.jit(function))(X)
+    operations = operations_of(plan(parse(exported.mlir_module_serialized), False).functions["main"].body)
+    found = "jaxtf.gelu" in {operation.name for operation in operations}
+    assert found == ((half, scale, turned) == (0.5, 0.5**0.5, False))
 
 
 def test_softmax_of_rows_with_nan_is_that_of_jax_unless_the_graph_is_for_other_consumers():

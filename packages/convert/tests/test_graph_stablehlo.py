@@ -66,6 +66,20 @@ def test_tensorflow_differentiates_it():
     np.testing.assert_array_equal(tape.gradient(y, x), [4, 6])
 
 
+def test_a_tape_inside_a_graph_differentiates_it():
+    converted = convert_stablehlo(export(lambda x: (jnp.sin(x) @ x.T).sum())(X).mlir_module_serialized)
+
+    @tf.function(autograph=False)
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = converted(x)
+        return tape.gradient(y, x)
+
+    expected = jax.grad(lambda x: (jnp.sin(x) @ x.T).sum())(X)
+    np.testing.assert_allclose(gradient(tf.constant(X)), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_tuples_and_maps_are_translated():
     text = """
     func.func @main(%x: tensor<3xf32>, %y: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {

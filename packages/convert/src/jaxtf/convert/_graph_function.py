@@ -7,8 +7,8 @@ function, made once for all sizes. Needs jaxlib, to read the module, and no JAX.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 import tensorflow as tf
 
@@ -20,6 +20,7 @@ from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.errors import REMEDY
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan import check, plan
+from jaxtf.convert._once import Once
 from jaxtf.convert._partitioning import annotate_shardings
 from jaxtf.convert._record import record_module
 from jaxtf.serialization import DisabledSafetyCheck, Exported
@@ -67,6 +68,7 @@ class GraphFunction(ExportedFunction):
         self._program = plan(parse(exported.mlir_module_serialized), allows_xla)
         check(self._program)
         self._asserts = DisabledSafetyCheck.shape_assertions() not in exported.disabled_safety_checks
+        self._concrete = Once(self._make_concrete, 2)
         # With a prefix of our own, so that no name of a result is taken.
         self._scope = "jaxtf_" + (_NOT_IN_NAMES.sub("_", exported.fun_name).strip("_.-") or "function")
 
@@ -82,7 +84,7 @@ class GraphFunction(ExportedFunction):
         if self._is_sharded:
             annotate_shardings(arguments, self.exported.in_shardings, self.exported.uses_shardy)  # refuses parts
         try:
-            return self._concrete(arguments)
+            return self._concrete(_scans())(arguments)
         except tf.errors.InvalidArgumentError:
             self._result_shapes(arguments)  # in the words of native mode
             raise
@@ -98,12 +100,14 @@ class GraphFunction(ExportedFunction):
         is_known = all(argument.shape.is_fully_defined() for argument in arguments)
         checks_shapes = self._asserts and not is_known
         called = [function.value for function in exported.called_functions]
-        emitter = Emitter(self._program, self._allows_xla, checks_shapes, self._avoids, called)
+        emitter = Emitter(self._program, self._allows_xla, checks_shapes, self._avoids, called, scans=_scans())
         with tf.name_scope(self._scope):
             if self._is_sharded:
                 arguments = annotate_shardings(arguments, exported.in_shardings, exported.uses_shardy)
             kept = [arguments[index] for index in exported.module_kept_var_idx]
-            results = emitter.main([*self._platform_index(), *kept])
+            # The gradient is JAX's: tapes need not see the operations, but the variables that are read inside.
+            emitted = [*self._platform_index(), *kept]
+            results = emitter.main(emitted) if called else _tf.unrecorded(emitter.main, emitted)
             if self._is_sharded:
                 results = annotate_shardings(results, exported.out_shardings, exported.uses_shardy)
         if shapes is not None:
@@ -117,9 +121,8 @@ class GraphFunction(ExportedFunction):
             return []
         return [tf.constant(self.exported.platforms.index("cpu") if "cpu" in self.exported.platforms else 0, tf.int32)]
 
-    @cached_property
-    def _concrete(self) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
-        """The operations as a function for eager calls, for all sizes."""
+    def _make_concrete(self, _: bool) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
+        """The operations as a function for eager calls, for all sizes; one for each value of `_scans`."""
 
         def run(*arguments: tf.Tensor) -> list[tf.Tensor]:
             return self._in_graph(arguments)
@@ -128,3 +131,9 @@ class GraphFunction(ExportedFunction):
         with tf.init_scope():
             graph = tf.function(run, autograph=False)
             return _tf.flat_call(graph.get_concrete_function(*self.specifications()))
+
+
+def _scans() -> bool:
+    """Whether JAX's flag `--jax2tf_associative_scan_reductions` is on."""
+    jax = sys.modules.get("jax")
+    return jax is not None and bool(jax.config.jax2tf_associative_scan_reductions)

@@ -2,7 +2,7 @@
 
 Graph mode with regular operations only, then TensorFlow's own converter, which recognizes fully connected layers,
 convolutions, pools, GELU and softmax in them. What TFLite has no builtin operation for is refused with the names that
-it has in the user's program; the converter's own error stands behind it.
+it has in the user's program: before the converter runs, where that is known, else with its own error behind it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from jaxtf.convert import _tf
 from jaxtf.convert._convert import convert_for
 from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
 from jaxtf.convert._target import target_of
+from jaxtf.convert._tflite_limits import refused
 
 __all__ = ["to_tflite"]
 
@@ -69,17 +70,19 @@ def to_tflite(
     b'TFL3'
     """
     if isinstance(target, str | Path):
-        converter, graph = _of_saved_model(Path(target), signature)
+        converter, concrete = _of_saved_model(Path(target), signature)
     elif callable(target):
         if input_signature is None:
             raise ConversionOptionError(
                 "to_tflite of a function needs input_signature, a tf.TensorSpec for each argument"
             )
-        converter, graph = _of_function(target, input_signature, polymorphic_shapes, polymorphic_constraints)
+        converter, concrete = _of_function(target, input_signature, polymorphic_shapes, polymorphic_constraints)
     else:
         raise ConversionOptionError(
             f"to_tflite needs a JAX function or the folder of a SavedModel, found {type(target).__name__}"
         )
+    graph = concrete.graph.as_graph_def()
+    _check(concrete, graph)
     if representative_data is not None:
         data = [list(arguments) for arguments in representative_data]
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
@@ -95,7 +98,7 @@ def to_tflite(
 def _of_function(
     fun: Callable[..., Any], signature: Sequence[Any], shapes: Any, constraints: Sequence[str]
 ) -> tuple[Any, Any]:
-    """The converter of a JAX function, and its graph."""
+    """The converter of a JAX function, and the concrete function."""
     target = target_of(
         native_serialization=False,
         platforms=None,
@@ -109,29 +112,47 @@ def _of_function(
     module = tf.Module()
     module.f = tf.function(converted, autograph=False)
     concrete = module.f.get_concrete_function(*specs)
-    return tf.lite.TFLiteConverter.from_concrete_functions([concrete], module), concrete.graph.as_graph_def()
+    return tf.lite.TFLiteConverter.from_concrete_functions([concrete], module), concrete
 
 
 def _of_saved_model(folder: Path, signature: str) -> tuple[Any, Any]:
-    """The converter of a SavedModel, and its graph."""
+    """The converter of a SavedModel, and the concrete function of its signature."""
     if not tf.saved_model.contains_saved_model(str(folder)):
         raise ConversionOptionError(f"there is no SavedModel in {folder}")
     loaded = tf.saved_model.load(str(folder))
     if signature not in loaded.signatures:
         found = ", ".join(loaded.signatures) or "none"
         raise ConversionOptionError(f"the SavedModel in {folder} has no signature {signature!r}; it has {found}")
-    graph = loaded.signatures[signature].graph.as_graph_def()
-    if any(node.op == "XlaCallModule" for node in _nodes(graph)):
+    concrete = loaded.signatures[signature]
+    if any(node.op == "XlaCallModule" for node in _nodes(concrete.graph.as_graph_def())):
         raise ConversionOptionError(
             f"the SavedModel in {folder} is of native mode: its functions are StableHLO, which TFLite does not read\n"
             "  remedy: save it in graph mode: save_model(..., native_serialization=False, enable_xla=False)"
         )
-    return tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=[signature]), graph
+    return tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=[signature]), concrete
 
 
 def _nodes(graph: Any) -> list[Any]:
     """The operations of a graph and of the functions in it."""
     return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+
+
+def _check(concrete: Any, graph: Any) -> None:
+    """Refuses what the converter is known to refuse.
+
+    Raises:
+      TFLiteUnsupported: There is such an operation.
+    """
+    count = len(concrete.inputs) - len(concrete.captured_inputs)
+    inputs, results = [tensor.op.name for tensor in concrete.inputs[:count]], [x.name for x in concrete.outputs]
+    found: dict[tuple[str, tf.DType], list[str]] = {}
+    for op_type, dtype, name in refused(graph, inputs, results):
+        found.setdefault((op_type, dtype), []).append(name)
+    if found:
+        lines = [
+            f"  found:  {op_type} of {dtype.name} at {_places(places)}" for (op_type, dtype), places in found.items()
+        ]
+        raise _unsupported(dict.fromkeys(op_type for op_type, _ in found), lines)
 
 
 def _refusal(error: Exception, graph: Any) -> Exception:
@@ -145,10 +166,20 @@ def _refusal(error: Exception, graph: Any) -> Exception:
             f"TFLite's converter could not convert the function: {first}\n"
             "  remedy: see its own error above; a static batch size helps often"
         )
-    lines = [f"TFLite has no builtin operation for {', '.join(f'tf.{name}' for name in left)}"]
+    lines = []
     for name, types in left.items():
         places = [node.name for node in _nodes(graph) if node.op == name]
-        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        lines.append(f"  found:  {name} {types}{f' at {places[0]}{more}' if places else ''}")
-    lines.append("  remedy: compute that part outside of the model, or write it with other operations or dtypes")
-    return TFLiteUnsupported("\n".join(lines))
+        lines.append(f"  found:  {name} {types}{f' at {_places(places)}' if places else ''}")
+    return _unsupported(left, lines)
+
+
+def _places(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+
+
+def _unsupported(types: Iterable[str], found: Sequence[str]) -> TFLiteUnsupported:
+    """The error for types of operations, with a line for each."""
+    first = f"TFLite has no builtin operation for {', '.join(f'tf.{name}' for name in types)}"
+    remedy = "  remedy: compute that part outside of the model, or write it with other operations or dtypes"
+    return TFLiteUnsupported("\n".join([first, *found, remedy]))

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph.errors import REMEDY, REMEDY_BY_XLA, unsupported
+from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.program import Block, Operation, Value
 from jaxtf.convert._graph.registry import Bound, entries
 
@@ -202,14 +203,20 @@ def product(factors: Sequence[Size]) -> Size:
     return result
 
 
+def _binary(op_type: str, function: Any, of_truth: Any) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    """An operation of numbers, and what it is of truth values."""
+    numbers = elementwise(op_type, function)
+    return lambda a, b: of_truth(a, b) if a.dtype == tf.bool else numbers(a, b)
+
+
 BINARY: Mapping[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
-    "add": lambda a, b: tf.logical_or(a, b) if a.dtype == tf.bool else tf.add(a, b),
-    "multiply": lambda a, b: tf.logical_and(a, b) if a.dtype == tf.bool else tf.multiply(a, b),
-    "minimum": lambda a, b: tf.logical_and(a, b) if a.dtype == tf.bool else tf.minimum(a, b),
-    "maximum": lambda a, b: tf.logical_or(a, b) if a.dtype == tf.bool else tf.maximum(a, b),
-    "and": lambda a, b: tf.logical_and(a, b) if a.dtype == tf.bool else tf.bitwise.bitwise_and(a, b),
-    "or": lambda a, b: tf.logical_or(a, b) if a.dtype == tf.bool else tf.bitwise.bitwise_or(a, b),
-    "xor": lambda a, b: tf.not_equal(a, b) if a.dtype == tf.bool else tf.bitwise.bitwise_xor(a, b),
+    "add": _binary("AddV2", tf.add, tf.logical_or),
+    "multiply": _binary("Mul", tf.multiply, tf.logical_and),
+    "minimum": _binary("Minimum", tf.minimum, tf.logical_and),
+    "maximum": _binary("Maximum", tf.maximum, tf.logical_or),
+    "and": _binary("BitwiseAnd", tf.bitwise.bitwise_and, tf.logical_and),
+    "or": _binary("BitwiseOr", tf.bitwise.bitwise_or, tf.logical_or),
+    "xor": _binary("BitwiseXor", tf.bitwise.bitwise_xor, tf.not_equal),
 }
 """The operations that the regions of reductions and scatters mostly consist of."""
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from jaxtf.convert._graph.plan import operations_of
-from jaxtf.convert._graph.program import Operation, Program
+from jaxtf.convert._graph.program import Operation, Program, operations_of
 
 __all__ = ["functions_kept"]
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,16 @@ import tensorflow as tf
 
 from jaxtf.convert._graph.calls import functions_kept
 from jaxtf.convert._graph.errors import unsupported
-from jaxtf.convert._graph.plan import entry_of, operations_of
-from jaxtf.convert._graph.program import Block, Operation, Program, TensorType, Value
-from jaxtf.convert._graph.registry import Bound, Entry, entries
+from jaxtf.convert._graph.program import Block, Operation, Program, TensorType, Value, operations_of
+from jaxtf.convert._graph.registry import Bound, Entry, entries, entry_of
 
 __all__ = ["Emitter", "emit"]
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
+
+# Constants up to this size are looked up among those that are there; the larger of them by a digest.
+_SHARED_BYTES = 1 << 20
+_DIGESTED_BYTES = 256
 
 # Of scalars, they give what they take.
 _CHANGE_NO_SCALAR = frozenset(("stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.transpose"))
@@ -61,6 +65,8 @@ class Emitter:
       checks_shapes: As for `emit`.
       avoids: As for `emit`.
       called: The TensorFlow functions that the program calls by their index.
+      keeps_functions: Whether functions that are called more than once become functions of TensorFlow.
+      scans: Whether cumulative sums and products are emitted as associative scans.
     """
 
     def __init__(
@@ -70,10 +76,14 @@ class Emitter:
         checks_shapes: bool = True,
         avoids: frozenset[str] = frozenset(),
         called: Sequence[Any] = (),
+        *,
+        keeps_functions: bool = True,
+        scans: bool = False,
     ) -> None:
         self._program = program
         self._allows_xla = allows_xla
         self._checks_shapes = checks_shapes
+        self._scans = scans
         self._named = entries().keys() - avoids
         self._called = called
         self._functions: dict[str, Any] = {}
@@ -82,7 +92,7 @@ class Emitter:
         self._constants = {
             operation.results[0]: operation for operation in operations if operation.name == "stablehlo.constant"
         }
-        self._kept = functions_kept(program)
+        self._kept = functions_kept(program) if keeps_functions else frozenset()
 
     def main(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Emits the main function; its assertions run before any of its results is there."""
@@ -106,6 +116,10 @@ class Emitter:
         if name not in self._functions:
             self._functions[name] = self._as_function(name, body)
         return list(self._functions[name](*arguments))
+
+    def at_once(self, operation: Operation, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """The results of one operation of the program, in eager mode."""
+        return self._operation(operation, operands, _Scope(Block(operation.operands, (), ()), operands, None))
 
     def _as_function(self, name: str, body: Block) -> Any:
         """A function of the module as one of TensorFlow."""
@@ -147,7 +161,7 @@ class Emitter:
         if found is None:
             operation = self._constants[value]
             with tf.name_scope(operation.location or "constant"):
-                found = scope.values[value] = _constant(operation.attributes["value"])
+                found = scope.values[value] = scope.constant(operation.attributes["value"])
         return found
 
     def _operation(self, operation: Operation, operands: Sequence[tf.Tensor], scope: _Scope) -> list[tf.Tensor]:
@@ -163,6 +177,8 @@ class Emitter:
             self._allows_xla,
             partial(self.call, outer=scope),
             self._called,
+            scope.constant,
+            self._scans,
         )
         assert entry.emit is not None, f"{operation.name} is refused, or has an entry"
         try:
@@ -208,9 +224,25 @@ class _Scope:
         self.graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
         self.effects: list[Any] = []
         self._outer = outer
+        self._constants: dict[Any, tf.Tensor] = {}
         self.is_lifted: bool = (outer is not None and outer.is_lifted) or any(
             map(_is_larger, arguments, block.arguments)
         )
+
+    def constant(self, value: Any) -> tf.Tensor:
+        """A constant of the current graph; small ones that are equal are one."""
+        array = np.asarray(value, None if isinstance(value, np.ndarray | np.generic) else np.int32)
+        if self.graph is None or array.nbytes > _SHARED_BYTES or tf.compat.v1.get_default_graph() is not self.graph:
+            return _constant(array)
+        data = array.tobytes()
+        key = array.dtype.name, array.shape, data if len(data) < _DIGESTED_BYTES else blake2b(data).digest()
+        scope: _Scope | None = self
+        while scope is not None and scope.graph is self.graph:
+            if key in scope._constants:
+                return scope._constants[key]
+            scope = scope._outer
+        made = self._constants[key] = _constant(array)
+        return made
 
     def find(self, value: Value, is_constant: bool) -> Any:
         """The tensor of a value here or around; None for a constant that is not in this graph."""
@@ -259,6 +291,13 @@ def _cast(tensor: Any, type_: Any) -> Any:
 def _settled(tensor: Any, value: Value, is_lifted: bool) -> Any:
     """A result in its dtype, with the sizes that its type knows."""
     tensor = _cast(tensor, value.type)
-    if not is_lifted and not tf.executing_eagerly() and isinstance(value.type, TensorType):
+    if is_lifted or tf.executing_eagerly() or not isinstance(value.type, TensorType):
+        return tensor
+    if tensor.shape.rank != value.type.rank or any(map(_is_news, tensor.shape, value.type.shape)):
         tensor.set_shape(value.type.shape)
     return tensor
+
+
+def _is_news(found: int | None, known: int | None) -> bool:
+    """Whether a size that is known is not the one that was found."""
+    return known is not None and found != known

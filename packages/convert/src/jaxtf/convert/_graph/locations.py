@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from jaxtf.convert._graph._jax import ir
@@ -25,7 +26,13 @@ def scope_of(location: Any) -> str:
     >>> scope_of("jit(loss)/transpose(jvp(dense))/mul")
     'dense/mul'
     """
-    name = location if isinstance(location, str) else location.name_str if isinstance(location, ir.NameLoc) else ""
+    return _scope(
+        location if isinstance(location, str) else location.name_str if isinstance(location, ir.NameLoc) else ""
+    )
+
+
+@lru_cache(maxsize=4096)
+def _scope(name: str) -> str:
     parts = [_unwrapped(part) for part in _split(name) if not _JIT.match(part)]
     return "/".join(filter(None, parts))
 

@@ -73,12 +73,30 @@ def log_softmax(operation: Operation, sources: Sources) -> Operation | None:
     return replace(operation, name="jaxtf.log_softmax", operands=(x,), attributes={"axis": axis})
 
 
+def gelu(operation: Operation, sources: Sources) -> Operation | None:
+    """`x / 2 * erfc(-x * sqrt(1/2))`."""
+    for half, complement in (operation.operands, operation.operands[::-1]):
+        x = _times(half, 0.5, sources)
+        called = sources.get(complement)
+        if x is None or called is None or not _is_float(x) or called.attributes.get("name") != "chlo.erfc":
+            continue
+        negative = _times(called.operands[0], np.sqrt(0.5), sources)
+        if negative is not None and _operand(negative, "negate", sources) is x:
+            return replace(operation, name="jaxtf.gelu", operands=(x,), attributes={})
+    return None
+
+
 PATTERNS: Mapping[str, Pattern] = {"stablehlo.maximum": relu, "stablehlo.subtract": log_softmax}
 """The functions that look at an operation, by its name."""
 
 # Of a row with NaN or infinity, TensorFlow's kernel for softmax gives NaN only there; JAX gives it for the whole row.
-PATTERNS_FOR_CONSUMERS: Mapping[str, Pattern] = {**PATTERNS, "stablehlo.divide": softmax}
-"""The same, and those that differ for values that are not finite, for consumers that know no other form (TFLite)."""
+# How TensorFlow writes GELU depends on its version: by erfc(-x), as JAX, or by 1 + erf(x), inexact far below zero.
+PATTERNS_FOR_CONSUMERS: Mapping[str, Pattern] = {
+    **PATTERNS,
+    "stablehlo.divide": softmax,
+    "stablehlo.multiply": gelu,
+}
+"""The same, and those that differ in what the comments say, for consumers that know no other form (TFLite)."""
 
 
 def _is_float(value: Value) -> bool:
@@ -89,6 +107,18 @@ def _operand(value: Value, name: str, sources: Sources) -> Value | None:
     """What an elementwise operation was applied to; None if the value comes from another."""
     operation = sources.get(value)
     return operation.operands[0] if operation is not None and operation.name == f"stablehlo.{name}" else None
+
+
+def _times(value: Value, factor: float, sources: Sources) -> Value | None:
+    """What was multiplied by a number, as near as its dtype has it."""
+    operation = sources.get(value)
+    if operation is None or operation.name != "stablehlo.multiply":
+        return None
+    for other, scale in (operation.operands, operation.operands[::-1]):
+        found = uniform_value(scale, sources)
+        if found is not None and found == found.dtype.type(factor):
+            return other
+    return None
 
 
 def _reduced(

@@ -12,12 +12,12 @@ from functools import partial
 import numpy as np
 
 from jaxtf.convert._graph.broadcasts import leave_to_consumers
-from jaxtf.convert._graph.errors import unsupported
+from jaxtf.convert._graph.folding import Folding
 from jaxtf.convert._graph.patterns import PATTERNS, PATTERNS_FOR_CONSUMERS, recognized
-from jaxtf.convert._graph.program import Block, Operation, Program, Value
-from jaxtf.convert._graph.registry import Entry, entries
+from jaxtf.convert._graph.program import Block, Operation, Program, Value, operations_of
+from jaxtf.convert._graph.registry import entry_of
 
-__all__ = ["check", "entry_of", "operations_of", "plan"]
+__all__ = ["check", "plan"]
 
 Pass = Callable[[Block, Mapping[Value, Operation]], Block]
 
@@ -31,6 +31,7 @@ def plan(program: Program, allows_xla: bool = True) -> Program:
     """
     passes: tuple[Pass, ...] = (
         _sizes_known,
+        Folding(program),
         partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS),
         leave_to_consumers,
     )
@@ -86,28 +87,6 @@ def check(program: Program) -> None:
         for operation in operations_of(function.body):
             if operation.name != "stablehlo.constant":
                 entry_of(operation)
-
-
-def entry_of(operation: Operation) -> Entry:
-    """The entry that translates an operation.
-
-    Raises:
-      GraphModeUnsupported: None does.
-    """
-    entry = entries().get(operation.name)
-    if entry is None:
-        raise unsupported(operation, "graph mode does not know it")
-    if entry.emit is None:
-        raise unsupported(operation, entry.reason)
-    return entry
-
-
-def operations_of(block: Block) -> Iterator[Operation]:
-    """The operations of a block and of the regions in it."""
-    for operation in block.operations:
-        yield operation
-        for region in operation.regions:
-            yield from operations_of(region)
 
 
 def _without_dead_code(block: Block, effectful: frozenset[str]) -> Block:

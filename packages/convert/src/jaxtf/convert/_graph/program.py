@@ -5,13 +5,23 @@ Nothing here refers to MLIR or JAX. Names of operations, attributes and fields a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
 
-__all__ = ["Block", "Function", "Operation", "Program", "TensorType", "TokenType", "TupleType", "Value"]
+__all__ = [
+    "Block",
+    "Function",
+    "Operation",
+    "Program",
+    "TensorType",
+    "TokenType",
+    "TupleType",
+    "Value",
+    "operations_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +125,11 @@ class Program:
 
     functions: Mapping[str, Function]
     attributes: Mapping[str, Any]
+
+
+def operations_of(block: Block) -> Iterator[Operation]:
+    """The operations of a block and of the regions in it."""
+    for operation in block.operations:
+        yield operation
+        for region in operation.regions:
+            yield from operations_of(region)

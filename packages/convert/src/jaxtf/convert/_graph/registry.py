@@ -12,9 +12,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from jaxtf.convert._graph.errors import unsupported
 from jaxtf.convert._graph.program import Operation, TensorType
 
-__all__ = ["Bound", "Entry", "entries", "refuses", "translates"]
+__all__ = ["Bound", "Entry", "entries", "entry_of", "refuses", "translates"]
 
 Tensors = Any  # a tf.Tensor or several
 Apply = Callable[..., list[tf.Tensor]]
@@ -31,6 +32,9 @@ class Bound:
       allows_xla: Whether TensorFlow's XLA operations may be used.
       call: Emits a call of a function of the module, by name: one `tf.function` for all its calls.
       functions: Those of TensorFlow that the module calls by their index.
+      constant: A small array or a list of integers (int32) as a tensor of the graph in which the operation is: one for
+        all who ask for the same. Not for what an entry emits in graphs of its own.
+      scans: Whether cumulative sums and products are to be associative scans.
     """
 
     operation: Operation
@@ -38,6 +42,8 @@ class Bound:
     allows_xla: bool
     call: Callable[[str, Sequence[tf.Tensor]], list[tf.Tensor]]
     functions: Sequence[Any] = ()
+    constant: Callable[[Any], tf.Tensor] = tf.constant
+    scans: bool = False
 
     def __getitem__(self, name: str) -> Any:
         """An attribute that must be there."""
@@ -112,6 +118,20 @@ def entries() -> Mapping[str, Entry]:
     import jaxtf.convert._graph.ops  # noqa: F401  (it fills the table)
 
     return _ENTRIES
+
+
+def entry_of(operation: Operation) -> Entry:
+    """The entry that translates an operation.
+
+    Raises:
+      GraphModeUnsupported: None does.
+    """
+    entry = entries().get(operation.name)
+    if entry is None:
+        raise unsupported(operation, "graph mode does not know it")
+    if entry.emit is None:
+        raise unsupported(operation, entry.reason)
+    return entry
 
 
 def _add(entry: Entry) -> None:

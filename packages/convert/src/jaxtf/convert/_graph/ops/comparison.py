@@ -6,16 +6,18 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BITS, MOVED
+from jaxtf.convert._graph import nodes
+from jaxtf.convert._graph._support import BINARY, BITS, MOVED
+from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.registry import Bound, translates
 
 DIRECTIONS: dict[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
-    "EQ": tf.equal,
-    "NE": tf.not_equal,
-    "LT": tf.less,
-    "LE": tf.less_equal,
-    "GT": tf.greater,
-    "GE": tf.greater_equal,
+    "EQ": elementwise("Equal", tf.equal),
+    "NE": elementwise("NotEqual", tf.not_equal),
+    "LT": elementwise("Less", tf.less),
+    "LE": elementwise("LessEqual", tf.less_equal),
+    "GT": elementwise("Greater", tf.greater),
+    "GE": elementwise("GreaterEqual", tf.greater_equal),
 }
 
 
@@ -48,7 +50,7 @@ def select(bound: Bound, condition: tf.Tensor, on_true: tf.Tensor, on_false: tf.
 
     Source: StableHLO specification, `select`.
     """
-    return tf.where(condition, on_true, on_false)
+    return nodes.select(condition, on_true, on_false)
 
 
 @translates("stablehlo.clamp", computed_in=MOVED)
@@ -57,7 +59,7 @@ def clamp(bound: Bound, low: tf.Tensor, operand: tf.Tensor, high: tf.Tensor) -> 
 
     Source: StableHLO specification, `clamp`.
     """
-    return tf.minimum(tf.maximum(operand, low), high)
+    return BINARY["minimum"](BINARY["maximum"](operand, low), high)
 
 
 @translates("chlo.is_inf")

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
+from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._support import BITS, MOVED, UNCAST, refuse
 from jaxtf.convert._graph.registry import Bound, refuses, translates
 
@@ -46,7 +47,7 @@ def cast(operand: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
         return _saturating(operand, dtype)
     if dtype in MOVED and not source.is_floating:
         operand = tf.cast(operand, MOVED[dtype])
-    return tf.cast(operand, dtype)
+    return operand if operand.dtype == dtype else nodes.cast(operand, dtype)
 
 
 def _saturating(operand: tf.Tensor, dtype: tf.DType) -> tf.Tensor:

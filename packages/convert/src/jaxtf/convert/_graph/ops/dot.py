@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import Size, as_shape, product, sizes, widening
+from jaxtf.convert._graph import nodes
+from jaxtf.convert._graph._support import Size, product, sizes, widening
 from jaxtf.convert._graph.ops.conversion import cast
+from jaxtf.convert._graph.ops.shapes import as_shape_tensor
 from jaxtf.convert._graph.registry import Bound, translates
 
 # MatMul and BatchMatMulV2 have kernels for floating point, complex, int32 and int64. Products and sums modulo
@@ -31,6 +34,7 @@ def dot_general(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
         batching=(numbers["lhs_batching_dimensions"], numbers["rhs_batching_dimensions"]),
         contracting=(numbers["lhs_contracting_dimensions"], numbers["rhs_contracting_dimensions"]),
         dtype=bound.result_type.dtype,
+        constant=bound.constant,
     )
 
 
@@ -51,8 +55,9 @@ def contract(
     batching: tuple[Sequence[int], Sequence[int]],
     contracting: tuple[Sequence[int], Sequence[int]],
     dtype: tf.DType,
+    constant: Callable[[Any], tf.Tensor] = tf.constant,
 ) -> tf.Tensor:
-    """As `dot_general`, in the result's dtype or a wider one that there are kernels for."""
+    """As `dot_general`, in the result's dtype or a wider one that has kernels; `constant` is as in `Bound`."""
     computed = INTEGERS_IN.get(dtype, dtype)
     if dtype.is_floating and dtype.size < 2:
         computed = tf.float32
@@ -61,11 +66,11 @@ def contract(
     right_free = _free(right.shape.rank, batching[1], contracting[1])
     batch_sizes = [sizes(left)[i] for i in batching[0]]
     result_shape = [*batch_sizes, *(sizes(left)[i] for i in left_free), *(sizes(right)[i] for i in right_free)]
-    a, transpose_a = _matrix(left, batching[0], left_free, contracting[0], contracted_last=True)
-    b, transpose_b = _matrix(right, batching[1], right_free, contracting[1], contracted_last=False)
-    product = tf.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    a, transpose_a = _matrix(left, batching[0], left_free, contracting[0], contracted_last=True, constant=constant)
+    b, transpose_b = _matrix(right, batching[1], right_free, contracting[1], contracted_last=False, constant=constant)
+    product = nodes.matmul(a, b, transpose_a, transpose_b)
     if len(result_shape) != product.shape.rank:
-        product = tf.reshape(product, as_shape(result_shape))
+        product = nodes.reshape(product, as_shape_tensor(result_shape, constant))
     return product if computed == dtype else cast(product, dtype)
 
 
@@ -80,6 +85,7 @@ def _matrix(
     contracting: Sequence[int],
     *,
     contracted_last: bool,
+    constant: Callable[[Any], tf.Tensor],
 ) -> tuple[tf.Tensor, bool]:
     """The operand as batches of matrices, and whether each is to be read transposed.
 
@@ -92,10 +98,10 @@ def _matrix(
     order = other if flips else wanted
     shape = sizes(operand)
     if order != identity:
-        operand = tf.transpose(operand, order)
+        operand = nodes.transpose(operand, constant(order))
     rows, columns = (product([shape[i] for i in dims]) for dims in (free, contracting))
     first, second = (rows, columns) if contracted_last != flips else (columns, rows)
     target: list[Size] = [*(shape[i] for i in batching), first, second]
     if len(free) != 1 or len(contracting) != 1:
-        operand = tf.reshape(operand, as_shape(target))
+        operand = nodes.reshape(operand, as_shape_tensor(target, constant))
     return operand, flips

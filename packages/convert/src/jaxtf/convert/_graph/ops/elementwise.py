@@ -11,25 +11,26 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BINARY, MOVED, widening
+from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.registry import Bound, translates
 
 # TensorFlow operations that are the StableHLO operation as they are, for every dtype they have a kernel for.
 PLAIN: dict[str, Callable[..., tf.Tensor]] = {
-    "stablehlo.atan2": tf.atan2,
-    "stablehlo.ceil": tf.math.ceil,
+    "stablehlo.atan2": elementwise("Atan2", tf.atan2),
+    "stablehlo.ceil": elementwise("Ceil", tf.math.ceil),
     "stablehlo.complex": tf.complex,
-    "stablehlo.cosine": tf.cos,
-    "stablehlo.exponential": tf.exp,
-    "stablehlo.floor": tf.floor,
-    "stablehlo.is_finite": tf.math.is_finite,
-    "stablehlo.log": tf.math.log,
-    "stablehlo.logistic": tf.sigmoid,
-    "stablehlo.round_nearest_even": tf.round,
-    "stablehlo.sine": tf.sin,
-    "stablehlo.sqrt": tf.sqrt,
-    "stablehlo.subtract": tf.subtract,
-    "stablehlo.tan": tf.tan,
-    "stablehlo.tanh": tf.tanh,
+    "stablehlo.cosine": elementwise("Cos", tf.cos),
+    "stablehlo.exponential": elementwise("Exp", tf.exp),
+    "stablehlo.floor": elementwise("Floor", tf.floor),
+    "stablehlo.is_finite": elementwise("IsFinite", tf.math.is_finite),
+    "stablehlo.log": elementwise("Log", tf.math.log),
+    "stablehlo.logistic": elementwise("Sigmoid", tf.sigmoid),
+    "stablehlo.round_nearest_even": elementwise("Round", tf.round),
+    "stablehlo.sine": elementwise("Sin", tf.sin),
+    "stablehlo.sqrt": elementwise("Sqrt", tf.sqrt),
+    "stablehlo.subtract": elementwise("Sub", tf.subtract),
+    "stablehlo.tan": elementwise("Tan", tf.tan),
+    "stablehlo.tanh": elementwise("Tanh", tf.tanh),
     "chlo.broadcast_atan2": tf.atan2,
     "chlo.broadcast_complex": tf.complex,
     "chlo.broadcast_subtract": tf.subtract,
@@ -37,6 +38,8 @@ PLAIN: dict[str, Callable[..., tf.Tensor]] = {
     "chlo.square": tf.square,
     "chlo.tan": tf.tan,
 }
+
+NEGATIVE, RSQRT = elementwise("Neg", tf.negative), elementwise("Rsqrt", tf.math.rsqrt)
 
 # Cube roots lose the last bits in their own precision.
 CUBE_ROOT_IN = MOVED | widening(float32=("bfloat16", "float16"))
@@ -72,7 +75,7 @@ def negate(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """
     if operand.dtype.is_unsigned:
         return tf.bitwise.invert(operand) + tf.ones([], operand.dtype)
-    return tf.negative(operand)
+    return NEGATIVE(operand)
 
 
 @translates("stablehlo.sign", computed_in=MOVED)
@@ -105,7 +108,7 @@ def rsqrt(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 
     Source: StableHLO specification, `rsqrt`.
     """
-    return tf.math.rsqrt(operand)
+    return RSQRT(operand)
 
 
 @translates("stablehlo.cbrt", computed_in=CUBE_ROOT_IN)

@@ -11,7 +11,10 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import MOVED, SIGNED, UNSIGNED, backwards, widening
+from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.registry import Bound, translates
+
+REALDIV, POW = elementwise("RealDiv", tf.realdiv), elementwise("Pow", tf.pow)
 
 # Of a remainder of floats; it is exact in a wider type.
 REMAINDER_IN = MOVED | widening(float32=("bfloat16", "float16"))
@@ -40,7 +43,7 @@ def divide(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     Source: StableHLO specification, `divide`.
     """
     if not dividend.dtype.is_integer:
-        return tf.realdiv(dividend, divisor)
+        return REALDIV(dividend, divisor)
     if _is_known(divisor, lambda d: (d != 0) & (d.astype(object) != -1)):
         return tf.truncatediv(dividend, divisor)
     by_zero = tf.equal(divisor, tf.zeros([], divisor.dtype))
@@ -73,7 +76,7 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     if base.dtype.is_complex:
         return _complex_power(base, exponent)
     if not base.dtype.is_integer:
-        return tf.pow(base, exponent)
+        return POW(base, exponent)
     one, zero = tf.ones([], base.dtype), tf.zeros([], base.dtype)
     result, factor = one, base
     width = base.dtype.size * 8 - (0 if base.dtype.is_unsigned else 1)

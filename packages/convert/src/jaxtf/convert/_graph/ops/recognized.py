@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.registry import Bound, translates
 
 __all__: list[str] = []
 
+RELU = nodes.elementwise("Relu", tf.nn.relu)
+
 
 @translates("jaxtf.relu")
 def relu(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The larger of each element and 0."""
-    return tf.nn.relu(operand)
+    return RELU(operand)
 
 
 @translates("jaxtf.softmax", differs="of a row with NaN or infinity, CPU gives NaN there and 0 elsewhere, XLA only NaN")
@@ -28,6 +31,12 @@ def log_softmax(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     return tf.nn.log_softmax(operand, axis=bound["axis"])
 
 
+@translates("jaxtf.gelu")
+def gelu(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """`x / 2 * erfc(-x / sqrt(2))`, as this TensorFlow writes it: its TFLite converter knows it only so."""
+    return tf.nn.gelu(operand, approximate=False)
+
+
 @translates(EXPAND)
 def expand(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The operand with dimensions of size 1 put where `axes` says, in the result."""
@@ -36,7 +45,7 @@ def expand(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     if not axes:
         return operand
     if shape.count(None) <= 1:
-        return tf.reshape(operand, [-1 if size is None else size for size in shape])
+        return nodes.reshape(operand, bound.constant([-1 if size is None else size for size in shape]))
     for axis in axes:
         operand = tf.expand_dims(operand, axis)
     return operand

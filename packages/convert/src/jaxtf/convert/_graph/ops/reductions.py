@@ -7,22 +7,24 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BINARY, MOVED, as_shape, defining, is_identity_of, single_operation, sizes
+from jaxtf.convert._graph.nodes import reduction
 from jaxtf.convert._graph.program import Block, Value
 from jaxtf.convert._graph.registry import Bound, translates
 
-REDUCERS: dict[str, Callable[[tf.Tensor, Sequence[int]], tf.Tensor]] = {
-    "add": tf.reduce_sum,
-    "multiply": tf.reduce_prod,
-    "minimum": tf.reduce_min,
-    "maximum": tf.reduce_max,
+REDUCERS: dict[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
+    "add": reduction("Sum", tf.reduce_sum),
+    "multiply": reduction("Prod", tf.reduce_prod),
+    "minimum": reduction("Min", tf.reduce_min),
+    "maximum": reduction("Max", tf.reduce_max),
 }
-TRUTH: dict[str, Callable[[tf.Tensor, Sequence[int]], tf.Tensor]] = {
-    "add": tf.reduce_any,
-    "maximum": tf.reduce_any,
-    "or": tf.reduce_any,
-    "multiply": tf.reduce_all,
-    "minimum": tf.reduce_all,
-    "and": tf.reduce_all,
+ANY, ALL = reduction("Any", tf.reduce_any), reduction("All", tf.reduce_all)
+TRUTH: dict[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
+    "add": ANY,
+    "maximum": ANY,
+    "or": ANY,
+    "multiply": ALL,
+    "minimum": ALL,
+    "and": ALL,
 }
 
 Combine = Callable[[Sequence[tf.Tensor], Sequence[tf.Tensor]], list[tf.Tensor]]
@@ -43,7 +45,7 @@ def reduce(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Tensor]:
     if kind is not None:
         reducer = (TRUTH if operands[0].dtype == tf.bool else REDUCERS).get(kind)
         if reducer is not None:
-            return [with_initial(kind, initial[0], reducer(operands[0], axes) if axes else operands[0])]
+            return [with_initial(kind, initial[0], reducer(operands[0], bound.constant(axes)) if axes else operands[0])]
     direction = extreme_search(block) if len(axes) == 1 else None
     if direction is not None:
         return _extreme(direction, operands[0], operands[1], axes[0])

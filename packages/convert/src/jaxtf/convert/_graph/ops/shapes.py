@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import tensorflow as tf
 
+from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._support import MOVED, Size, as_shape, pad, sizes
 from jaxtf.convert._graph.registry import Bound, translates
 
@@ -14,23 +18,34 @@ def broadcast_in_dim(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 
     Source: StableHLO specification, `broadcast_in_dim`.
     """
-    return broadcast(operand, list(bound.result_type.shape), bound["broadcast_dimensions"])
+    return broadcast(operand, list(bound.result_type.shape), bound["broadcast_dimensions"], bound.constant)
 
 
-def broadcast(operand: tf.Tensor, shape: list[Size], dimensions: tuple[int, ...]) -> tf.Tensor:
-    """The operand with its dimensions at those places of a larger shape."""
+def broadcast(
+    operand: tf.Tensor,
+    shape: list[Size],
+    dimensions: tuple[int, ...],
+    constant: Callable[[Any], tf.Tensor] = tf.constant,
+) -> tf.Tensor:
+    """The operand with its dimensions at those places of a larger shape; `constant` is as in `Bound`."""
     order = sorted(range(len(dimensions)), key=lambda i: dimensions[i])
     if order != list(range(len(order))):
-        operand = tf.transpose(operand, order)
+        operand = nodes.transpose(operand, constant(order))
     own = sizes(operand)
     placed: list[Size] = [1] * len(shape)
     for axis, size in zip(sorted(dimensions), own, strict=True):
         placed[axis] = size
     if len(placed) != len(own):
-        operand = tf.reshape(operand, as_shape(placed))
+        operand = nodes.reshape(operand, as_shape_tensor(placed, constant))
     if all(isinstance(size, int) for size in shape) and operand.shape.as_list() == shape:
         return operand
-    return tf.broadcast_to(operand, as_shape(shape))
+    return nodes.broadcast_to(operand, as_shape_tensor(shape, constant))
+
+
+def as_shape_tensor(shape: Sequence[Size], constant: Callable[[Any], tf.Tensor]) -> tf.Tensor:
+    """Sizes as an int32 vector."""
+    made = as_shape(shape)
+    return constant(made) if isinstance(made, list) else made
 
 
 @translates("stablehlo.broadcast", computed_in=MOVED)
@@ -51,7 +66,7 @@ def reshape(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     Source: StableHLO specification, `reshape`.
     """
     shape = list(bound.result_type.shape)
-    return operand if operand.shape.as_list() == shape else tf.reshape(operand, shape)
+    return operand if operand.shape.as_list() == shape else nodes.reshape(operand, bound.constant(shape))
 
 
 @translates("stablehlo.transpose", computed_in=MOVED)
@@ -61,7 +76,7 @@ def transpose(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     Source: StableHLO specification, `transpose`.
     """
     permutation = list(bound["permutation"])
-    return operand if permutation == sorted(permutation) else tf.transpose(operand, permutation)
+    return operand if permutation == sorted(permutation) else nodes.transpose(operand, bound.constant(permutation))
 
 
 @translates("stablehlo.concatenate", computed_in=MOVED)

@@ -78,7 +78,7 @@ def reduce_window(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Ten
     kind = single_operation(bound.operation.regions[0])
     if kind is None:
         return windowed(region_of(bound), operands, initial, window)
-    special = _cumulative(kind, operands[0], initial[0], window)
+    special = None if bound.scans else _cumulative(kind, operands[0], initial[0], window)
     if special is None:
         special = _max_pool(kind, operands[0], initial[0], window)
     if special is None:

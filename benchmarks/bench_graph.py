@@ -1,0 +1,252 @@
+"""What graph mode costs: compiled calls beside JAX's, operations beside StableHLO's, conversion beside export.
+
+    python benchmarks/bench_graph.py              all of it, in about two minutes
+    python benchmarks/bench_graph.py calls        compiled graph mode, native mode and jax.jit, called in turns
+    python benchmarks/bench_graph.py operations   TensorFlow operations for each operation of StableHLO
+    python benchmarks/bench_graph.py conversion   first trace of transformers of 3 to 24 layers, beside their export
+    python benchmarks/bench_graph.py first        the same of 12 layers, the first of a process: each in its own
+
+What is compared runs in turns; given are the least time and the median of the ratios of neighbours. Calls are wall
+time, conversions CPU time, which is the same on a machine with nothing else to do.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tensorflow as tf
+from models import WIDTH, block, parameters, transformer, transformer_of
+
+from jaxtf.convert import convert
+from jaxtf.serialization import export
+
+ROUNDS = int(os.environ.get("ROUNDS", "15"))
+SECONDS_PER_ROUND = 0.15
+
+
+# --- what is measured ---
+
+
+def filled(*shape: int) -> np.ndarray:
+    """Numbers between -1 and 1, divided by the square root of the inputs of a layer."""
+    inputs = int(np.prod(shape[:-1])) if len(shape) > 1 else 1
+    return np.sin(np.arange(np.prod(shape), dtype=np.float32) * 1.7).reshape(shape) / np.float32(inputs) ** 0.5
+
+
+def mlp(params: Any, x: Any) -> Any:
+    """Three layers and a softmax."""
+    for w, b in params[:-1]:
+        x = jax.nn.relu(x @ w + b)
+    w, b = params[-1]
+    return jax.nn.softmax(x @ w + b)
+
+
+def convolved(x: Any, kernel: Any, stride: int = 1, groups: int = 1) -> Any:
+    numbers = ("NHWC", "HWIO", "NHWC")
+    return jax.lax.conv_general_dilated(
+        x, kernel, (stride, stride), "SAME", dimension_numbers=numbers, feature_group_count=groups
+    )
+
+
+def cnn(params: Any, images: Any) -> Any:
+    """Convolutions, one of them depthwise if it has a kernel, a residual, pools, a dense layer."""
+    x = jax.nn.relu(convolved(images, params["k1"]) + params["b1"])
+    x = jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+    x = x + jax.nn.relu(convolved(x, params["k2"]) + params["b2"])
+    if "depthwise" in params:
+        x = jax.nn.relu6(convolved(x, params["depthwise"], groups=32))
+    x = jax.nn.silu(convolved(x, params["k3"], stride=2))
+    return jax.nn.softmax(x.mean(axis=(1, 2)) @ params["w"])
+
+
+def subjects() -> Mapping[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Functions with their arguments, by a name that tells the size."""
+    layer = jax.tree.map(lambda spec: filled(*spec.shape), parameters(1)[0])
+    dense = [(filled(m, n), filled(n)) for m, n in ((784, 1024), (1024, 1024), (1024, 10))]
+    kernels = {
+        "k1": filled(3, 3, 3, 32),
+        "b1": filled(32),
+        "k2": filled(3, 3, 32, 32),
+        "b2": filled(32),
+        "k3": filled(3, 3, 32, 64),
+        "w": filled(64, 10),
+    }
+    return {
+        "MLP 784-1024-1024-10, batch 128": (mlp, (dense, filled(128, 784))),
+        "CNN, 32 images of 32x32x3": (cnn, (kernels, filled(32, 32, 32, 3))),
+        "CNN, one convolution more, depthwise": (
+            cnn,
+            ({**kernels, "depthwise": filled(3, 3, 1, 32)}, filled(32, 32, 32, 3)),
+        ),
+        "transformer block, width 256, 4x128": (block, (filled(4, 128, WIDTH), layer)),
+    }
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """Mean of the calls of one round."""
+    count, start = 0, time.perf_counter()
+    while (passed := time.perf_counter() - start) < SECONDS_PER_ROUND:
+        call()
+        count += 1
+    return passed / count
+
+
+def in_turns(actions: Mapping[str, Callable[[], float]], rounds: int) -> Mapping[str, list[float]]:
+    """What each action measured in each round; a first round, which compiles, is not counted."""
+    found: dict[str, list[float]] = {name: [] for name in actions}
+    for number in range(rounds + 1):
+        # Another one goes first each time.
+        names = list(actions)
+        names = names[number % len(names) :] + names[: number % len(names)]
+        for name in names:
+            measured = actions[name]()
+            if number:
+                found[name].append(measured)
+    return found
+
+
+def table(found: Mapping[str, list[float]], base: str) -> None:
+    """A line for each: the least, and the ratio to the base."""
+    for name, times in found.items():
+        ratio = statistics.median(one / other for one, other in zip(times, found[base], strict=True))
+        least = min(times) / min(found[base])
+        print(f"  {name:58} {1e3 * min(times):9.2f} ms   x {ratio:5.2f} (of the least: {least:5.2f})", flush=True)
+
+
+# --- compiled calls ---
+
+
+def calls() -> None:
+    """Compiled graph mode, without and with XLA operations, and native mode, beside jax.jit."""
+    print("compiled calls")
+    for what, (function, arguments) in subjects().items():
+        jitted, given = jax.jit(function), jax.tree.map(jnp.asarray, arguments)
+        tensors = tf.nest.map_structure(tf.constant, arguments)
+        actions: dict[str, Callable[[], float]] = {
+            "jax.jit": lambda jitted=jitted, given=given: seconds(lambda: jitted(*given).block_until_ready())
+        }
+        for name, options in {
+            "graph mode": {"native_serialization": False},
+            "graph mode, enable_xla=False": {"native_serialization": False, "enable_xla": False},
+            "native mode": {"native_serialization": True},
+        }.items():
+            converted = tf.function(convert(function, **options), autograph=False, jit_compile=True)
+            difference = np.abs(converted(*tensors) - np.asarray(jitted(*given))).max()
+            assert difference < 1e-4, f"{what}, {name}: {difference}"
+            actions[name] = lambda f=converted, tensors=tensors: seconds(lambda: f(*tensors))
+        found = in_turns(actions, ROUNDS)
+        table({f"{what}: {name}": times for name, times in found.items()}, f"{what}: jax.jit")
+
+
+# --- operations ---
+
+
+def operations() -> None:
+    """How many operations of TensorFlow there are for each of StableHLO."""
+    print("operations of an inference graph, functions included; constants and what names results apart")
+    layers = transformer, (jax.tree.map(lambda spec: filled(*spec.shape), parameters()), filled(4, 32, WIDTH))
+    for what, (function, arguments) in {**subjects(), "transformer of 12 layers": layers}.items():
+        of_module, constants = count_of_module(function, arguments)
+        converted = convert(function, native_serialization=False, with_gradient=False)
+        specs = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), arguments)
+        definition = tf.function(converted, autograph=False).get_concrete_function(*specs).graph.as_graph_def()
+        nodes = [*definition.node, *(node for inner in definition.library.function for node in inner.node_def)]
+        types = [node.op for node in nodes if node.op not in ("Placeholder", "NoOp")]
+        work = [type_ for type_ in types if type_ not in ("Const", "Identity")]
+        print(
+            f"  {what:46} StableHLO {of_module:5} and {constants:4} constants; TensorFlow {len(work):5} and "
+            f"{types.count('Const'):5} constants, {types.count('Identity'):4} identities: {len(work) / of_module:5.2f}"
+        )
+
+
+def count_of_module(function: Callable[..., Any], arguments: Any) -> tuple[int, int]:
+    """The operations of a function's module, calls left out, and its constants."""
+    lines = str(export(jax.jit(function), platforms=["cpu"])(*arguments).mlir_module()).splitlines()
+    names = [word for line in lines for word in line.split()[:3] if word.startswith(("stablehlo.", "chlo."))]
+    constants = names.count("stablehlo.constant")
+    return len(names) - constants, constants
+
+
+# --- conversion ---
+
+
+def conversion() -> None:
+    """The first trace of a transformer in graph mode beside its export."""
+    print("conversion of a transformer: first trace in tf.function, beside jaxtf.serialization.export")
+    for layers in (3, 6, 12, 24):
+        specs = parameters(layers), jax.ShapeDtypeStruct((4, 32, WIDTH), jnp.float32)
+        tensor_specs = jax.tree.map(lambda spec: tf.TensorSpec(spec.shape, spec.dtype.name), specs)
+
+        def exported(specs: Any = specs) -> None:
+            export(jax.jit(transformer_of()))(*specs)
+
+        def traced(native: bool, tensor_specs: Any = tensor_specs) -> None:
+            converted = convert(transformer_of(), native_serialization=native)
+            tf.function(converted, autograph=False).get_concrete_function(*tensor_specs)
+
+        actions: dict[str, Callable[[], None]] = {
+            "export": exported,
+            "graph mode": lambda traced=traced: traced(False),
+            "native mode": lambda traced=traced: traced(True),
+        }
+        found = in_turns({name: lambda do=do: once(do) for name, do in actions.items()}, max(3, ROUNDS // 2))
+        table({f"{layers} layers: {name}": times for name, times in found.items()}, f"{layers} layers: export")
+
+
+def once(action: Callable[[], None]) -> float:
+    """The CPU time of one run."""
+    start = time.process_time()
+    action()
+    return time.process_time() - start
+
+
+WAYS = ("export", "graph mode", "native mode")
+
+
+def first() -> None:
+    """The first conversion of a process, and the first export, when nothing has been traced in it."""
+    print("the first conversion of a process: a transformer of 12 layers")
+    ask = [sys.executable, __file__, "--first"]
+    actions = {
+        way: lambda way=way: float(subprocess.run([*ask, way], capture_output=True, text=True, check=True).stdout)
+        for way in WAYS
+    }
+    table(in_turns(actions, max(3, ROUNDS // 4)), "export")
+
+
+def run_first(way: str) -> None:
+    """In a process of its own: prints the time of one conversion."""
+    specs = parameters(), jax.ShapeDtypeStruct((4, 32, WIDTH), jnp.float32)
+    tensor_specs = jax.tree.map(lambda spec: tf.TensorSpec(spec.shape, spec.dtype.name), specs)
+    if way == "export":
+        print(once(lambda: export(jax.jit(transformer_of()))(*specs)))
+        return
+    converted = convert(transformer_of(), native_serialization=way == "native mode")
+    print(once(lambda: tf.function(converted, autograph=False).get_concrete_function(*tensor_specs)))
+
+
+PARTS = {"calls": calls, "operations": operations, "conversion": conversion, "first": first}
+
+
+def main(arguments: list[str]) -> None:
+    """Runs the parts that are named, or all."""
+    if arguments[:1] == ["--first"]:
+        run_first(arguments[1])
+        return
+    print(f"JAX {jax.__version__}, TensorFlow {tf.__version__}, {os.cpu_count()} CPUs, {platform.machine()}")
+    for name in arguments or PARTS:
+        PARTS[name]()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
