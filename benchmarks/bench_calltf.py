@@ -11,6 +11,7 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import itertools
 import statistics
 import time
 import warnings
@@ -19,7 +20,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import tensorflow as tf
-from timing import seconds_per_call
+from timing import line, seconds_in_turns
 
 from jaxtf.calltf import call_tf
 
@@ -115,14 +116,14 @@ def first_calls() -> None:
 
 def main() -> None:
     """Prints one line per subject."""
-    print(f"CPU time of one call; JAX {jax.__version__}, TensorFlow {tf.__version__}")
-    for name, make in SUBJECTS.items():
-        try:
+    print(f"CPU time of one call, in turns; JAX {jax.__version__}, TensorFlow {tf.__version__}")
+    for _, group in itertools.groupby(SUBJECTS.items(), lambda item: item[0].rpartition(", ")[0]):
+        calls = {}
+        for name, make in group:
             function, x = make()
-            seconds = seconds_per_call(lambda f=function, x=x: f(x), ROUNDS, SECONDS_PER_ROUND)
-            print(f"{name:40} {1e6 * seconds:10.1f} us", flush=True)
-        except Exception as error:  # a subject that cannot run here is a result
-            print(f"{name:40} fails: {type(error).__name__}: {str(error).splitlines()[0][:100]}", flush=True)
+            calls[name] = lambda f=function, x=x: f(x)
+        for name, found in seconds_in_turns(calls, ROUNDS, SECONDS_PER_ROUND).items():
+            print(line(name, found, 40), flush=True)
     first_calls()
 
 

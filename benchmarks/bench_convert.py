@@ -31,7 +31,7 @@ import numpy as np
 import tensorflow as tf
 from bare_op import bare_op
 from models import WIDTH, parameters, transformer_of
-from timing import seconds_per_call
+from timing import line, seconds_in_turns
 
 from jaxtf.convert import convert, save_model
 
@@ -135,10 +135,11 @@ def calls() -> None:
             lambda f: gradient(f, layers, params, images),
         ),
     }
-    print("eager calls, CPU time")
+    print("eager calls, CPU time, in turns")
     for what, (functions, make) in subjects.items():
-        for name, fun in functions.items():
-            report(f"{what}: {name}", lambda fun=fun, make=make: f"{1e6 * seconds_per_call(make(fun), 7, 0.3):9.1f} us")
+        calls = {f"{what}: {name}": make(fun) for name, fun in functions.items()}
+        for name, found in seconds_in_turns(calls, 7, 0.3).items():
+            print(f"  {line(name, found, 54)}", flush=True)
 
 
 # --- first trace ---

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
 from bare_op import bare_op
-from timing import seconds_per_call
+from timing import line, seconds_in_turns
 
 from jaxtf.convert import convert
 
@@ -43,16 +43,14 @@ SUBJECTS = {
 
 def main() -> None:
     """Prints one line per subject."""
-    print(f"one eager call of sin on f32[16], CPU time; JAX {jax.__version__}, TensorFlow {tf.__version__}")
+    print(f"one eager call of sin on f32[16], CPU time, in turns; JAX {jax.__version__}, TensorFlow {tf.__version__}")
     x = tf.constant(np.linspace(0, 1, 16, dtype=np.float32))
-    for name, make in SUBJECTS.items():
-        try:
-            function = make()
-            np.testing.assert_allclose(function(x), np.sin(x), rtol=1e-6)
-            seconds = seconds_per_call(lambda f=function: f(x), ROUNDS, SECONDS_PER_ROUND)
-            print(f"{name:30} {1e6 * seconds:10.1f} us", flush=True)
-        except Exception as error:  # a subject that cannot run here is a result
-            print(f"{name:30} fails: {type(error).__name__}: {str(error).splitlines()[0][:100]}", flush=True)
+    functions = {name: make() for name, make in SUBJECTS.items()}
+    calls = {name: lambda f=f: f(x) for name, f in functions.items()}
+    for name, found in seconds_in_turns(calls, ROUNDS, SECONDS_PER_ROUND).items():
+        if not isinstance(found, Exception):
+            np.testing.assert_allclose(functions[name](x), np.sin(x), rtol=1e-6)
+        print(line(name, found, 30), flush=True)
 
 
 if __name__ == "__main__":

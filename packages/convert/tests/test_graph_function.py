@@ -27,6 +27,8 @@ from jaxtf.convert import (
 )
 from jaxtf.convert._gradient import GRADIENT_PREVENTED
 from jaxtf.convert._graph import registry
+from jaxtf.convert._graph.parse import parse
+from jaxtf.convert._graph.platforms import for_platform
 from jaxtf.convert._mode import is_native
 from jaxtf.serialization import export
 from jaxtf.shapepoly import symbolic_shape
@@ -423,6 +425,55 @@ def test_an_artifact_for_several_platforms_runs_as_for_cpu():
         lambda x: lax.platform_dependent(x, cpu=lambda x: x + 1, tpu=lambda x: x + 2), platforms=("tpu", "cpu")
     )(X)
     np.testing.assert_array_equal(convert_exported(exported, native_serialization=False)(X), X + 1)
+
+
+def test_what_other_platforms_call_is_no_reason_to_refuse():
+    """Cholesky is cuSOLVER's on CUDA, and an operation of StableHLO elsewhere; in a function that is called twice."""
+
+    def roots(x):
+        return jnp.linalg.cholesky(lax.fori_loop(0, 2, lambda _, y: jnp.linalg.cholesky(y) + y, x))
+
+    x = np.eye(3, dtype=np.float32) * 4 + 1
+    exported = export(roots, platforms=("cuda", "cpu", "tpu"), expand_linear_algebra=True)(x)
+    assert "cusolver" in exported.mlir_module()
+    converted = convert_exported(exported, native_serialization=False)
+    np.testing.assert_allclose(converted(x), roots(x), rtol=1e-5)
+    types = {
+        node.type for node in tf.function(converted, autograph=False).get_concrete_function(x).graph.get_operations()
+    }
+    assert not types & {"Case", "StatelessCase", "If", "StatelessIf"}
+
+
+def test_each_platform_has_its_own_branch():
+    module = """
+    func.func @main(%i: tensor<i32> {jax.global_constant = "_platform_index"}, %x: tensor<f32>) -> tensor<f32> {
+      %0 = func.call @inner(%i, %x) : (tensor<i32>, tensor<f32>) -> tensor<f32>
+      return %0 : tensor<f32>
+    }
+    func.func private @inner(
+      %i: tensor<i32> {jax.global_constant = "_platform_index"}, %x: tensor<f32>
+    ) -> tensor<f32> {
+      %c = "stablehlo.case"(%i) ({
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        stablehlo.return %one : tensor<i32>
+      }, {
+        %zero = stablehlo.constant dense<0> : tensor<i32>
+        stablehlo.return %zero : tensor<i32>
+      }) : (tensor<i32>) -> tensor<i32>
+      %y = "stablehlo.case"(%c) ({
+        %a = stablehlo.negate %x : tensor<f32>
+        stablehlo.return %a : tensor<f32>
+      }, {
+        %b = stablehlo.exponential %x : tensor<f32>
+        stablehlo.return %b : tensor<f32>
+      }) : (tensor<i32>) -> tensor<f32>
+      return %y : tensor<f32>
+    }"""
+    for index, name in enumerate(("stablehlo.exponential", "stablehlo.negate", "stablehlo.negate")):
+        inner = for_platform(parse(module), index).functions["inner"]
+        names = [operation.name for operation in inner.body.operations]
+        assert names == ["stablehlo.constant", name]
+        assert inner.body.returned == inner.body.operations[-1].results
 
 
 def without_jax(script, *arguments):

@@ -20,6 +20,7 @@ from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.errors import REMEDY
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan import check, plan
+from jaxtf.convert._graph.platforms import for_platform
 from jaxtf.convert._once import Once
 from jaxtf.convert._partitioning import annotate_shardings
 from jaxtf.convert._record import record_module
@@ -65,7 +66,10 @@ class GraphFunction(ExportedFunction):
         record_module(exported)
         self._allows_xla = allows_xla
         self._avoids = avoids
-        self._program = plan(parse(exported.mlir_module_serialized), allows_xla)
+        program = parse(exported.mlir_module_serialized)
+        if len(exported.platforms) > 1:
+            program = for_platform(program, self._platform())
+        self._program = plan(program, allows_xla)
         check(self._program)
         self._asserts = DisabledSafetyCheck.shape_assertions() not in exported.disabled_safety_checks
         self._concrete = Once(self._make_concrete, 2)
@@ -116,10 +120,12 @@ class GraphFunction(ExportedFunction):
         return results
 
     def _platform_index(self) -> list[tf.Tensor]:
-        """The first argument of a module for several platforms: that of CPU, where operations are most general."""
-        if len(self.exported.platforms) < 2:
-            return []
-        return [tf.constant(self.exported.platforms.index("cpu") if "cpu" in self.exported.platforms else 0, tf.int32)]
+        """The first argument of a module for several platforms."""
+        return [tf.constant(self._platform(), tf.int32)] if len(self.exported.platforms) > 1 else []
+
+    def _platform(self) -> int:
+        """The index of the platform that is translated: that of CPU, where operations are most general."""
+        return self.exported.platforms.index("cpu") if "cpu" in self.exported.platforms else 0
 
     def _make_concrete(self, _: bool) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
         """The operations as a function for eager calls, for all sizes; one for each value of `_scans`."""
