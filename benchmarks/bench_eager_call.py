@@ -35,9 +35,9 @@ def upstream(polymorphic: bool) -> Callable[..., Any]:
 SUBJECTS = {
     "sin: bare op": lambda: bare_op(jnp.sin, jax.ShapeDtypeStruct((16,), np.float32)),
     "sin: jaxtf": lambda: convert(jnp.sin),
-    "sin: jaxtf, polymorphic": lambda: convert(jnp.sin, polymorphic_shapes=["(n,)"]),
+    "sin: jaxtf (polymorphic)": lambda: convert(jnp.sin, polymorphic_shapes=["(n,)"]),
     "sin: upstream": lambda: upstream(polymorphic=False),
-    "sin: upstream, polymorphic": lambda: upstream(polymorphic=True),
+    "sin: upstream (polymorphic)": lambda: upstream(polymorphic=True),
 }
 
 

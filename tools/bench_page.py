@@ -92,7 +92,7 @@ def plot(groups: dict[str, dict[str, float]], file: Path) -> None:
         names = list(rows)[::-1]
         colors = [next((c for start, c in COLORS.items() if name.startswith(start)), "#8a8f98") for name in names]
         bars = panel.barh(names, [rows[name] for name in names], color=colors)
-        panel.bar_label(bars, fmt="%.3g", padding=3, fontsize=8)
+        panel.bar_label(bars, fmt="{:,.0f}", padding=3, fontsize=8)
         panel.set_title(subject, loc="left", fontsize=9)
         panel.tick_params(labelsize=8)
         panel.set_xscale("log")
