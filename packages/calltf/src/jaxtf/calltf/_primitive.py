@@ -28,7 +28,7 @@ from jax.extend.core import Primitive
 from jaxtf.calltf import _graph
 from jaxtf.calltf._effects import CALL_TF_EFFECT, CALL_TF_ORDERED_EFFECT
 from jaxtf.calltf._errors import VariableWriteError
-from jaxtf.calltf._function import LIMITATIONS, Function, Results, Traced
+from jaxtf.calltf._function import LIMITATIONS, Function, Results, Traced, UserFunction
 from jaxtf.calltf._jax import concrete_value, evaluating
 from jaxtf.calltf._recorded import recorded_call
 from jaxtf.calltf._tf import outside_of_graphs
@@ -53,7 +53,9 @@ def invoke(function: Function, args: Sequence[Any]) -> Results:
             return evaluate(function, args)
         values = [concrete_value(arg) for arg in args]
         if all(value is not None for value in values):
-            evaluated, recorded = recorded_call(function, values)
+            # Functions that are derivatives or batches have derivatives of their own, not those of a tape.
+            is_users = isinstance(function, UserFunction)
+            evaluated, recorded = recorded_call(function, values) if is_users else (evaluate(function, values), None)
             tied = call_tf_evaluated_p.bind(
                 *args, *evaluated.leaves, function=function, num_args=len(args), recorded=recorded
             )

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import tensorflow as tf
 
-from jaxtf.calltf._function import Function, Results, UserFunction
+from jaxtf.calltf._function import Function, Results
 from jaxtf.calltf._jax import evaluating
 from jaxtf.calltf._tf import outside_of_graphs
 from jaxtf.calltf._transfer import to_array, to_tensor
@@ -68,16 +68,10 @@ class Recorded:
         return list(map(to_array, found))
 
 
-def recorded_call(function: Function, args: Sequence[Any]) -> tuple[Results, Recorded | None]:
-    """Runs a function eagerly on concrete arrays; the results are JAX arrays.
-
-    There is no record of functions that are derivatives or batches themselves: they have derivatives of their own.
-    """
+def recorded_call(function: Function, args: Sequence[Any]) -> tuple[Results, Recorded]:
+    """Runs a function eagerly on concrete arrays, seen by a tape; the results are JAX arrays."""
     with outside_of_graphs():
         tensors = [to_tensor(arg) for arg in args]
-        if not isinstance(function, UserFunction):
-            results = function.run(tensors)
-            return Results([to_array(leaf) for leaf in results.leaves], results.tree), None
         with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
             tape.watch([tensor for tensor in tensors if tensor.dtype.is_floating or tensor.dtype.is_complex])
             results = function.run(tensors)
