@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -31,6 +30,7 @@ import numpy as np
 import tensorflow as tf
 from bare_op import bare_op
 from models import WIDTH, parameters, transformer_of
+from parts import run_parts
 from timing import line, seconds_in_turns
 
 from jaxtf.convert import convert, save_model
@@ -285,9 +285,7 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["--hold"]:
         hold(arguments[1])
         return
-    print(f"JAX {jax.__version__}, TensorFlow {tf.__version__}, {os.cpu_count()} CPUs, {platform.machine()}")
-    for name in arguments or PARTS:
-        PARTS[name]()
+    run_parts(PARTS, arguments)
 
 
 if __name__ == "__main__":

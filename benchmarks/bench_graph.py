@@ -13,7 +13,6 @@ time, conversions CPU time, which is the same on a machine with nothing else to 
 from __future__ import annotations
 
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -26,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
 from models import WIDTH, block, parameters, transformer, transformer_of
+from parts import run_parts
 
 from jaxtf.convert import convert
 from jaxtf.serialization import export
@@ -243,9 +243,7 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["--first"]:
         run_first(arguments[1])
         return
-    print(f"JAX {jax.__version__}, TensorFlow {tf.__version__}, {os.cpu_count()} CPUs, {platform.machine()}")
-    for name in arguments or PARTS:
-        PARTS[name]()
+    run_parts(PARTS, arguments)
 
 
 if __name__ == "__main__":
