@@ -131,13 +131,10 @@ def test_functions_with_shardings_keep_their_constants():
     assert not function.constants
 
 
-def test_a_large_module_runs_in_a_concrete_function(monkeypatch):
-    monkeypatch.setattr(_native, "_HELD_BYTES", 0)
+def test_a_module_is_compiled_once_for_eager_calls_of_all_sizes(monkeypatch):
     calls = []
-    original = _native.NativeFunction._held_module.func
-    monkeypatch.setattr(
-        _native.NativeFunction, "_held_module", property(lambda self: calls.append(self) or original(self))
-    )
+    original = _native._tf.compiled_call
+    monkeypatch.setattr(_native._tf, "compiled_call", lambda *given: calls.append(given) or original(*given))
     converted = convert(lambda x, y: (jnp.sin(x) * 2, x[:1]), polymorphic_shapes=["(b,)", None])
     for size in (3, 5):
         x = tf.Variable(np.arange(size, dtype=np.float32))
@@ -145,4 +142,4 @@ def test_a_large_module_runs_in_a_concrete_function(monkeypatch):
             result, _ = converted(x, tf.constant(1))
         np.testing.assert_allclose(result, np.sin(np.arange(size)) * 2, rtol=1e-5)
         np.testing.assert_allclose(tape.gradient(result, x), np.cos(np.arange(size)) * 2, rtol=1e-5)
-    assert len(calls) == 4
+    assert len(calls) == 2  # the function and its VJP

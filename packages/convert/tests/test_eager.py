@@ -135,3 +135,14 @@ def test_a_tensor_of_eager_mode_that_a_graph_captures_is_no_eager_call(long_ways
     graph = tf.function(lambda: converted(x), autograph=False).get_concrete_function()
     assert "XlaCallModule" in {operation.type for operation in graph.graph.get_operations()}
     np.testing.assert_allclose(graph(), np.sin(X), rtol=1e-6)
+
+
+def test_numerics_are_checked_where_tensorflow_is_asked_to():
+    tf.debugging.enable_check_numerics()
+    try:
+        converted = convert(jnp.log)
+        np.testing.assert_allclose(converted(tf.constant([1.0])), [0.0])
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?s)inference_log.*NaN"):
+            converted(tf.constant([-1.0]))
+    finally:
+        tf.debugging.disable_check_numerics()

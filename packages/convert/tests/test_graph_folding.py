@@ -166,6 +166,22 @@ def test_equal_constants_are_one_of_the_graph():
     np.testing.assert_allclose(converted(x / 24), function(x / 24), rtol=1e-6, atol=1e-6)
 
 
+def test_functions_emitted_where_they_are_called_share_constants():
+    @jax.jit
+    def turned(x):
+        return jnp.transpose(x, (2, 0, 1)) + 2
+
+    def function(x):
+        return turned(turned(turned(x)))
+
+    converted = convert(function, native_serialization=False, with_gradient=False)
+    graph = tf.function(converted, autograph=False).get_concrete_function(tf.TensorSpec([2, 3, 4])).graph
+    types = [operation.type for operation in graph.get_operations()]
+    assert (types.count("Transpose"), types.count("Const")) == (3, 2)
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    np.testing.assert_array_equal(converted(x), function(x))
+
+
 @pytest.fixture(scope="module")
 def consumer_models():
     specification = importlib.util.spec_from_file_location("consumer_models", CONSUMERS / "models.py")
@@ -182,3 +198,50 @@ def test_models_with_a_constant_key_have_no_operations_on_bits(consumer_models, 
     specs = [tf.TensorSpec(shape, dtype) for shape, dtype in model.signature.values()]
     types = types_of(lambda *inputs: model.predict(model.params, *inputs), *specs, shapes=model.polymorphic_shapes)
     assert not {"Bitcast", "BitwiseXor", "BitwiseOr", "LeftShift", "RightShift"} & {*types}
+
+
+def test_what_was_computed_is_used_again_only_for_the_same_bits_and_attributes():
+    names, constants = planned("""
+    func.func @main() -> (tensor<f32>, tensor<f32>, tensor<f32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %minus = stablehlo.constant dense<-0.0> : tensor<f32>
+      %pair = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
+      %a = stablehlo.negate %zero : tensor<f32>
+      %b = stablehlo.negate %minus : tensor<f32>
+      %c = stablehlo.negate %zero : tensor<f32>
+      %d = stablehlo.composite "user.f" %pair {composite_attributes = {a = 1 : i64}, decomposition = @f}
+        : (tensor<2xf32>) -> tensor<2xf32>
+      %e = stablehlo.composite "user.f" %pair {composite_attributes = {a = 1 : i64}, decomposition = @g}
+        : (tensor<2xf32>) -> tensor<2xf32>
+      %f = stablehlo.composite "user.f" %pair {composite_attributes = {a = 1 : i64}, decomposition = @f}
+        : (tensor<2xf32>) -> tensor<2xf32>
+      return %a, %b, %c, %d, %e, %f
+        : tensor<f32>, tensor<f32>, tensor<f32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+    }
+    func.func private @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %y = stablehlo.add %x, %x : tensor<2xf32>
+      return %y : tensor<2xf32>
+    }
+    func.func private @g(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %y = stablehlo.multiply %x, %x : tensor<2xf32>
+      return %y : tensor<2xf32>
+    }
+    """)
+    assert names == 6 * ["stablehlo.constant"]
+    assert [np.signbit(constant) for constant in constants[:3]] == [True, False, True]
+    assert [constant.tolist() for constant in constants[3:]] == [[2, 4], [1, 4], [2, 4]]
+
+
+def test_broadcasts_are_computed_where_something_is_computed_from_them():
+    names, constants = planned("""
+    func.func @main(%x: tensor<3x2xi32>) -> (tensor<3x2xi32>, tensor<3x2xi32>) {
+      %row = stablehlo.constant dense<[1, 2]> : tensor<2xi32>
+      %rows = stablehlo.broadcast_in_dim %row, dims = [1] : (tensor<2xi32>) -> tensor<3x2xi32>
+      %count = stablehlo.iota dim = 0 : tensor<3x2xi32>
+      %sum = stablehlo.add %rows, %count : tensor<3x2xi32>
+      %result = stablehlo.divide %x, %rows : tensor<3x2xi32>
+      return %sum, %result : tensor<3x2xi32>, tensor<3x2xi32>
+    }
+    """)
+    assert names == ["stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.divide"]
+    assert constants[1].tolist() == [[1, 2], [2, 3], [3, 4]]

@@ -1,6 +1,8 @@
 """What is decided: the statements of the guide, and such that a weaker procedure leaves open."""
 
 import itertools
+import re
+import statistics
 
 import pytest
 
@@ -121,6 +123,12 @@ def test_an_inconclusive_comparison_shows_witnesses_and_the_constraint_to_paste(
     )
     a, b = symbolic_shape("a, b", constraints=["a <= 9", "a + 1 >= b"])
     assert a + 1 >= b
+
+
+def test_the_line_of_an_inconclusive_comparison_is_not_one_of_the_standard_library():
+    a, b = symbolic_shape("a, b")
+    with pytest.raises(InconclusiveDimensionOperation, match=f"asked at: {re.escape(__file__)}:"):
+        statistics.median([a, b])  # sorts in its own frame
 
 
 def test_the_constraint_to_paste_decides_a_strict_comparison_too():

@@ -54,7 +54,7 @@ class ExportedFunction(ABC):
 
     @abstractmethod
     def __call__(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """Runs the function, or adds it to the graph.
+        """Runs the function, unseen by tapes, or adds it to the graph.
 
         Args:
           arguments: One tensor for each of `exported.in_avals`, of its dtype: also the constants.
@@ -69,8 +69,8 @@ class ExportedFunction(ABC):
         """
 
     @cached_property
-    def unwatched(self) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
-        """Runs the function in eager mode, where no tape watches: from arguments without the constants.
+    def run_eagerly(self) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
+        """Runs the function in eager mode: from arguments without the constants.
 
         Raises:
           tf.errors.InvalidArgumentError, ConversionStateError: As when it is called.

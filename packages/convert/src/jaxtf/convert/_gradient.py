@@ -40,6 +40,9 @@ NO_VJP = (
     "`serialize(vjp_order=...)` one higher"
 )
 
+# As TensorFlow's PreventGradient says it.
+_REFUSAL = "Gradient explicitly disabled. Reason: {}"
+
 
 def run_differentiable(
     function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int | None = None
@@ -59,12 +62,12 @@ def _run(function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int
     """The same, with the constants among the arguments."""
     if not function.argument_dtypes or not function.exported.out_avals:
         return function(arguments)
+    if orders is None and tf.executing_eagerly():
+        return _run_recorded(function, arguments) if function.has_vjp() else _run_refusing(function, arguments, NO_VJP)
     if orders == 0:
         return _prevent_gradient(function(arguments), NOT_SAVED)
     if not function.has_vjp():
         return _prevent_gradient(function(arguments), NO_VJP)
-    if orders is None and tf.executing_eagerly():
-        return _run_recorded(function, arguments) if _tf.any_tape_watches() else function(arguments)
     run_vjp = _run_vjp if orders is None else _vjp_in_graph(function, orders - 1)
 
     @tf.custom_gradient  # type: ignore[untyped-decorator, unused-ignore]
@@ -103,8 +106,10 @@ def _vjp_in_graph(function: ExportedFunction, orders: int) -> Callable[..., list
 
 
 def _run_recorded(function: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Applies the function eagerly and tells the tapes how to differentiate it."""
-    results = _tf.unrecorded(function if function.constants else function.unwatched, arguments)
+    """Applies the function eagerly and tells the tapes that watch how to differentiate it."""
+    results = (function if function.constants else function.run_eagerly)(arguments)
+    if not _tf.any_tape_watches():
+        return results
     # A copy: tapes keep it, whatever becomes of the list that the caller gets.
     kept = tuple(results)
 
@@ -112,16 +117,30 @@ def _run_recorded(function: ExportedFunction, arguments: Sequence[tf.Tensor]) ->
         # The short way first, for the time it takes: most gradients are of the first order, and of real numbers alone.
         if function.pulls_back_plainly and _tf.executing_eagerly() and not _tf.any_tape_watches():
             given = [tf.zeros_like(r) if c is None else c for r, c in zip(kept, cotangents, strict=True)]
-            return function.vjp.unwatched([*arguments, *given])
+            return function.vjp.run_eagerly([*arguments, *given])
         return _pull_back(function, arguments, kept, cotangents, _run_vjp)
 
     _tf.record_gradient(results, arguments, gradient)
     return results
 
 
+def _run_refusing(function: ExportedFunction, arguments: Sequence[tf.Tensor], message: str) -> list[tf.Tensor]:
+    """Applies the function eagerly and tells the tapes that watch that it is not to be differentiated."""
+
+    def gradient(*_: tf.Tensor | None) -> Sequence[tf.Tensor | None]:
+        raise LookupError(_REFUSAL.format(message))
+
+    results = function(arguments)
+    if _tf.any_tape_watches():
+        _tf.record_gradient(results, arguments, gradient)
+    return results
+
+
 def run_without_gradient(function: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Applies the function so that asking for its gradient is an error, also when reloaded."""
     complete = [*arguments, *(constant.tensor() for constant in function.constants)]
+    if tf.executing_eagerly():
+        return _run_refusing(function, complete, GRADIENT_PREVENTED)
     prevent = _refuse_gradient if function.is_regular else _prevent_gradient
     return prevent(function(complete), GRADIENT_PREVENTED)
 
@@ -139,7 +158,7 @@ def _refuse_gradient(results: Sequence[tf.Tensor], message: str) -> list[tf.Tens
     def passed_on(*results: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., Any]]:
         def gradient(*cotangents: tf.Tensor) -> list[tf.Tensor]:
             if not _tf.traces_saved_gradient():
-                raise LookupError(f"Gradient explicitly disabled. Reason: {message}")
+                raise LookupError(_REFUSAL.format(message))
             with tf.control_dependencies([tf.debugging.Assert(False, [message])]):
                 return list(map(tf.identity, cotangents))
 

@@ -1,12 +1,13 @@
 """Native mode: an exported function as one XlaCallModule op.
 
 Takes an `Exported` and flat tensors, gives flat tensors; needs no JAX. The op compiles the
-module for the sizes that its arguments have when it runs, checks them, and runs it. Large arrays
-that the function closes over are further tensors of it, after the arguments.
+module for the sizes that its arguments have when it runs, checks them, and runs it; eagerly it runs in a
+compiled function of its own. Large arrays that the function closes over are further tensors of it, after the arguments.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
@@ -18,17 +19,13 @@ from jaxtf.convert._custom_calls import check_custom_calls
 from jaxtf.convert._dtypes import tf_dtype
 from jaxtf.convert._errors import TensorFlowTooOld
 from jaxtf.convert._function import ExportedFunction
+from jaxtf.convert._once import Once
 from jaxtf.convert._partitioning import annotate_shardings
 from jaxtf.convert._record import record_module
 from jaxtf.serialization import Exported
 from jaxtf.shapepoly import is_symbolic_dim
 
 __all__ = ["NativeFunction"]
-
-# In eager mode the module is copied for every call, 0.3 ms for each MB; a concrete function holds it, and costs
-# 140 us more. From here on that is less (TensorFlow 2.21: 57 us for a tiny module, 173 for 400 kB, 294 for 800 kB
-# against 200 for a concrete function of any size).
-_HELD_BYTES = 500_000
 
 
 class NativeFunction(ExportedFunction):
@@ -73,73 +70,72 @@ class NativeFunction(ExportedFunction):
             uses_shardy=exported.uses_shardy,
             functions=[called.value for called in exported.called_functions],
         )
-        self._is_held = len(exported.mlir_module_serialized) >= _HELD_BYTES
+        self._compiled = Once(self._compile, 1)
 
     def __call__(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """Runs the op, or adds it to the graph.
+        """Runs the function compiled, or adds the op to the graph.
 
         Raises:
           tf.errors.InvalidArgumentError, ConversionStateError: As `ExportedFunction` says.
           tf.errors.NotFoundError: When run: a platform that the module was not lowered for.
         """
-        kept = [arguments[index] for index in self.exported.module_kept_var_idx]
+        exported = self.exported
+        kept = [arguments[index] for index in exported.module_kept_var_idx]
         if self._is_sharded:
-            return self._call_sharded(arguments, kept)
-        run = self._held_module if self._is_held and tf.executing_eagerly() else self._module
-        if not self.exported.solution.variables:
-            return run(kept)
-        if not tf.executing_eagerly():
-            shapes = self._result_shapes(arguments)
-            results = self._module(kept)
-            for result, shape in zip(results, shapes, strict=True):
-                result.set_shape(shape)
-            return results
-        try:
-            return run(kept)
-        except tf.errors.InvalidArgumentError:
-            # Sizes that do not fit may have broken an operation of the function before they were checked.
-            self._result_shapes(arguments)
-            raise
+            shardings = [exported.in_shardings[index] for index in exported.module_kept_var_idx]
+            kept = annotate_shardings(kept, shardings, exported.uses_shardy)
+        if tf.executing_eagerly():
+            results = self._run_checked(self._compiled(None), arguments, kept)
+        else:
+            results = self._in_graph(arguments, kept)
+        if self._is_sharded:
+            results = annotate_shardings(results, exported.out_shardings, exported.uses_shardy)
+        return results
 
     @cached_property
-    def unwatched(self) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
-        """As `ExportedFunction` says; by the shortest way where the op takes the arguments as they are."""
+    def run_eagerly(self) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
+        """As `ExportedFunction` says; by the shortest way where the module takes the arguments as they are."""
         takes_all = list(self.exported.module_kept_var_idx) == list(range(len(self.argument_dtypes)))
-        if self.constants or self._is_sharded or self._is_held or not takes_all:
-            return super().unwatched
-        run = self._module.run
-        if not self.exported.solution.variables:
-            return run
-
-        def run_checked(arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-            try:
-                return run(arguments)
-            except tf.errors.InvalidArgumentError:
-                self._result_shapes(arguments)
-                raise
-
-        return run_checked
-
-    def _call_sharded(self, arguments: Sequence[tf.Tensor], kept: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """The same where arguments or results are split over devices: only in graphs."""
-        shardings = [self.exported.in_shardings[index] for index in self.exported.module_kept_var_idx]
-        uses_shardy = self.exported.uses_shardy
-        kept = annotate_shardings(kept, shardings, uses_shardy)
-        results = annotate_shardings(self._module(kept), self.exported.out_shardings, uses_shardy)
+        if self.constants or self._is_sharded or not takes_all:
+            return super().run_eagerly
+        compiled = self._compiled(None)
         if self.exported.solution.variables:
-            for result, shape in zip(results, self._result_shapes(arguments), strict=True):
+            return lambda arguments: self._run_checked(compiled, arguments, arguments)
+        return compiled
+
+    def _run_checked(
+        self,
+        compiled: Callable[[Sequence[tf.Tensor]], list[tf.Tensor]],
+        arguments: Sequence[tf.Tensor],
+        kept: Sequence[tf.Tensor],
+    ) -> list[tf.Tensor]:
+        """Runs the compiled op; sizes that do not fit may break an operation of the function before it checks them."""
+        try:
+            return compiled(kept)
+        except tf.errors.InvalidArgumentError:
+            if self.exported.solution.variables:
+                self._result_shapes(arguments)
+            raise
+
+    def _compile(self, _: None) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
+        """The op for eager calls, of the kept arguments: in a compiled function, which holds the module.
+
+        By itself the op takes 44 us in eager mode and 0.3 ms more for each MB of the module, which it copies; so it
+        takes 14 us whatever its size.
+        """
+        every = self.specifications()
+        kept = [every[index] for index in self.exported.module_kept_var_idx]
+        return _tf.compiled_call(self._module, kept, re.sub(r"\W", "_", self.exported.fun_name))
+
+    def _in_graph(self, arguments: Sequence[tf.Tensor], kept: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """The op in the current graph; its results have the shapes that follow from those of the arguments."""
+        shapes = self._result_shapes(arguments) if self.exported.solution.variables else None
+        results = self._module(kept)
+        if shapes is not None:
+            for result, shape in zip(results, shapes, strict=True):
                 result.set_shape(shape)
         return results
 
     def like(self, exported: Exported) -> NativeFunction:
         """Another exported function as one op."""
         return NativeFunction(exported)
-
-    @cached_property
-    def _held_module(self) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
-        """The op in a concrete function, which holds its module: for eager calls of a large one."""
-        specs = self.specifications()
-        with tf.init_scope():
-            graph = tf.function(lambda *kept: self._module(kept), autograph=False)
-            concrete = graph.get_concrete_function(*(specs[index] for index in self.exported.module_kept_var_idx))
-        return lambda kept: list(concrete(*kept))

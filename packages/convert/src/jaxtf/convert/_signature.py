@@ -76,6 +76,8 @@ class Signatures:
         if any(isinstance(value, dict | list | tuple) for value in flat):
             flat, tree = jax.tree.flatten(jax.tree.unflatten(tree, map(plain, flat)))
         leaves = tuple(_leaf_spec(value, partial(_path, tree, index)) for index, value in enumerate(flat))
+        if self._are_known(leaves):
+            return Signature(tree, leaves, _jax.tracing_configuration()), flat
         ranks = tuple(len(leaf.shape) for leaf in leaves)
         open_sizes = self._open_sizes.get((tree, ranks))
         if open_sizes is None:
@@ -87,17 +89,24 @@ class Signatures:
 
     def specifications(self, tree: Any, leaves: Sequence[LeafSpec]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments to trace with: pytrees of `jax.ShapeDtypeStruct`, in one symbolic scope."""
-        args, kwargs = jax.tree.unflatten(tree, leaves)
-        args = symbolic_args_specs(args, self.polymorphic_shapes, constraints=self.polymorphic_constraints)
-        # The polymorphic shapes speak of positional arguments only.
-        kwargs = symbolic_args_specs(kwargs, None)
-        specs = jax.tree.leaves((args, kwargs))
+        specs = leaves if self._are_known(leaves) else self._symbolic(tree, leaves)
         with_weak_types = [
             jax.ShapeDtypeStruct(spec.shape, spec.dtype, weak_type=leaf.weak_type)
             for spec, leaf in zip(specs, leaves, strict=True)
         ]
         specified: tuple[tuple[Any, ...], dict[str, Any]] = jax.tree.unflatten(tree, with_weak_types)
         return specified
+
+    def _are_known(self, leaves: Sequence[LeafSpec]) -> bool:
+        """Whether all sizes are those of the arguments, and nothing is said of them."""
+        is_said = self.polymorphic_shapes is not None or self.polymorphic_constraints
+        return not is_said and all(None not in leaf.shape for leaf in leaves)
+
+    def _symbolic(self, tree: Any, leaves: Sequence[LeafSpec]) -> list[Any]:
+        """The leaves with the shapes that the polymorphic shapes say; these speak of positional arguments only."""
+        args, kwargs = jax.tree.unflatten(tree, leaves)
+        args = symbolic_args_specs(args, self.polymorphic_shapes, constraints=self.polymorphic_constraints)
+        return jax.tree.leaves((args, symbolic_args_specs(kwargs, None)))
 
 
 def _leave_open(leaf: LeafSpec, open_sizes: tuple[bool, ...]) -> LeafSpec:

@@ -34,6 +34,8 @@ class CalledFunction:
 
 def called_functions(jaxpr: Any, names: Sequence[str]) -> tuple[CalledFunction, ...]:
     """The functions of these names among the parameters of the equations of a jaxpr, in the order of the names."""
+    if not names:
+        return ()
     parameters = [parameter for equation in equations(jaxpr) for parameter in equation.params.values()]
     candidates = [getattr(parameter, "called_function", None) for parameter in parameters]
     found = {function.name: function for function in candidates if isinstance(function, CalledFunction)}

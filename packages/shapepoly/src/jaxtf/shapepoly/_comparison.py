@@ -14,7 +14,8 @@ from jaxtf.shapepoly._expression import Expression, integer
 from jaxtf.shapepoly._scope import SymbolicScope
 from jaxtf.shapepoly._text import to_text
 
-_PACKAGES_OF_OURS_AND_JAX = ("jaxtf", "jax", "jaxlib")
+# What stands between a user's line and a question: us, JAX, and what both call through, such as contextlib.
+_NOT_THE_USERS = frozenset(("jaxtf", "jax", "jaxlib")) | sys.stdlib_module_names
 _ONE = integer(1)
 
 
@@ -111,11 +112,11 @@ def _sizes_text(sizes: Sizes) -> str:
 
 
 def _caller() -> str | None:
-    """Returns file, line and function of the innermost frame that is neither ours nor JAX's."""
+    """Returns file, line and function of the innermost frame that is the user's."""
     frame = sys._getframe()
     while frame.f_back is not None:
         frame = frame.f_back
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package not in _PACKAGES_OF_OURS_AND_JAX:
+        if package not in _NOT_THE_USERS:
             return f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}"
     return None

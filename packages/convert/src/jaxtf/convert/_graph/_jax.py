@@ -36,8 +36,7 @@ def read_module(module: bytes | str) -> Any:
     context = ir.Context()
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
-    context.append_dialect_registry(registry)
-    context.load_all_available_dialects()
+    context.append_dialect_registry(registry)  # those that a module has are loaded as it is read
     for dialect in (stablehlo, chlo, sdy):
         dialect.register_dialect(context)
     is_portable = isinstance(module, bytes) and module.startswith(_BYTECODE) and _PORTABLE in module[:64]

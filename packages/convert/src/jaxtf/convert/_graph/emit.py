@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from jaxtf.convert._graph import nodes
+from jaxtf.convert._graph._tf import NameScope
 from jaxtf.convert._graph.calls import functions_kept
 from jaxtf.convert._graph.errors import unsupported
 from jaxtf.convert._graph.program import Block, Operation, Program, TensorType, Value, operations_of
@@ -107,7 +109,7 @@ class Emitter:
     def call(self, name: str, arguments: Sequence[tf.Tensor], outer: _Scope | None = None) -> list[tf.Tensor]:
         """Emits a call of a function of the module."""
         body = self._program.functions[name].body
-        inner = _Scope(body, arguments, None)
+        inner = _Scope(body, arguments, None, outer)
         if inner.is_lifted or name not in self._kept:
             results = self._block(body, inner)
             if outer is not None:
@@ -160,7 +162,7 @@ class Emitter:
         found = scope.find(value, value in self._constants)
         if found is None:
             operation = self._constants[value]
-            with tf.name_scope(operation.location or "constant"):
+            with NameScope(operation.location or "constant"):
                 found = scope.values[value] = scope.constant(operation.attributes["value"])
         return found
 
@@ -211,6 +213,7 @@ class _Scope:
       block: The block.
       arguments: What it is applied to. Where those of a block of scalars are larger, it is applied elementwise.
       outer: The scope around a region.
+      caller: The scope in which a function is called; constants are shared with it where the graph is the same.
 
     Attributes:
       values: The tensors so far.
@@ -219,12 +222,16 @@ class _Scope:
       is_lifted: Whether the block is applied to arrays elementwise.
     """
 
-    def __init__(self, block: Block, arguments: Sequence[tf.Tensor], outer: _Scope | None) -> None:
+    def __init__(
+        self, block: Block, arguments: Sequence[tf.Tensor], outer: _Scope | None, caller: _Scope | None = None
+    ) -> None:
         self.values: dict[Value, Any] = dict(zip(block.arguments, arguments, strict=True))
         self.graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
         self.effects: list[Any] = []
         self._outer = outer
-        self._constants: dict[Any, tf.Tensor] = {}
+        self._constants: dict[Any, tf.Tensor] = (
+            caller._constants if caller is not None and caller.graph is self.graph else {}
+        )
         self.is_lifted: bool = (outer is not None and outer.is_lifted) or any(
             map(_is_larger, arguments, block.arguments)
         )
@@ -235,7 +242,7 @@ class _Scope:
         if self.graph is None or array.nbytes > _SHARED_BYTES or tf.compat.v1.get_default_graph() is not self.graph:
             return _constant(array)
         data = array.tobytes()
-        key = array.dtype.name, array.shape, data if len(data) < _DIGESTED_BYTES else blake2b(data).digest()
+        key = array.dtype, array.shape, data if len(data) < _DIGESTED_BYTES else blake2b(data).digest()
         scope: _Scope | None = self
         while scope is not None and scope.graph is self.graph:
             if key in scope._constants:
@@ -263,15 +270,14 @@ def _named(operation: Operation) -> AbstractContextManager[Any]:
     """The name scope of an operation: where the user wrote it; a call without a place is no place of its own."""
     if operation.name == "func.call" and not operation.location:
         return nullcontext()
-    scope: AbstractContextManager[Any] = tf.name_scope(operation.location or operation.name.rpartition(".")[2])
-    return scope
+    return NameScope(operation.location or operation.name.rpartition(".")[2])
 
 
 def _constant(value: np.ndarray[Any, Any]) -> tf.Tensor:
     """A constant; of equal elements, one of them is in the graph."""
     if value.size > 1 and not any(value.strides):
-        return tf.fill(value.shape, tf.constant(value.flat[0]))
-    return tf.constant(value)
+        return tf.fill(value.shape, nodes.constant(value.flat[0]))
+    return nodes.constant(value)
 
 
 def _widened(tensor: Any, wider: Mapping[tf.DType, tf.DType]) -> Any:
@@ -293,8 +299,9 @@ def _settled(tensor: Any, value: Value, is_lifted: bool) -> Any:
     tensor = _cast(tensor, value.type)
     if is_lifted or tf.executing_eagerly() or not isinstance(value.type, TensorType):
         return tensor
-    if tensor.shape.rank != value.type.rank or any(map(_is_news, tensor.shape, value.type.shape)):
-        tensor.set_shape(value.type.shape)
+    found, known = tensor.shape, value.type.shape
+    if found.rank != len(known) or ((sizes := tuple(found)) != known and any(map(_is_news, sizes, known))):
+        tensor.set_shape(known)
     return tensor
 
 

@@ -2,7 +2,8 @@
 
 Each is run by its own entry, eagerly and on the CPU, and its results become constants; so is a call of a function that
 consists of such operations. Their values are those that the graph would compute. Broadcasts and iotas stay as they are:
-consumers of a graph broadcast by themselves, and a graph is not to grow; what is computed from them is folded.
+consumers of a graph broadcast by themselves, and a graph is not to grow; what is computed from them is folded. They are
+computed when that is. What has been computed once, with the same operands, is not computed again: layers are alike.
 
 Not folded: what has a result or an operand of more than `MOST_BYTES`, or a size that is known only at run time, and
 what the table below does not name: sums and products of arrays, loops, branches, effects.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,9 @@ from jaxtf.convert._graph.program import Block, Function, Operation, Program, Te
 __all__ = ["MOST_BYTES", "Folding"]
 
 MOST_BYTES = 1 << 20
+
+# Arrays of more bytes are compared by a digest.
+_DIGESTED_BYTES = 256
 
 _NAMES = """
     abs add and atan2 bitcast_convert broadcast_in_dim cbrt ceil clamp compare complex concatenate convert cosine
@@ -61,57 +66,59 @@ class Folding:
         self._program = program
         self._emitter = Emitter(program, allows_xla=False, keeps_functions=False)
         self._callable: dict[str, bool] = {}
-        self._calls: dict[Any, list[np.ndarray[Any, Any]]] = {}
+        self._made: dict[Any, list[np.ndarray[Any, Any]]] = {}
         self._uses: dict[str, frozenset[int]] = {}
-        self._known: dict[Value, np.ndarray[Any, Any] | None] = {}
+        self._known: dict[Value, np.ndarray[Any, Any]] = {}
+        self._later: dict[Value, Operation] = {}
+        with tf.init_scope():
+            self._is_eager = tf.executing_eagerly()  # not in programs of TensorFlow 1
 
     def __call__(self, block: Block, sources: Mapping[Value, Operation]) -> Block:
         """The block with constants for what is computed from constants."""
-        with tf.init_scope():
-            if not tf.executing_eagerly():  # in programs of TensorFlow 1
-                return block
-            with tf.device("/CPU:0"):
-                operations = tuple(made for operation in block.operations for made in self._folded(operation, sources))
+        if not self._is_eager:
+            return block
+        operations = tuple(made for operation in block.operations for made in self._folded(operation, sources))
         return replace(block, operations=operations)
 
     def _folded(self, operation: Operation, sources: Mapping[Value, Operation]) -> Sequence[Operation]:
-        if not self._is_foldable(operation):
+        if not self._is_foldable(operation) or not all(
+            self._is_known(value, sources) if is_needed else _is_small(value)
+            for value, is_needed in self._operands(operation)
+        ):
             return (operation,)
-        operands = self._operands(operation, sources)
-        if operands is None:
+        if operation.name in _KEPT:
+            self._later[operation.results[0]] = operation
             return (operation,)
         try:
-            arrays = self._computed(operation, operands)
+            arrays = self._computed(operation, sources)
         except (GraphModeUnsupported, tf.errors.OpError):
             return (operation,)  # it is refused, or raises, where it is used
         self._known.update(zip(operation.results, arrays, strict=True))
-        if operation.name in _KEPT:
-            return (operation,)
         return [
             Operation("stablehlo.constant", (), (result,), {"value": array}, (), operation.location, operation.source)
             for result, array in zip(operation.results, arrays, strict=True)
         ]
 
-    def _computed(self, operation: Operation, operands: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-        """The results; those of a call that was seen before, with the same arguments, are remembered."""
-        callee = operation.attributes.get("callee")
-        key = callee, *((operand.dtype.name, operand.shape, operand.tobytes()) for operand in operands)
-        if callee is not None and key in self._calls:
-            return self._calls[key]
-        results = self._emitter.at_once(operation, [tf.constant(operand) for operand in operands])
-        arrays = [_compact(result.numpy()) for result in results]
-        if callee is not None:
-            self._calls[key] = arrays
-        return arrays
+    def _computed(self, operation: Operation, sources: Mapping[Value, Operation]) -> list[np.ndarray[Any, Any]]:
+        """The results of an operation whose operands are known; those of one that was seen before are remembered."""
+        arrays = [
+            self._value(value, sources) if is_needed else _zeros(value)
+            for value, is_needed in self._operands(operation)
+        ]
+        key = _key(operation, arrays)
+        if key not in self._made:
+            with tf.init_scope(), tf.device("/CPU:0"):
+                results = self._emitter.at_once(operation, list(map(tf.constant, arrays)))
+            self._made[key] = [_compact(result.numpy()) for result in results]
+        return self._made[key]
 
-    def _operands(self, operation: Operation, sources: Mapping[Value, Operation]) -> list[np.ndarray[Any, Any]] | None:
-        """The arrays that the operands are known to be; zeros for those that a function takes and does not use."""
-        needed = set(operation.operands)
-        if operation.name in _CALLS:
-            needed = {operation.operands[i] for i in self._needed(operation.attributes[_CALLS[operation.name]])}
-        arrays = (self._value(value, sources) if value in needed else _zeros(value) for value in operation.operands)
-        known = [array for array in arrays if array is not None]
-        return known if len(known) == len(operation.operands) else None
+    def _operands(self, operation: Operation) -> list[tuple[Value, bool]]:
+        """The operands, and whether each is used: a function may take what it does not use."""
+        if operation.name not in _CALLS:
+            return [(value, True) for value in operation.operands]
+        needed = self._needed(operation.attributes[_CALLS[operation.name]])
+        used = {operation.operands[i] for i in needed}
+        return [(value, value in used) for value in operation.operands]
 
     def _needed(self, name: str) -> frozenset[int]:
         """Which arguments a function uses; sizes are passed on to all functions, whether they use them or not."""
@@ -128,12 +135,20 @@ class Folding:
             self._uses[name] = frozenset(i for i, argument in enumerate(block.arguments) if argument in used)
         return self._uses[name]
 
-    def _value(self, value: Value, sources: Mapping[Value, Operation]) -> np.ndarray[Any, Any] | None:
-        """The array that a value is known to be; None if it is not known, or large."""
+    def _is_known(self, value: Value, sources: Mapping[Value, Operation]) -> bool:
+        """Whether it is known which array a value is; a large one is not looked at."""
+        if value in self._known or value in self._later:
+            return True
+        source = sources.get(value)
+        if source is None or source.name != "stablehlo.constant" or not _is_small(value):
+            return False
+        self._known[value] = source.attributes["value"]
+        return True
+
+    def _value(self, value: Value, sources: Mapping[Value, Operation]) -> np.ndarray[Any, Any]:
+        """The array that a value is known to be."""
         if value not in self._known:
-            source = sources.get(value)
-            is_constant = source is not None and source.name == "stablehlo.constant" and _is_small(value)
-            self._known[value] = source.attributes["value"] if source is not None and is_constant else None
+            (self._known[value],) = self._computed(self._later[value], sources)
         return self._known[value]
 
     def _is_foldable(self, operation: Operation) -> bool:
@@ -161,11 +176,27 @@ def _is_small(value: Value) -> bool:
     return math.prod(size or 0 for size in type_.shape) * int(type_.dtype.size) <= MOST_BYTES
 
 
-def _zeros(value: Value) -> np.ndarray[Any, Any] | None:
-    """Zeros of the type of a value; None where there are no small ones."""
-    if not _is_small(value) or not isinstance(value.type, TensorType):
-        return None
-    return np.zeros([size or 0 for size in value.type.shape], value.type.dtype.as_numpy_dtype)
+def _zeros(value: Value) -> np.ndarray[Any, Any]:
+    """Zeros of the type of a value that is small."""
+    type_ = value.type
+    assert isinstance(type_, TensorType), "what is small is an array"
+    return np.zeros([size or 0 for size in type_.shape], type_.dtype.as_numpy_dtype)
+
+
+def _key(operation: Operation, arrays: Sequence[np.ndarray[Any, Any]]) -> Any:
+    """What the results of an operation depend on."""
+    types = tuple(result.type for result in operation.results)
+    return operation.name, _hashable(operation.attributes), types, *map(_hashable, arrays)
+
+
+def _hashable(value: Any) -> Any:
+    """What is equal for attributes and arrays that are."""
+    if isinstance(value, np.ndarray):
+        data = value.tobytes()
+        return value.dtype, value.shape, data if len(data) < _DIGESTED_BYTES else blake2b(data).digest()
+    if isinstance(value, Mapping):
+        return tuple((name, _hashable(item)) for name, item in value.items())
+    return tuple(map(_hashable, value)) if isinstance(value, tuple) else value
 
 
 def _compact(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

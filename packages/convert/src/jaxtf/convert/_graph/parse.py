@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ def parse(module: bytes | str) -> Program:
 
 
 class _Reader:
-    """Reads one module.
+    """Reads one module. Types, attributes and places, which MLIR has once for all that are equal, are read once.
 
     Args:
       module: In MLIR's bindings.
@@ -41,6 +41,9 @@ class _Reader:
     def __init__(self, module: Any) -> None:
         self._module = module
         self._values: dict[Any, Value] = {}
+        self._type = cache(value_type)
+        self._attribute = cache(attribute_value)
+        self._source = cache(source_of)
 
     def program(self) -> Program:
         """The whole module."""
@@ -69,7 +72,7 @@ class _Reader:
         return Block(arguments, read, tuple(self._values[operand] for operand in terminator.operands))
 
     def _new_value(self, value: Any) -> Value:
-        made = self._values[value] = Value(value_type(value.type))
+        made = self._values[value] = Value(self._type(value.type))
         return made
 
     def _operation(self, op: Any) -> Operation:
@@ -84,18 +87,19 @@ class _Reader:
             results=tuple(map(self._new_value, op.results)),
             attributes=attributes,
             location=scope_of(location),
-            source=source_of(location),
+            source=self._source(location.child_loc if isinstance(location, ir.NameLoc) else location),
         )
 
     def _attributes(self, op: Any) -> dict[str, Any]:
         if op.name == "stablehlo.constant":
             return {"value": self._constant(op)}
-        names = [name for name in map(_name_of, op.attributes) if name not in _SKIPPED]
+        attributes = op.attributes
+        names = [name for name in map(_name_of, attributes) if name not in _SKIPPED]
         # A dictionary stands under MHLO's name for it in modules for consumers that only know a text here.
-        return {_RENAMED.get(name, name): attribute_value(op.attributes[name]) for name in names}
+        return {_RENAMED.get(name, name): self._attribute(attributes[name]) for name in names}
 
     def _constant(self, op: Any) -> np.ndarray[Any, Any]:
-        type_ = value_type(op.results[0].type)
+        type_ = self._type(op.results[0].type)
         assert isinstance(type_, TensorType)
         shape = tuple(size for size in type_.shape if size is not None)
         try:
@@ -103,7 +107,7 @@ class _Reader:
         except TypeError:  # the bindings have no attributes of complex numbers
             return array_of_text(op.get_asm(large_elements_limit=None), type_.dtype, shape)
         if isinstance(attribute, ir.DenseElementsAttr):
-            array: np.ndarray[Any, Any] = attribute_value(attribute)
+            array: np.ndarray[Any, Any] = self._attribute(attribute)
             return array
         name = re.match(r"dense_resource<([^>]*)>", str(attribute))
         assert name is not None, f"a constant is dense or a resource; found {attribute!s:.60}"
