@@ -1,6 +1,8 @@
 """Reverse-mode derivatives: TensorFlow's, for the arguments and results that have any."""
 
 import contextlib
+import gc
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from jax import lax
+from jax.extend.core import Primitive
 
-from jaxtf.calltf import ResultError, call_tf
+from jaxtf.calltf import ResultError, _jax, call_tf
+from jaxtf.calltf._primitive import call_tf_evaluated_p, call_tf_linear_p
 
 STAGES = pytest.mark.parametrize("stage", [lambda f: f, jax.jit], ids=["eager", "jit"])
 
@@ -256,3 +260,89 @@ def test_what_pulls_back_can_be_staged_batched_and_differentiated():
     np.testing.assert_allclose(jax.vmap(pull_back)(jnp.array([1.0, 2.0]))[0], [27.0, 54.0])
     assert jax.grad(lambda c: pull_back(c)[0])(1.0) == 27.0
     assert jax.grad(jax.grad(call_tf(lambda x: x**3)))(3.0) == 18.0
+
+
+RULES = {
+    call_tf_evaluated_p: _jax._ad.primitive_linearizations,
+    call_tf_linear_p: _jax._partial_eval.custom_staging_rules,
+}
+
+
+@pytest.fixture(params=["with rules of ours", "without"])
+def rules(request, monkeypatch):
+    """JAX has rules for our primitives that it can do without."""
+    for primitive, table in RULES.items():
+        assert primitive in table, "this JAX has another form of them: gradients are right, and slow"
+        if request.param == "without":
+            monkeypatch.delitem(table, primitive)
+
+
+@pytest.mark.parametrize("name", compositions(function_jax))
+def test_eager_derivatives_are_the_same_without_rules_of_linearization(name, rules):
+    x = jnp.array([0.3, -1.0, 2.0])
+    found = compositions(call_tf(function_tf))[name](x)
+    np.testing.assert_allclose(found, compositions(function_jax)[name](x), rtol=2e-5, atol=1e-6)
+
+
+def test_a_derivative_for_some_arguments_and_results_is_the_same_without_rules_of_linearization(rules):
+    call = call_tf(lambda x, i, y: (tf.cast(x, tf.int32), x * y, i, y * 2))
+    args = (jnp.array([1.5, 2.5]), jnp.array([1, 2]), jnp.array([3.0, 4.0]))
+    results, push_forward = jax.linearize(lambda y: call(*args[:2], y), args[2])
+    pushed = push_forward(jnp.array([1.0, 10.0]))
+    np.testing.assert_array_equal(results[1], [4.5, 10.0])
+    assert [tangent.dtype for tangent in pushed] == [jax.dtypes.float0, np.float32, jax.dtypes.float0, np.float32]
+    np.testing.assert_array_equal(pushed[1], [1.5, 25.0])
+    np.testing.assert_array_equal(pushed[3], [2.0, 20.0])
+    _, pull_back = jax.vjp(lambda i: call(args[0], i, args[2]), args[1])
+    cotangents = [np.zeros(2, jax.dtypes.float0), jnp.ones(2), np.zeros(2, jax.dtypes.float0), jnp.ones(2)]
+    assert pull_back(tuple(cotangents))[0].dtype == jax.dtypes.float0
+
+
+def test_a_gradient_keeps_nothing_of_the_call_alive(rules):
+    """The tape holds all intermediate results: JAX's caches must not hold the tape."""
+    seen = []
+
+    def function(x):
+        y = tf.sin(x)
+        seen.append(weakref.ref(y))
+        return tf.reduce_sum(y * y)
+
+    call = call_tf(function)
+    _, pull_back = jax.vjp(call, jnp.ones(3))
+    assert seen[0]() is not None  # y, for the gradient of y * y
+    pull_back(jnp.float32(1))
+    del pull_back
+    jax.grad(call)(jnp.ones(3))
+    gc.collect()
+    assert [y() for y in seen] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda *_: ([0.0], [True], (), None, None, lambda residuals, *tangents: tangents),
+        lambda *_: ([0.0], [True], (), lambda tangents, residuals: tangents),
+        lambda *_: (0.0, (), lambda residuals, *tangents: tangents),
+    ],
+)
+def test_a_rule_is_not_given_to_a_jax_that_wants_another_form(answer, monkeypatch):
+    monkeypatch.setattr(_jax._ad, "fallback_linearize_rule", answer)
+    primitive = Primitive("with_no_rule")
+    _jax.register_linearization(primitive, lambda *_, **__: ([], [], lambda tangents: []))
+    assert primitive not in _jax._ad.primitive_linearizations
+
+
+def test_a_primitive_is_not_staged_by_ours_where_jax_stages_in_another_way(monkeypatch):
+    monkeypatch.setattr(_jax._StagingTrace, "emit_eqn", lambda self, equation: equation)
+    primitive = Primitive("with_no_rule")
+    _jax.register_staging_without_cache(primitive)
+    assert primitive not in _jax._partial_eval.custom_staging_rules
+
+
+def test_an_eager_gradient_of_another_shape_than_its_argument_is_refused():
+    @tf.custom_gradient
+    def wrong(x):
+        return tf.reduce_sum(x), lambda upstream: upstream * tf.ones(5)
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not compatible with expected shape"):
+        jax.grad(call_tf(wrong))(jnp.ones(3))

@@ -8,6 +8,7 @@ arguments, and with it all traces, for as long as the wrapper lives.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from jaxtf.calltf._primitive import invoke
 from jaxtf.calltf._transfer import as_array, to_array
 
 _STRUCTURES_KEPT = 64
+_SIGNATURE = inspect.signature(lambda *args, **kwargs: None)
 
 
 class _Unspecified:
@@ -124,8 +126,9 @@ def call_tf(
         return jax.tree.unflatten(results.tree, results.leaves)
 
     # Not the signature of callable_tf: its defaults (name=None, mode="fast") are no arrays, and
-    # jax.custom_vjp would fill them in.
+    # jax.custom_vjp would fill them in. Given, because JAX asks for it whenever it differentiates.
     del call.__wrapped__
+    call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
     return call
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.calltf._jax import ArrayImpl, array_over, dlpack_capsule, evaluating, is_one_cpu
-from jaxtf.calltf._tf import eager_type, executing_eagerly, from_dlpack
-from jaxtf.calltf._transfer import ALIGNMENT, canonical_dtype_for, has_dlpack_code, has_elements_of_jax, jax_dtype
+from jaxtf.calltf._tf import context_handle, eager_type, executing_eagerly, from_dlpack
+from jaxtf.calltf._transfer import ALIGNMENT, canonical_dtype_for, has_dlpack_code, has_elements_of_jax, numpy_view
 
 __all__ = ["plain_array", "plain_tensors"]
 
@@ -28,31 +28,28 @@ def plain_tensors(args: tuple[Any, ...]) -> list[Any] | None:
     x64 = jax.config.jax_enable_x64
     tensors = []
     for arg in args:
-        if type(arg) is not ArrayImpl or not _is_shared_dtype(arg.dtype, x64):
+        if type(arg) is not ArrayImpl or not _is_shared(arg.dtype, arg.sharding, x64):
             return None
-        if not is_one_cpu(arg.sharding) or arg.unsafe_buffer_pointer() % ALIGNMENT:
+        if arg.unsafe_buffer_pointer() % ALIGNMENT:
             return None
-        tensors.append(from_dlpack(dlpack_capsule(arg)))
+        tensors.append(from_dlpack(dlpack_capsule(arg), context_handle()))
     return tensors
 
 
 def plain_array(value: Any) -> jax.Array | None:
     """The array over the memory of a result, if that is one tensor of a type that JAX has."""
     if _is_type_of_jax(eager_type(value), jax.config.jax_enable_x64):
-        return array_over(np.asarray(value))
+        return array_over(numpy_view(value))
     return None
 
 
-@functools.cache
-def _is_shared_dtype(dtype: np.dtype[Any], x64: bool) -> bool:
-    """Whether arrays of this element type are taken as they are."""
-    return has_dlpack_code(dtype) and canonical_dtype_for(dtype, x64) == dtype
+@functools.lru_cache(1024)
+def _is_shared(dtype: np.dtype[Any], sharding: jax.sharding.Sharding, x64: bool) -> bool:
+    """Whether arrays of this element type, lying so, are taken as they are."""
+    return has_dlpack_code(dtype) and canonical_dtype_for(dtype, x64) == dtype and is_one_cpu(sharding)
 
 
 @functools.cache
 def _is_type_of_jax(number: int | None, x64: bool) -> bool:
-    """Whether tensors of this type, told by its number, can be arrays as they are: of any rank, by `numpy.asarray`."""
-    if number is None:
-        return False
-    dtype = tf.as_dtype(number)
-    return has_elements_of_jax(dtype, x64) and jax_dtype(dtype).isbuiltin == 1
+    """Whether tensors of this type, told by its number, can be arrays as they are."""
+    return number is not None and has_elements_of_jax(tf.as_dtype(number), x64)

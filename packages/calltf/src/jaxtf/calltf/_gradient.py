@@ -22,7 +22,7 @@ for calculating Jacobian vector products" (2017).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -31,7 +31,7 @@ from jax.interpreters import ad, mlir
 
 from jaxtf.calltf._errors import UnsupportedError
 from jaxtf.calltf._function import Function, Traced
-from jaxtf.calltf._jax import evaluating
+from jaxtf.calltf._jax import evaluating, register_linearization, register_staging_without_cache
 from jaxtf.calltf._primitive import call_tf_evaluated_p, call_tf_linear_p, call_tf_p, invoke
 from jaxtf.calltf._recorded import Recorded
 from jaxtf.calltf._transfer import is_differentiable
@@ -52,21 +52,21 @@ def _tangents(
     """The tangents of the results: one linear call for those that have any."""
     arguments = tuple(i for i, tangent in enumerate(tangents) if not _is_zero(tangent))
     avals = [jax.typeof(result) for result in results]
-    wanted = tuple(i for i, aval in enumerate(avals) if is_differentiable(aval.dtype))
-    found: list[Any] = [ad.Zero(aval.to_tangent_aval()) for aval in avals]
-    if arguments and wanted:
-        computed = call_tf_linear_p.bind(
-            *args,
-            *(tangents[i] for i in arguments),
-            function=function,
-            arguments=arguments,
-            results=wanted,
-            avals=tuple(avals[i] for i in wanted),
-            recorded=recorded,
+    wanted = tuple(i for i, aval in enumerate(avals) if is_differentiable(aval.dtype)) if arguments else ()
+    computed = iter(())
+    if wanted:
+        computed = iter(
+            call_tf_linear_p.bind(
+                *args,
+                *(tangents[i] for i in arguments),
+                function=function,
+                arguments=arguments,
+                results=wanted,
+                avals=tuple(avals[i] for i in wanted),
+                recorded=recorded,
+            )
         )
-        for index, tangent in zip(wanted, computed, strict=True):
-            found[index] = tangent
-    return found
+    return [next(computed) if i in wanted else ad.Zero(aval.to_tangent_aval()) for i, aval in enumerate(avals)]
 
 
 def _call_jvp(args: Sequence[Any], tangents: Sequence[Any], *, traced: Traced) -> tuple[list[Any], list[Any]]:
@@ -75,15 +75,32 @@ def _call_jvp(args: Sequence[Any], tangents: Sequence[Any], *, traced: Traced) -
 
 
 def _evaluated_jvp(
-    args_and_results: Sequence[Any],
+    args: Sequence[Any],
     tangents: Sequence[Any],
     *,
     function: Function,
-    num_args: int,
+    results: tuple[jax.Array, ...],
     recorded: Recorded | None,
 ) -> tuple[list[Any], list[Any]]:
-    results = call_tf_evaluated_p.bind(*args_and_results, function=function, num_args=num_args, recorded=recorded)
-    return results, _tangents(function, args_and_results[:num_args], tangents[:num_args], results, recorded)
+    found = call_tf_evaluated_p.bind(*args, function=function, results=results, recorded=recorded)
+    return found, _tangents(function, args, tangents, found, recorded)
+
+
+def _evaluated_linearization(
+    nonzeros: Sequence[bool],
+    args: Sequence[Any],
+    *,
+    function: Function,
+    results: tuple[jax.Array, ...],
+    recorded: Recorded | None,
+) -> tuple[list[Any], list[bool], Callable[[Sequence[Any]], list[Any]]]:
+    """What JAX makes of `_evaluated_jvp`, without tracing it."""
+    found: list[Any] = list(results)
+    if any(isinstance(arg, jax.core.Tracer) for arg in args):
+        found = call_tf_evaluated_p.bind(*args, function=function, results=results, recorded=recorded)
+    moves = any(nonzero and is_differentiable(arg.dtype) for nonzero, arg in zip(nonzeros, args, strict=True))
+    moved = [moves and is_differentiable(result.dtype) for result in results]
+    return found, moved, lambda tangents: _tangents(function, args, tangents, found, recorded)
 
 
 def _linear_abstract(*operands: Any, avals: tuple[ShapedArray, ...], **_: Any) -> list[ShapedArray]:
@@ -108,7 +125,7 @@ def _linear_transpose(
     if given:
         to, of = tuple(arguments[i] for i in unknown), tuple(results[i] for i in given)
         pulled = [cotangents[i] for i in given]
-        found = None if recorded is None else recorded.pull_back(args, to, of, pulled)
+        found = None if recorded is None else recorded(args, to, of, pulled)
         if found is None:
             found = invoke(vjp(function, to, of), [*args, *pulled]).leaves
         for index, cotangent in zip(unknown, found, strict=True):
@@ -177,9 +194,11 @@ def _call_transpose(cotangents: Sequence[Any], *args: Any, traced: Traced) -> li
 
 call_tf_linear_p.def_impl(_linear_evaluate)
 call_tf_linear_p.def_abstract_eval(_linear_abstract)
+register_staging_without_cache(call_tf_linear_p)
 mlir.register_lowering(call_tf_linear_p, mlir.lower_fun(_linear_evaluate, multiple_results=True))
 ad.primitive_jvps[call_tf_p] = _call_jvp
 ad.primitive_jvps[call_tf_evaluated_p] = _evaluated_jvp
+register_linearization(call_tf_evaluated_p, _evaluated_linearization)
 ad.primitive_jvps[call_tf_linear_p] = _linear_jvp
 ad.primitive_transposes[call_tf_p] = _call_transpose
 ad.primitive_transposes[call_tf_linear_p] = _linear_transpose

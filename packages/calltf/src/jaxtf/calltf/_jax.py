@@ -7,7 +7,8 @@ only. Knows JAX; nothing of TensorFlow.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -33,6 +34,10 @@ from jax._src.effects import (
     ordered_effects,
     remat_allowed_effects,
 )
+
+# Rules that JAX has places for, without public names, and the form of which changes. Seen in JAX 0.10.2 and 0.12.0.1.
+from jax._src.interpreters import ad as _ad
+from jax._src.interpreters import partial_eval as _partial_eval
 from jax._src.interpreters.mlir import TokenSet as _TokenSet
 from jax._src.interpreters.mlir import eval_dynamic_shape as _eval_dynamic_shape
 from jax._src.interpreters.mlir import token_type as _token_type
@@ -45,10 +50,17 @@ from jax._src.lib import _jax as _jaxlib
 # What `jax.device_put` of one NumPy array ends in: 4 us instead of 38. Seen in JAX 0.10.2 and 0.12.0.1.
 from jax._src.lib import xla_client as _xla_client
 from jax.core import ShapedArray
+from jax.extend.core import Primitive
 from jax.extend.mlir import ir
-from jax.interpreters import mlir
+from jax.interpreters import ad, mlir
 
 from jaxtf.shapepoly import SymbolicScope, symbolic_shape
+
+# From (which operands have tangents, operands, parameters) to the results, which of them have tangents, and what makes
+# of the tangents of all operands those of all results.
+LinearizationRule = Callable[..., tuple[list[Any], list[bool], Callable[[Sequence[Any]], list[Any]]]]
+
+_EMIT = ("self", "in_tracers", "out_avals", "primitive", "params", "effects", "source_info")
 
 # The class of every array that has a value: a look at a type is cheaper than at what a value is an instance of.
 ArrayImpl: type[jax.Array] = _ArrayImpl
@@ -75,6 +87,67 @@ def evaluating() -> bool:
 def concrete_value(value: Any) -> Any:
     """The value that a tracer stands for, itself for anything else, None if it is not known."""
     return _to_concrete_value(value)
+
+
+def register_linearization(primitive: Primitive, rule: LinearizationRule) -> None:
+    """Gives a primitive with several results a rule of linearization, which its JVP rule must agree with.
+
+    JAX takes the JVP rule for it where there is none, at the price of tracing it: half the time of an eager gradient.
+    So it stays where rules of linearization have none of the forms known here.
+    """
+    rules = getattr(_ad, "primitive_linearizations", None)
+    number = _parts_of_linearization()
+
+    def answer(_: bool, nonzeros: Sequence[bool], *operands: Any, **params: Any) -> tuple[Any, ...]:
+        results, result_nonzeros, push_forward = rule(nonzeros, operands, **params)
+        if number == 4:
+            return results, result_nonzeros, (), lambda _, *tangents: push_forward(tangents)
+        return results, result_nonzeros, (), None, lambda _, __, *tangents: push_forward(tangents)
+
+    if rules is not None and number in (4, 5):
+        rules[primitive] = answer
+
+
+def register_staging_without_cache(primitive: Primitive) -> None:
+    """Lets a primitive with several results be staged by its abstract evaluation, as otherwise, but not from a cache.
+
+    JAX keeps abstract evaluations with all parameters, thousands of them. Where a parameter is one of each call that is
+    in vain, takes time, and may keep alive what is large.
+    """
+    rules = getattr(_partial_eval, "custom_staging_rules", None)
+    if rules is None or _parameters(getattr(_StagingTrace, "emit_eqn", None))[:7] != _EMIT:
+        return
+
+    def stage(trace: Any, source_info: Any, *operands: Any, **params: Any) -> list[Any]:
+        avals, effects = primitive.abstract_eval(*(operand.aval for operand in operands), **params)
+        staged: list[Any] = trace.emit_eqn(list(operands), list(avals), primitive, params, effects, source_info)
+        return staged
+
+    rules[primitive] = stage
+
+
+def _parameters(function: Any) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters) if callable(function) else ()
+
+
+def _parts_of_linearization() -> int | None:
+    """How many parts the answer of a linearization rule has, seen on that of JAX's own; None for an unknown form.
+
+    JAX 0.10.2: (results, which have tangents, residuals, function of residuals and tangents). JAX 0.12.0.1: structured
+    residuals besides, before the function and for it.
+    """
+    probe = Primitive("linearization_probe")
+    probe.multiple_results = True
+    ad.primitive_jvps[probe] = lambda primals, tangents: (primals, tangents)
+    try:
+        *found, push_forward = _ad.fallback_linearize_rule(probe, True, [True], np.float32(0))
+        parameters = list(inspect.signature(push_forward).parameters.values())
+        is_known = len(found[0]) == 1 and found[1] == [True] and parameters[-1].kind is inspect.Parameter.VAR_POSITIONAL
+        return 1 + len(found) if is_known and len(parameters) == len(found) - 1 else None
+    except Exception:  # another form: nothing depends on it
+        return None
+    finally:
+        del ad.primitive_jvps[probe]
 
 
 def allow_effect(effect_type: type, ordered: bool = False) -> None:

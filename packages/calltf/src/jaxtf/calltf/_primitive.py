@@ -16,12 +16,10 @@ lowering, differentiation and batching are rules registered by `_lowering`, `_gr
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
 import jax
-import tensorflow as tf
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
 
@@ -57,7 +55,7 @@ def invoke(function: Function, args: Sequence[Any]) -> Results:
             is_users = isinstance(function, UserFunction)
             evaluated, recorded = recorded_call(function, values) if is_users else (evaluate(function, values), None)
             tied = call_tf_evaluated_p.bind(
-                *args, *evaluated.leaves, function=function, num_args=len(args), recorded=recorded
+                *args, function=function, results=tuple(evaluated.leaves), recorded=recorded
             )
             return Results(tied, evaluated.tree)
     traced = function.trace([jax.typeof(arg) for arg in args])
@@ -67,12 +65,9 @@ def invoke(function: Function, args: Sequence[Any]) -> Results:
 
 def evaluate(function: Function, values: Sequence[Any]) -> Results:
     """Runs a function eagerly on concrete arrays; the results are JAX arrays."""
-    # Above any graph being built: JAX evaluates, so TensorFlow must too.
-    if not tf.executing_eagerly():
-        with outside_of_graphs():
-            return evaluate(function, values)
-    results = function.run([to_tensor(value) for value in values])
-    return Results([to_array(leaf) for leaf in results.leaves], results.tree)
+    with outside_of_graphs():  # JAX evaluates, so TensorFlow must too
+        results = function.run([to_tensor(value) for value in values])
+        return Results([to_array(leaf) for leaf in results.leaves], results.tree)
 
 
 def refuse_variable_writes(traced: Traced) -> None:
@@ -89,7 +84,7 @@ def refuse_variable_writes(traced: Traced) -> None:
 
 def _call_impl(*args: Any, traced: Traced) -> list[Any]:
     """Evaluates a staged call op by op (jax.core.eval_jaxpr): the compiled trace, by TensorFlow."""
-    with contextlib.nullcontext() if tf.executing_eagerly() else outside_of_graphs():
+    with outside_of_graphs():
         return [to_array(result) for result in traced.concrete(*map(to_tensor, args))]
 
 
@@ -99,12 +94,12 @@ def _call_abstract(*args: Any, traced: Traced) -> tuple[tuple[ShapedArray, ...],
     return traced.avals, {CALL_TF_EFFECT} if traced.has_effect else set()
 
 
-def _evaluated_impl(*args_and_results: Any, num_args: int, **_: Any) -> list[Any]:
-    return list(args_and_results[num_args:])
+def _evaluated_impl(*_: Any, results: tuple[jax.Array, ...], **__: Any) -> list[jax.Array]:
+    return list(results)
 
 
-def _evaluated_abstract(*args_and_results: Any, num_args: int, **_: Any) -> list[ShapedArray]:
-    return [ShapedArray(result.shape, result.dtype) for result in args_and_results[num_args:]]
+def _evaluated_abstract(*_: Any, results: tuple[jax.Array, ...], **__: Any) -> list[ShapedArray]:
+    return [ShapedArray(result.shape, result.dtype) for result in results]
 
 
 call_tf_p.def_impl(_call_impl)

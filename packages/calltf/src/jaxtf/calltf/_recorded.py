@@ -14,28 +14,30 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import tensorflow as tf
 
 from jaxtf.calltf._function import Function, Results
 from jaxtf.calltf._jax import evaluating
-from jaxtf.calltf._tf import outside_of_graphs
-from jaxtf.calltf._transfer import to_array, to_tensor
+from jaxtf.calltf._tf import Tape, outside_of_graphs
+from jaxtf.calltf._transfer import is_differentiable, jax_dtype, to_array, to_tensor
 from jaxtf.calltf._vjp import pulled_back
 
 __all__ = ["Recorded", "recorded_call"]
 
 
 class Recorded:
-    """One call; equal only to itself.
+    """One call, and its pullback; equal only to itself.
+
+    It is what is called, not a method of it: JAX's caches, which hold parameters of primitives, hold those that can be
+    called weakly (JAX 0.10.2 and 0.12.0.1), so that the tape goes when nobody can pull back any more.
 
     Args:
       args: The arrays that it was made with.
-      tape: What saw it.
+      tape: What saw it, persistent.
       tensors: The same as tensors.
       results: What it returned.
     """
 
-    def __init__(self, args: Sequence[Any], tape: tf.GradientTape, tensors: Sequence[Any], results: Sequence[Any]):
+    def __init__(self, args: Sequence[Any], tape: Tape, tensors: Sequence[Any], results: Sequence[Any]):
         self._args = args
         self._tape = tape
         self._tensors = tensors
@@ -44,7 +46,7 @@ class Recorded:
     def __repr__(self) -> str:
         return "<call>"
 
-    def pull_back(
+    def __call__(
         self, args: Sequence[Any], arguments: Sequence[int], results: Sequence[int], cotangents: Sequence[Any]
     ) -> list[jax.Array] | None:
         """The cotangents of some arguments; None unless all values are known and are those of this call.
@@ -72,8 +74,8 @@ def recorded_call(function: Function, args: Sequence[Any]) -> tuple[Results, Rec
     """Runs a function eagerly on concrete arrays, seen by a tape; the results are JAX arrays."""
     with outside_of_graphs():
         tensors = [to_tensor(arg) for arg in args]
-        with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-            tape.watch([tensor for tensor in tensors if tensor.dtype.is_floating or tensor.dtype.is_complex])
+        watched = [tensor for tensor in tensors if is_differentiable(jax_dtype(tensor.dtype))]
+        with Tape(watched, persistent=True) as tape:
             results = function.run(tensors)
     arrays = [to_array(leaf) for leaf in results.leaves]
     return Results(arrays, results.tree), Recorded(args, tape, tensors, results.leaves)

@@ -25,7 +25,7 @@ import tensorflow as tf
 
 from jaxtf.calltf._errors import ArgumentTypeError, ResultError
 from jaxtf.calltf._jax import array_over, dlpack_capsule, is_one_cpu
-from jaxtf.calltf._tf import from_dlpack
+from jaxtf.calltf._tf import context_handle, eager_elements, from_dlpack
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 _TENSORS = (tf.Tensor, tf.Variable)
@@ -45,6 +45,7 @@ def canonical_dtype_for(dtype: Any, x64: bool) -> np.dtype[Any]:
     return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
 
 
+@functools.cache
 def is_differentiable(dtype: Any) -> bool:
     """Whether values of this element type have tangents: floating point and complex."""
     return bool(jnp.issubdtype(dtype, np.inexact))
@@ -89,9 +90,10 @@ def as_array(value: Any, where: str) -> Any:
       ArgumentTypeError: Anything else, or an element type that TensorFlow does not have.
     """
     if isinstance(value, jax.Array):
-        pass
+        if _is_taken_as_it_is(value.dtype, bool(jax.config.jax_enable_x64)):
+            return value
     elif isinstance(value, _TENSORS) and value.dtype not in _WITHOUT_ELEMENTS:
-        value = _numpy_view(tf.convert_to_tensor(value))
+        value = numpy_view(tf.convert_to_tensor(value))
     elif isinstance(value, _PYTHON_SCALARS) and not isinstance(value, np.generic):
         value = jnp.asarray(value)  # refuses an integer that does not fit
     elif not isinstance(value, _NUMPY):
@@ -109,6 +111,15 @@ def as_array(value: Any, where: str) -> Any:
         ) from error
     dtype = canonical_dtype(value.dtype)
     return value if value.dtype == dtype else value.astype(dtype)
+
+
+@functools.cache
+def _is_taken_as_it_is(dtype: Any, x64: bool) -> bool:
+    """Whether TensorFlow has this element type, and JAX too; `x64` as for `canonical_dtype_for`."""
+    try:
+        return bool(tensorflow_dtype(dtype)) and canonical_dtype_for(dtype, x64) == dtype
+    except TypeError:
+        return False
 
 
 def as_tensor(value: Any, where: str, function: str) -> Any:
@@ -157,7 +168,7 @@ def to_tensor(array: Any) -> Any:
 def share(array: jax.Array) -> Any:
     """The tensor over the memory of an array: of all of it on one CPU device; None if TensorFlow cannot have that."""
     if has_dlpack_code(array.dtype) and is_one_cpu(array.sharding) and array.unsafe_buffer_pointer() % ALIGNMENT == 0:
-        return from_dlpack(dlpack_capsule(array))
+        return from_dlpack(dlpack_capsule(array), context_handle())
     return None
 
 
@@ -169,12 +180,10 @@ def has_dlpack_code(dtype: np.dtype[Any]) -> bool:
 
 def to_array(tensor: Any) -> jax.Array:
     """The JAX array with the elements of an eager `tf.Tensor`."""
-    return array_over(_numpy_view(tensor))
+    return array_over(numpy_view(tensor))
 
 
-def _numpy_view(tensor: Any) -> np.ndarray[Any, Any]:
+def numpy_view(tensor: Any) -> np.ndarray[Any, Any]:
     """A NumPy array over the memory of an eager tensor."""
-    try:
-        return np.asarray(tensor)
-    except ValueError:  # a scalar of a type that is not of NumPy has no __array__ it accepts (TensorFlow 2.21)
-        return np.asarray(tensor.numpy())
+    view = eager_elements(tensor)
+    return view if type(view) is np.ndarray else np.asarray(tensor if view is None else view)

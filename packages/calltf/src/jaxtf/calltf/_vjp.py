@@ -1,4 +1,4 @@
-"""The vector-Jacobian product of a TensorFlow function, by its own `tf.GradientTape`.
+"""The vector-Jacobian product of a TensorFlow function, by its own gradient tape.
 
 So gradients are TensorFlow's and custom gradients are respected. TensorFlow's gradient of a complex
 function is the complex conjugate of JAX's, in each cotangent (JAX transposes, TensorFlow takes
@@ -21,6 +21,7 @@ from jaxtf.calltf import _graph
 from jaxtf.calltf._declared import shape_text
 from jaxtf.calltf._errors import ResultError, UnsupportedError
 from jaxtf.calltf._function import Function, Results, Signature, Traced
+from jaxtf.calltf._tf import Tape, eager_shape
 from jaxtf.calltf._transfer import jax_dtype
 
 
@@ -47,8 +48,7 @@ class VectorJacobian(Function):
         num_args = len(tensors) - len(self._results)
         args, cotangents = tensors[:num_args], tensors[num_args:]
         sources = [args[i] for i in self._arguments]
-        with tf.GradientTape() as tape:
-            tape.watch(sources)
+        with Tape(sources) as tape:
             results = self._function.run(args).leaves
             self._check_results(results, cotangents)
         dense = pulled_back(tape, sources, [results[i] for i in self._results], cotangents)
@@ -97,21 +97,18 @@ def _conjugate(tensor: Any) -> Any:
     return tf.math.conj(tensor) if tensor.dtype.is_complex else tensor
 
 
-def pulled_back(
-    tape: tf.GradientTape, sources: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any]
-) -> Any:
+def pulled_back(tape: Tape, sources: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
     """The cotangents of the sources, by JAX's convention, for those of results that the tape has seen."""
-    gradients = tape.gradient(
-        results,
-        sources,
-        output_gradients=[_conjugate(cotangent) for cotangent in cotangents],
-        unconnected_gradients=tf.UnconnectedGradients.ZERO,
-    )
-    # A gradient may be sparse (tf.IndexedSlices, of a gather) or of a shape not inferred.
-    return [
-        tf.ensure_shape(_conjugate(tf.convert_to_tensor(gradient)), source.shape)
-        for gradient, source in zip(gradients, sources, strict=True)
-    ]
+    gradients = tape.gradients(results, sources, [_conjugate(cotangent) for cotangent in cotangents])
+    return [_dense(gradient, source) for gradient, source in zip(gradients, sources, strict=True)]
+
+
+def _dense(gradient: Any, source: Any) -> Any:
+    """A gradient as a cotangent: it may be sparse (tf.IndexedSlices, of a gather) or of a shape not inferred."""
+    shape = eager_shape(gradient)
+    if shape is None or shape != eager_shape(source):
+        gradient = tf.ensure_shape(tf.convert_to_tensor(gradient), source.shape)
+    return _conjugate(gradient)
 
 
 def _type_text(tensor: Any) -> str:
