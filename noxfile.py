@@ -179,9 +179,11 @@ def nightly(session: nox.Session) -> None:
     except OSError as error:
         session.warn("NOT TRIED: the index of JAX's nightly builds cannot be reached: %s: %s", index, error)
         return
+    # That a requirement names a pre-release is not enough: uv 0.13 then takes the newest release, if that fits.
     newest = ("--index", index, "--index-strategy", "unsafe-best-match", "jax>=0.12.dev0", "jaxlib>=0.12.dev0")
+    allowed = ("--prerelease-package", "jax=allow", "--prerelease-package", "jaxlib=allow")
     tried = {
-        "installation": lambda: install(session, *newest, *from_tree(*EVERYTHING), *PYTEST),
+        "installation": lambda: install(session, *newest, *allowed, *from_tree(*EVERYTHING), *PYTEST),
         "tests/version_probe.py": lambda: session.run("python", "tests/version_probe.py", env=ON_CPU),
         "tests/test_doors.py": lambda: session.run("pytest", "tests/test_doors.py", env=ON_CPU),
     }
@@ -193,7 +195,8 @@ def nightly(session: nox.Session) -> None:
             failed.append(name)
             if name == "installation":
                 break
-    versions = "import jax, jaxlib; print('jax', jax.__version__, 'with jaxlib', jaxlib.__version__)"
+    # From their metadata: what failed may be the import of jax.
+    versions = "from importlib.metadata import version as v; print('jax', v('jax'), 'with jaxlib', v('jaxlib'))"
     found = "" if "installation" in failed else session.run("python", "-c", versions, silent=True).strip()
     session.warn("%s %s", f"FAILED ({', '.join(failed)}):" if failed else "WORKS:", found)
 
@@ -267,6 +270,9 @@ CLIENTS = {
     "tf_data": (),
     "string_preprocessing": (),
     "c_program": (),
+    "serving_client": ("tensorflow-serving-api>=2.21",),
+    "optax_round_trip": ("optax>=0.2.5",),
+    "keras_reuse": ("keras>=3.15",),
 }
 
 
@@ -274,9 +280,12 @@ CLIENTS = {
 @nox.parametrize("client", [nox.param(name, id=name) for name in CLIENTS])
 def clients(session: nox.Session, client: str) -> None:
     """A program of examples/clients, which compares with JAX: `python3 run.py 'clients(keras_jax)'`."""
-    install(session, *from_tree("convert[jax]"), *CLIENTS[client])
+    install(session, *from_tree("convert[jax]", "calltf"), *CLIENTS[client])
+    variables = {}
+    if client == "serving_client":
+        variables = {"JAXTF_SERVING_PYTHON": environment(session, "serving", "tensorflow", *CLIENTS[client])}
     folder = session.create_tmp()
-    session.run("python", str(ROOT / "examples" / "clients" / f"{client}.py"), folder, env=ON_CPU)
+    session.run("python", str(ROOT / "examples" / "clients" / f"{client}.py"), folder, env=ON_CPU | variables)
 
 
 # What each program in examples/consumers needs beside ours.
