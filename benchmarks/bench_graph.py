@@ -127,7 +127,10 @@ def table(found: Mapping[str, list[float]], base: str) -> None:
 
 
 def calls() -> None:
-    """Compiled graph mode, without and with XLA operations, and native mode, beside jax.jit."""
+    """Compiled graph mode, without and with XLA operations, and native mode, beside jax.jit.
+
+    An eager call in native mode runs compiled, without the way through tf.function.
+    """
     print("compiled calls")
     for what, (function, arguments) in subjects().items():
         jitted, given = jax.jit(function), jax.tree.map(jnp.asarray, arguments)
@@ -135,12 +138,15 @@ def calls() -> None:
         actions: dict[str, Callable[[], float]] = {
             "jax.jit": lambda jitted=jitted, given=given: seconds(lambda: jitted(*given).block_until_ready())
         }
-        for name, options in {
-            "graph mode": {"native_serialization": False},
-            "graph mode, enable_xla=False": {"native_serialization": False, "enable_xla": False},
-            "native mode": {"native_serialization": True},
-        }.items():
-            converted = tf.function(convert(function, **options), autograph=False, jit_compile=True)
+        compiled = {
+            name: tf.function(convert(function, **options), autograph=False, jit_compile=True)
+            for name, options in {
+                "graph mode": {"native_serialization": False},
+                "graph mode, enable_xla=False": {"native_serialization": False, "enable_xla": False},
+                "native mode": {"native_serialization": True},
+            }.items()
+        }
+        for name, converted in {**compiled, "native mode, eager call": convert(function)}.items():
             difference = np.abs(converted(*tensors) - np.asarray(jitted(*given))).max()
             assert difference < 1e-4, f"{what}, {name}: {difference}"
             actions[name] = lambda f=converted, tensors=tensors: seconds(lambda: f(*tensors))

@@ -24,6 +24,12 @@ _FLOATS = (
     "Sum Tan Tanh TensorScatterMax TensorScatterMin TensorScatterUpdate TopKV2 Transpose"
 )
 _BITS = "BitwiseAnd BitwiseOr Invert LeftShift PopulationCount"
+# Of 16 and 64 bits; the converter knows 8 and 32 better.
+_UNSIGNED = (
+    f"{_BITS} AddV2 ArgMax ArgMin BroadcastTo ConcatV2 Cumprod Cumsum Equal GatherV2 Greater GreaterEqual Less "
+    "LessEqual Max Maximum Min Minimum Mul NotEqual PadV2 Prod Relu ReverseV2 SelectV2 Slice Square "
+    "StridedSlice Sub Sum TensorScatterMax TensorScatterMin TensorScatterUpdate TopKV2 Transpose"
+)
 
 REFUSED: Mapping[tf.DType, frozenset[str]] = {
     dtype: frozenset(names.split())
@@ -43,6 +49,11 @@ REFUSED: Mapping[tf.DType, frozenset[str]] = {
         ),
         tf.int32: f"{_BITS} BatchMatMulV2 Cumprod MatMul TensorScatterMax TensorScatterMin",
         tf.int64: f"{_BITS} Abs ArgMax ArgMin BatchMatMulV2 BitwiseXor Cumprod MatMul Pow RightShift Sign TruncateDiv",
+        tf.int16: (
+            f"{_BITS} ArgMax ArgMin BatchMatMulV2 Cumprod Cumsum Greater LessEqual Max Maximum Min Minimum Neg "
+            "NotEqual PadV2 Pow Prod Relu Sign Slice Sub Sum TensorScatterMax TensorScatterMin TensorScatterUpdate "
+            "Transpose"
+        ),
         tf.int8: f"{_BITS} Abs AddV2 Cumsum Equal Greater Less Max Maximum Min Minimum Mul Neg NotEqual Pow Sub Sum",
         tf.uint8: f"{_BITS} AddV2 Cumsum FloorMod Greater Less Max Maximum Min Minimum Mul NotEqual SelectV2 Sub Sum",
         tf.uint32: (
@@ -50,6 +61,8 @@ REFUSED: Mapping[tf.DType, frozenset[str]] = {
             "MatMul Max Maximum Min Minimum NotEqual PadV2 Prod ReverseV2 Sub Sum TensorScatterUpdate TopKV2 "
             "Transpose TruncateDiv"
         ),
+        tf.uint16: _UNSIGNED,
+        tf.uint64: f"{_UNSIGNED} BitwiseXor RightShift",
     }.items()
 }
 """The types of operations that the converter refuses, by the dtype of their operands."""
