@@ -280,7 +280,8 @@ CLIENTS = {
 @nox.parametrize("client", [nox.param(name, id=name) for name in CLIENTS])
 def clients(session: nox.Session, client: str) -> None:
     """A program of examples/clients, which compares with JAX: `python3 run.py 'clients(keras_jax)'`."""
-    install(session, *from_tree("convert[jax]", "calltf"), *CLIENTS[client])
+    ours = ("convert[jax]", "calltf") if client == "optax_round_trip" else ("convert[jax]",)
+    install(session, *from_tree(*ours), *CLIENTS[client])
     variables = {}
     if client == "serving_client":
         variables = {"JAXTF_SERVING_PYTHON": environment(session, "serving", "tensorflow", *CLIENTS[client])}

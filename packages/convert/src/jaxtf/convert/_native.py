@@ -121,7 +121,7 @@ class NativeFunction(ExportedFunction):
         """The op for eager calls, of the kept arguments: in a compiled function, which holds the module.
 
         By itself the op takes 44 us in eager mode and 0.3 ms more for each MB of the module, which it copies; so it
-        takes 14 us whatever its size.
+        takes 14 us whatever its size (the sine of f32[16], TensorFlow 2.21).
         """
         every = self.specifications()
         kept = [every[index] for index in self.exported.module_kept_var_idx]

@@ -11,16 +11,17 @@ Each private name stands once, with why it is needed and the versions it was see
 - `TFE_Py_TapeSetIsEmpty`, `IsStopped`, `StopOnThread`, `RestartOnThread`, `RecordOperation` (2.21): whether any tape
   watches, so that an eager call without one need not record how to differentiate it; recording that without the detour
   of `tf.custom_gradient`, which costs more than the operation.
-- `invoking_op_callbacks` of `tensorflow.python.eager.context` (2.21): `tf.debugging.enable_check_numerics` and its
-  like add operations of the host to each graph that is traced, also to one that is to be compiled.
+- `invoking_op_callbacks` of `tensorflow.python.eager.context` (2.19.1, 2.20.0, 2.21):
+  `tf.debugging.enable_check_numerics` and its like add operations of the host to each graph that is traced, also to
+  one that is to be compiled.
 - `tensorflow.python.saved_model.save_context` and the name `internal_grad_fn` (2.21): whether the gradient
   that a SavedModel will hold is being traced. `tf.saved_model.save` says nothing to the gradient function of
   `tf.custom_gradient`, and what that function calls cannot be differentiated after loading.
 - `tensorflow.python.compiler.xla.experimental.xla_sharding` and `tensorflow.compiler.xla.xla_data_pb2` (2.21): the
   XlaSharding op with the protocol buffer that it takes.
 - `ConcreteFunction._inference_function` with its `name` and `function_type`, and `tensorflow.python.eager.execute`
-  (2.21): a concrete function run by its name, which takes 14 us where the shortest public call takes 60. The questions
-  that a call asks about structure, gradients, captures and options are answered once.
+  (2.19.1, 2.20.0, 2.21): a concrete function run by its name, which takes 14 us where the shortest public call takes
+  60. The questions that a call asks about structure, gradients, captures and options are answered once.
 - `Graph._add_function_recursive` with `ConcreteFunction._inference_function` (2.21): makes a function that a module
   calls known to the graph, so that a SavedModel keeps it.
 - `tensorflow.lite.python.convert_phase.ConverterError` (2.21): what TFLite's converter raises.
@@ -215,7 +216,8 @@ def _run_by_name(concrete: Any, options: tuple[Any, ...]) -> Callable[[Sequence[
     function = concrete._inference_function
     name, results = function.name.decode(), len(function.function_type.flat_outputs)
 
-    def run(arguments: Sequence[tf.Tensor], _: Any = concrete) -> list[tf.Tensor]:  # TensorFlow forgets what none holds
+    # Held, because TensorFlow forgets a function that nobody holds.
+    def run(arguments: Sequence[tf.Tensor], *, _held: Any = concrete) -> list[tf.Tensor]:
         found: list[tf.Tensor] = execute.execute(name, results, list(arguments), options, context.context())
         return found
 
