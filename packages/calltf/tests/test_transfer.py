@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.calltf import call_tf
+from jaxtf.calltf import _transfer, call_tf
+from jaxtf.calltf._gpus import is_on_gpu_of_both, is_one_gpu_of_both, numbers_of_both
 from jaxtf.calltf._transfer import canonical_dtype, jax_dtype, tensorflow_dtype, to_array, to_tensor
 
 NUMPY = [
@@ -164,3 +165,40 @@ def test_an_array_on_several_devices_crosses_too():
     )
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=120)
+
+
+def test_arrays_cross_by_dlpack_where_a_gpu_is_shared(monkeypatch):
+    """The route of a GPU, on memory of the CPU: DLPack takes both. On a GPU itself: `tests/test_calltf_gpu.py`."""
+    tensor = tf.range(64, dtype=tf.float32)
+    monkeypatch.setattr(_transfer, "is_on_gpu_of_both", lambda _: True)
+    monkeypatch.setattr(_transfer, "array_over", None)
+    array = to_array(tensor)
+    assert array.unsafe_buffer_pointer() == address(tensor)
+    monkeypatch.setattr(_transfer, "is_one_cpu", lambda _: False)
+    monkeypatch.setattr(_transfer, "is_one_gpu_of_both", lambda _: True)
+    assert address(to_tensor(array)) == address(tensor)
+    monkeypatch.setattr(_transfer, "is_one_gpu_of_both", lambda _: False)
+    assert address(to_tensor(array)) != address(tensor)
+
+
+@pytest.mark.parametrize(
+    ("of_jax", "visible", "logical", "expected"),
+    [
+        ([0, 1], [0, 1], 2, {0, 1}),
+        ([0], [0, 1], 2, {0}),
+        ([0, 1], [1], 1, set()),  # TensorFlow's first is JAX's second
+        ([0, 1], [0, 1], 3, set()),  # one of them is split
+        ([], [0], 1, set()),
+        ([None], [], 0, set()),
+    ],
+)
+def test_gpus_are_shared_that_have_one_number(of_jax, visible, logical, expected):
+    names = [f"/physical_device:GPU:{number}" for number in visible]
+    assert numbers_of_both(of_jax, names, logical) == expected
+
+
+def test_there_is_no_shared_gpu_here():
+    if jax.default_backend() != "cpu":
+        pytest.skip("for a machine without a GPU")
+    assert not is_on_gpu_of_both(tf.ones(3))
+    assert not is_one_gpu_of_both(jnp.ones(3).sharding)

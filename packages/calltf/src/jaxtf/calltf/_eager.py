@@ -14,9 +14,9 @@ import jax
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.calltf._jax import ArrayImpl, array_over, dlpack_capsule, evaluating, is_one_cpu
+from jaxtf.calltf._jax import ArrayImpl, dlpack_capsule, evaluating, is_one_cpu
 from jaxtf.calltf._tf import context_handle, eager_type, executing_eagerly, from_dlpack
-from jaxtf.calltf._transfer import ALIGNMENT, canonical_dtype_for, has_dlpack_code, has_elements_of_jax, numpy_view
+from jaxtf.calltf._transfer import ALIGNMENT, canonical_dtype_for, has_dlpack_code, has_elements_of_jax, to_array
 
 __all__ = ["plain_array", "plain_tensors"]
 
@@ -38,9 +38,7 @@ def plain_tensors(args: tuple[Any, ...]) -> list[Any] | None:
 
 def plain_array(value: Any) -> jax.Array | None:
     """The array over the memory of a result, if that is one tensor of a type that JAX has."""
-    if _is_type_of_jax(eager_type(value), jax.config.jax_enable_x64):
-        return array_over(numpy_view(value))
-    return None
+    return to_array(value) if _is_type_of_jax(eager_type(value), jax.config.jax_enable_x64) else None
 
 
 @functools.lru_cache(1024)

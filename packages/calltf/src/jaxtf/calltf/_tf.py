@@ -35,6 +35,7 @@ __all__ = [
     "Tape",
     "compiled_to_hlo",
     "context_handle",
+    "eager_device",
     "eager_elements",
     "eager_shape",
     "eager_type",
@@ -63,6 +64,11 @@ def eager_elements(value: Any) -> Any:
 def eager_shape(value: Any) -> tuple[int, ...] | None:
     """The shape of an eager tensor; None for any other value."""
     return value._shape_tuple() if type(value) is _EagerTensor else None
+
+
+def eager_device(value: Any) -> str | None:
+    """The name of the device that holds the elements of an eager tensor; None for any other value."""
+    return value.backing_device if type(value) is _EagerTensor else None
 
 
 class Tape:

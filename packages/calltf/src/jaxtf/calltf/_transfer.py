@@ -7,8 +7,9 @@ off, float64 becomes float32.
 
 On a CPU nothing is copied in either direction: tensors and arrays are immutable, and each
 keeps the memory alive. From TensorFlow to JAX they cross by NumPy's view of the memory, from JAX
-to TensorFlow by DLPack. Copied are element types without a DLPack code in TensorFlow (float8,
-int4), NumPy arrays, which their owner may change, and memory that is not aligned for XLA.
+to TensorFlow by DLPack. On a GPU that both have, both ways are DLPack. Copied are element types
+without a DLPack code in TensorFlow (float8, int4), NumPy arrays, which their owner may change,
+memory that is not aligned for XLA, and what is on a device that only one of them has.
 Neither side writes to shared memory: TensorFlow does not own it, so that a variable assigned
 from it copies before its first update; JAX donates no buffer that others refer to.
 """
@@ -24,6 +25,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.calltf._errors import ArgumentTypeError, ResultError
+from jaxtf.calltf._gpus import is_on_gpu_of_both, is_one_gpu_of_both
 from jaxtf.calltf._jax import array_over, dlpack_capsule, is_one_cpu
 from jaxtf.calltf._tf import context_handle, eager_elements, from_dlpack
 
@@ -166,10 +168,13 @@ def to_tensor(array: Any) -> Any:
 
 
 def share(array: jax.Array) -> Any:
-    """The tensor over the memory of an array: of all of it on one CPU device; None if TensorFlow cannot have that."""
-    if has_dlpack_code(array.dtype) and is_one_cpu(array.sharding) and array.unsafe_buffer_pointer() % ALIGNMENT == 0:
-        return from_dlpack(dlpack_capsule(array), context_handle())
-    return None
+    """The tensor over the memory of an array: of all of it on one device; None if TensorFlow cannot have that."""
+    if not has_dlpack_code(array.dtype):
+        return None
+    if not (is_one_cpu(array.sharding) or is_one_gpu_of_both(array.sharding)):
+        return None
+    is_aligned = array.unsafe_buffer_pointer() % ALIGNMENT == 0
+    return from_dlpack(dlpack_capsule(array), context_handle()) if is_aligned else None
 
 
 @functools.cache
@@ -180,6 +185,10 @@ def has_dlpack_code(dtype: np.dtype[Any]) -> bool:
 
 def to_array(tensor: Any) -> jax.Array:
     """The JAX array with the elements of an eager `tf.Tensor`."""
+    if is_on_gpu_of_both(tensor) and has_dlpack_code(jax_dtype(tensor.dtype)):
+        shared: jax.Array = jax.dlpack.from_dlpack(tensor)
+        if shared.unsafe_buffer_pointer() % ALIGNMENT == 0:
+            return shared
     return array_over(numpy_view(tensor))
 
 
