@@ -70,18 +70,19 @@ def _run(function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int
         return _prevent_gradient(function(arguments), NO_VJP)
     run_vjp = _run_vjp if orders is None else _vjp_in_graph(function, orders - 1)
 
+    results = function(arguments)
+
+    # The results are among the arguments, so that TensorFlow, which looks for variables between the two, finds nothing
+    # to look through. Variables that a TensorFlow function inside of the JAX function reads: JAX does not know of them.
     @tf.custom_gradient  # type: ignore[untyped-decorator, unused-ignore]
-    def run(*arguments: tf.Tensor) -> tuple[tuple[tf.Tensor, ...], Callable[..., Any]]:
-        results = function(arguments)
-
-        def gradient(*cotangents: tf.Tensor | None, variables: Sequence[tf.Variable] = ()) -> Any:
+    def tied(*tensors: tf.Tensor) -> tuple[tuple[tf.Tensor, ...], Callable[..., Any]]:
+        def gradient(*cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
             pulled = _pull_back(function, arguments, results, cotangents, run_vjp)
-            # Variables that a TensorFlow function inside of the JAX function reads: JAX does not know of them.
-            return (pulled, [None] * len(variables)) if variables else pulled
+            return [*([None] * len(results)), *pulled]
 
-        return tuple(results), gradient
+        return tensors[: len(results)], gradient
 
-    return list(run(*arguments))
+    return list(tied(*results, *arguments))
 
 
 def _run_vjp(vjp: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
