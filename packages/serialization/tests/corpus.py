@@ -113,7 +113,8 @@ class Entry:
                     if _is_newer(exported):
                         raise Newer(exported.stablehlo_version) from error
                     raise
-            yield results, [array for _, array in sides["out"]]
+            numbers = [array for _, array in sides["out"]]
+            yield _with_phases_of(numbers, results) if self.program.startswith("schur") else results, numbers
 
 
 def differences(computed: Sequence[np.ndarray], expected: Sequence[np.ndarray], *, exact: bool) -> list[str]:
@@ -126,6 +127,25 @@ def differences(computed: Sequence[np.ndarray], expected: Sequence[np.ndarray], 
             found.append(f"result {index}: {ours.dtype}{ours.shape} instead of {theirs.dtype}{theirs.shape}")
         elif ours.tobytes() != theirs.tobytes() and (exact or not _close(ours, theirs)):
             found.append(f"result {index}:\n{ours}\ninstead of\n{theirs}")
+    return found
+
+
+def _with_phases_of(expected: Sequence[np.ndarray], computed: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Schur decompositions, each as form, vectors and once more the form, with the phases that were recorded.
+
+    A decomposition is unique but for a factor of modulus 1 for each vector, which LAPACK's kernels for one processor
+    choose otherwise than those for another: with vectors Z D and form D* T D, D diagonal, it is that of Z and T.
+    """
+    found: list[np.ndarray] = []
+    for start in range(0, len(expected), 3):
+        ours, theirs = computed[start : start + 3], expected[start : start + 3]
+        if all(one.tobytes() == other.tobytes() for one, other in zip(ours, theirs, strict=True)):
+            found += ours
+            continue
+        products = np.sum(theirs[1].conj() * ours[1], axis=-2)
+        factors = products / np.abs(products)
+        left, right = factors[..., :, None], factors.conj()[..., None, :]
+        found += [left * ours[0] * right, ours[1] * right, left * ours[2] * right]
     return found
 
 
@@ -172,10 +192,10 @@ def prepare_process() -> None:
 
 
 def _is_newer(exported: Any) -> bool:
-    from jaxtf.serialization import _jax
+    from jaxtf.serialization._portable_artifact import current_stablehlo_version
     from jaxtf.serialization._stablehlo import parse_stablehlo_version
 
-    newest = parse_stablehlo_version(_jax.current_stablehlo_version())
+    newest = parse_stablehlo_version(current_stablehlo_version())
     return parse_stablehlo_version(exported.stablehlo_version) > newest
 
 

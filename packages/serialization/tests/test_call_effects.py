@@ -14,7 +14,8 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import ad, mlir
 
-from jaxtf.serialization import Effect, _jax, export
+from jaxtf.serialization import Effect, export
+from jaxtf.serialization._effects_jax import from_effect
 from jaxtf.shapepoly import symbolic_shape
 
 F32 = jnp.float32
@@ -188,4 +189,4 @@ def test_vmap_refuses_ordered_effects_and_runs_unordered_ones():
 def test_a_class_that_took_the_place_of_another_of_its_name_is_the_one_found():
     first, second = (type("ReplacedEffect", (jax_effects.Effect,), {}) for _ in range(2))
     assert str(first) == str(second)
-    assert type(_jax.from_effect(Effect(str(second)))) is second
+    assert type(from_effect(Effect(str(second)))) is second

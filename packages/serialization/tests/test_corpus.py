@@ -78,13 +78,14 @@ def test_an_artifact_for_another_platform_is_refused_by_name():
 
 
 def test_every_rewritten_routine_occurs_in_the_corpus():
-    from jaxtf.serialization import _jax
-    from jaxtf.serialization._legacy.custom_calls import NOT_REWRITTEN, REWRITTEN
+    from jaxtf.serialization._legacy.removed_calls import NOT_REWRITTEN, REWRITTEN
+    from jaxtf.serialization._operations import custom_calls
+    from jaxtf.serialization._portable_artifact import deserialize_module
 
     found = set()
     for entry in WRITTEN:
         if entry.release in ("0.4.30", "0.4.38", "0.5.3"):
-            module = _jax.deserialize_module(deserialize(entry.blob).mlir_module_serialized)
-            found |= {target for target, _ in _jax.custom_calls(module)}
+            module = deserialize_module(deserialize(entry.blob).mlir_module_serialized)
+            found |= {target for target, _ in custom_calls(module)}
     assert found >= set(REWRITTEN)
     assert not found & set(NOT_REWRITTEN)

@@ -43,12 +43,12 @@ def test_shardings_for_shardy_are_told_from_others():
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="MLIR decides")
 @pytest.mark.parametrize("release", ["0.4.30", "0.4.38", "0.6.2", "0.8.1", "0.9.0", "0.10.2"])
 def test_custom_call_targets_are_those_that_mlir_finds(release):
-    from jaxtf.serialization import _jax
+    from jaxtf.serialization._portable_artifact import deserialize_module
 
     seen = set()
     for path in sorted((CORPUS / release).glob("*.bin"))[::2]:
         for module in modules(path):
-            text = str(_jax.deserialize_module(module))
+            text = str(deserialize_module(module))
             expected = sorted(set(re.findall(r'custom_call @"?([\w.]+)', text)))
             assert list(custom_call_targets(module)) == expected, path
             seen.update(expected)

@@ -9,12 +9,9 @@ jax = pytest.importorskip("jax")
 from jax.extend.mlir import ir  # noqa: E402
 from jax.interpreters import mlir  # noqa: E402
 
-from jaxtf.serialization import _jax  # noqa: E402
-from jaxtf.serialization._legacy.custom_calls import (  # noqa: E402
-    NOT_REWRITTEN,
-    REWRITTEN,
-    rewrite_removed_custom_calls,
-)
+from jaxtf.serialization._legacy.custom_calls import rewrite_removed_custom_calls  # noqa: E402
+from jaxtf.serialization._legacy.removed_calls import NOT_REWRITTEN, REWRITTEN  # noqa: E402
+from jaxtf.serialization._portable_artifact import module_text  # noqa: E402
 
 LAYOUT = "dense<[0, 1]> : tensor<2xindex>"
 SCALAR = "dense<> : tensor<0xindex>"
@@ -93,9 +90,9 @@ def test_what_is_not_about_the_routine_stays():
 def test_a_module_without_such_calls_is_left_as_it_is():
     module = parsed(cholesky())
     rewrite_removed_custom_calls(module)
-    before = _jax.module_text(module)
+    before = module_text(module)
     assert rewrite_removed_custom_calls(module) == ()
-    assert _jax.module_text(module) == before
+    assert module_text(module) == before
 
 
 def test_sizes_of_symbolic_results_go_along_and_success_is_zero():
@@ -105,7 +102,7 @@ def test_sizes_of_symbolic_results_go_along_and_success_is_zero():
     [call] = calls(module)
     assert len(call.operands) == 3
     assert list(ir.DenseIntElementsAttr(call.attributes["indices_of_shape_operands"])) == [1, 2]
-    assert "stablehlo.dynamic_broadcast_in_dim" in _jax.module_text(module)
+    assert "stablehlo.dynamic_broadcast_in_dim" in module_text(module)
 
 
 @pytest.mark.parametrize(

@@ -170,11 +170,11 @@ def _check_modules(blob: bytes) -> str | None:
 
 def parse_modules() -> None:
     """Parses every module of the artifact on standard input."""
-    from jaxtf.serialization import _jax
+    from jaxtf.serialization._portable_artifact import deserialize_module
 
     table: Any = read_payload(split_trailer(sys.stdin.buffer.read()).payload)
     while table is not None:
-        _jax.deserialize_module(bytes(table.mlir_module_serialized))
+        deserialize_module(bytes(table.mlir_module_serialized))
         table = table.vjp
 
 
@@ -287,8 +287,8 @@ def extract_module(options: argparse.Namespace) -> int:
         table = table.vjp
     module: bytes | memoryview = table.mlir_module_serialized
     if options.text:
-        from jaxtf.serialization import _jax
+        from jaxtf.serialization._portable_artifact import deserialize_module, module_text
 
-        module = f"{_jax.module_text(_jax.deserialize_module(bytes(module)))}\n".encode()
+        module = f"{module_text(deserialize_module(bytes(module)))}\n".encode()
     _write(options.output, module)
     return 0

@@ -26,9 +26,8 @@ from typing import Any
 import jax
 from jax.interpreters import ad, mlir
 
-from jaxtf.serialization import _jax
 from jaxtf.serialization._errors import EffectsRefused
-from jaxtf.serialization._primitive import Callee, call_exported_p
+from jaxtf.serialization._primitive import Callee, call_exported_p, new_call_primitive
 
 __all__ = ["call_exported_linear_p", "register"]
 
@@ -151,7 +150,7 @@ def _linear_transpose(
     return [None] * count + pulled
 
 
-call_exported_linear_p = _jax.new_call_primitive(
+call_exported_linear_p = new_call_primitive(
     "jaxtf_call_exported_linear", _linear_abstract, mlir.lower_fun(_linear_evaluate, multiple_results=True)
 )
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from jaxtf.serialization._avals import Aval
 from jaxtf.serialization._callbacks import callback_names
@@ -19,11 +19,15 @@ from jaxtf.serialization._errors import HostCallbackError
 from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._lapack import check_lapack
 from jaxtf.serialization._paths import argument_paths, result_paths
-from jaxtf.serialization._platforms import check_platforms
 from jaxtf.serialization._shardings import NamedSharding
-from jaxtf.serialization._stablehlo import check_stablehlo_version, refines_composites
+from jaxtf.serialization._stablehlo import refines_composites
+from jaxtf.serialization._target import (
+    Target,
+    calling_convention_version_or_default,
+    platforms_or_default,
+    stablehlo_version_or_default,
+)
 from jaxtf.serialization._tree import Tree
-from jaxtf.serialization._versions import check_calling_convention_version
 
 __all__ = ["default_export_platform", "export", "export_for_graph"]
 
@@ -75,31 +79,14 @@ def export(
     >>> exported.call(jnp.zeros((2, 4))).shape
     (2, 4)
     """
-    from jaxtf.serialization import _jax
-
-    target = _Target(
-        platforms=check_platforms(
-            (_jax.default_export_platform(),) if platforms is None else platforms,
-            registered=_jax.registered_platforms(),
-        ),
+    target = Target(
+        platforms=platforms_or_default(platforms),
         disabled_checks=tuple(disabled_checks),
-        calling_convention_version=check_calling_convention_version(
-            _jax.default_calling_convention_version()
-            if calling_convention_version is None
-            else calling_convention_version
-        ),
-        stablehlo_version=check_stablehlo_version(
-            _jax.month_old_stablehlo_version() if stablehlo_version is None else stablehlo_version,
-            oldest=_jax.minimum_stablehlo_version(),
-            newest=_jax.current_stablehlo_version(),
-        ),
+        calling_convention_version=calling_convention_version_or_default(calling_convention_version),
+        stablehlo_version=stablehlo_version_or_default(stablehlo_version),
         linear_algebra="expanded" if expand_linear_algebra else "calls",
     )
-
-    def export_for(*args: Any, **kwargs: Any) -> Exported:
-        return _export(fun, target, args, kwargs)
-
-    return export_for
+    return _exporter(fun, target)
 
 
 def export_for_graph(
@@ -112,15 +99,28 @@ def export_for_graph(
     installed jaxlib writes. No check of custom calls: it is the translator who knows them. Such an export is no
     artifact: no platform runs it.
     """
-    from jaxtf.serialization import _jax
+    from jaxtf.serialization._portable_artifact import current_stablehlo_version
+    from jaxtf.serialization._settings import default_calling_convention_version
 
-    target = _Target(
+    target = Target(
         platforms=("tf",),
         disabled_checks=tuple(disabled_checks),
-        calling_convention_version=_jax.default_calling_convention_version(),
-        stablehlo_version=_jax.current_stablehlo_version(),
+        calling_convention_version=default_calling_convention_version(),
+        stablehlo_version=current_stablehlo_version(),
         linear_algebra="named",
     )
+    return _exporter(fun, target)
+
+
+def default_export_platform() -> str:
+    """The lowering platform of JAX's default backend: `cpu`, `cuda`, `rocm`, `tpu` or a plugin's."""
+    from jaxtf.serialization import _settings
+
+    return _settings.default_export_platform()
+
+
+def _exporter(fun: Callable[..., Any], target: Target) -> Callable[..., Exported]:
+    """The function from argument specifications to the exported `fun`."""
 
     def export_for(*args: Any, **kwargs: Any) -> Exported:
         return _export(fun, target, args, kwargs)
@@ -128,36 +128,21 @@ def export_for_graph(
     return export_for
 
 
-def default_export_platform() -> str:
-    """The lowering platform of JAX's default backend: `cpu`, `cuda`, `rocm`, `tpu` or a plugin's."""
-    from jaxtf.serialization import _jax
-
-    return _jax.default_export_platform()
-
-
-@dataclass(frozen=True)
-class _Target:
-    """What to export for; the VJP is exported for the same."""
-
-    platforms: tuple[str, ...]
-    disabled_checks: tuple[DisabledSafetyCheck, ...]
-    calling_convention_version: int
-    stablehlo_version: str
-    linear_algebra: Literal["calls", "expanded", "named"]
-
-
-def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exported:
+def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exported:
     import jax
 
     from jaxtf.serialization import _jax
+    from jaxtf.serialization._avals_jax import to_aval
+    from jaxtf.serialization._effects_jax import to_effect
+    from jaxtf.serialization._settings import partitioner_that_fits, uses_shardy
 
     jitted = fun if hasattr(fun, "trace") else jax.jit(fun)
     traced = jitted.trace(*_as_specs(args), **_as_specs(kwargs))
-    in_avals = _as_declared(tuple(map(_jax.to_aval, jax.tree.leaves(traced.in_avals))), jax.tree.leaves((args, kwargs)))
-    out_avals = tuple(map(_jax.to_aval, jax.tree.leaves(traced.out_avals)))
-    with _jax.partitioner_that_fits(target.calling_convention_version):
+    in_avals = _as_declared(tuple(map(to_aval, jax.tree.leaves(traced.in_avals))), jax.tree.leaves((args, kwargs)))
+    out_avals = tuple(map(to_aval, jax.tree.leaves(traced.out_avals)))
+    with partitioner_that_fits(target.calling_convention_version):
         module, facts = _lower(traced, target, in_avals)
-        uses_shardy = _jax.uses_shardy()
+        by_shardy = uses_shardy()
     in_shardings: list[Any] = [None] * len(in_avals)
     for index, sharding in zip(facts.kept_arguments, facts.in_shardings, strict=True):
         in_shardings[index] = sharding
@@ -172,8 +157,8 @@ def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwa
         out_names=result_paths(traced.out_tree),
         out_shardings=_recorded(facts.out_shardings, out_avals),
         platforms=target.platforms,
-        ordered_effects=tuple(map(_jax.to_effect, facts.ordered_effects)),
-        unordered_effects=tuple(map(_jax.to_effect, facts.unordered_effects)),
+        ordered_effects=tuple(map(to_effect, facts.ordered_effects)),
+        unordered_effects=tuple(map(to_effect, facts.unordered_effects)),
         disabled_safety_checks=target.disabled_checks,
         nr_devices=facts.device_count,
         mlir_module_serialized=module,
@@ -181,7 +166,7 @@ def _export(fun: Callable[..., Any], target: _Target, args: tuple[Any, ...], kwa
         calling_convention_version=target.calling_convention_version,
         module_kept_var_idx=facts.kept_arguments,
         uses_global_constants=facts.refined_at_run_time,
-        uses_shardy=uses_shardy,
+        uses_shardy=by_shardy,
         producer=_jax.producer(),
         called_functions=facts.called_functions,
         _make_vjp=functools.cache(
@@ -207,15 +192,17 @@ def _as_declared(traced: tuple[Aval, ...], declared: Sequence[Any]) -> tuple[Ava
     )
 
 
-def _lower(traced: Any, target: _Target, in_avals: tuple[Aval, ...]) -> tuple[bytes, Any]:
+def _lower(traced: Any, target: Target, in_avals: tuple[Aval, ...]) -> tuple[bytes, Any]:
     """The serialized module of a traced function and the facts of its lowering."""
-    from jaxtf.serialization import _jax
+    from jaxtf.serialization import _jax, _portable_artifact
+    from jaxtf.serialization._linear_algebra_rules import overriding_rules
     from jaxtf.serialization._main import Dimensions, export_main, mark_refined_at_run_time
+    from jaxtf.serialization._operations import number_called_functions, operations_to_check
     from jaxtf.shapepoly import solve_dimension_variables
 
     shapes = tuple(aval.shape for aval in in_avals)
     solution = solve_dimension_variables(tuple(zip(argument_paths(traced.in_tree), shapes, strict=True)))
-    facts = _jax.lower(traced, target.platforms, target.linear_algebra)
+    facts = _jax.lower(traced, target.platforms, overriding_rules(target.linear_algebra, target.platforms))
     if facts.host_callbacks:
         names = ", ".join(callback_names(traced.jaxpr)) or "a host callback"
         raise HostCallbackError(
@@ -225,16 +212,16 @@ def _lower(traced: Any, target: _Target, in_avals: tuple[Aval, ...]) -> tuple[by
         )
     export_main(facts.module, Dimensions(shapes, facts.kept_arguments, solution))
     mark_refined_at_run_time(facts.module, facts.refined_at_run_time)
-    facts = replace(facts, called_functions=called_functions(traced.jaxpr, _jax.number_called_functions(facts.module)))
-    calls, foreign = _jax.operations_to_check(facts.module, STABLE_DIALECTS)
+    facts = replace(facts, called_functions=called_functions(traced.jaxpr, number_called_functions(facts.module)))
+    calls, foreign = operations_to_check(facts.module, STABLE_DIALECTS)
     check_dialects(foreign)
     if target.linear_algebra == "expanded":
         check_lapack(calls, target.disabled_checks)
     if target.linear_algebra != "named":
         check_custom_calls(calls, target.disabled_checks)
     if facts.refined_at_run_time and not refines_composites(target.stablehlo_version):
-        _jax.expand_chlo(facts.module)
-    return _jax.serialize_module(facts.module, target.stablehlo_version), facts
+        _portable_artifact.expand_chlo(facts.module)
+    return _portable_artifact.serialize_module(facts.module, target.stablehlo_version), facts
 
 
 def _recorded(shardings: Sequence[Any], avals: Sequence[Aval]) -> tuple[NamedSharding | None, ...]:
@@ -246,31 +233,31 @@ def _recorded(shardings: Sequence[Any], avals: Sequence[Aval]) -> tuple[NamedSha
 
 def _specs(avals: Sequence[Aval], shardings: Sequence[Any]) -> tuple[Any, ...]:
     """What to export a function of these values with, placed as they are."""
-    from jaxtf.serialization import _jax
+    from jaxtf.serialization._avals_jax import to_spec
 
-    return tuple(_jax.to_spec(aval, sharding) for aval, sharding in zip(avals, shardings, strict=True))
+    return tuple(to_spec(aval, sharding) for aval, sharding in zip(avals, shardings, strict=True))
 
 
-def _export_vjp(traced: Any, target: _Target, arguments: tuple[Any, ...], results: tuple[Any, ...]) -> Exported:
+def _export_vjp(traced: Any, target: Target, arguments: tuple[Any, ...], results: tuple[Any, ...]) -> Exported:
     """Exports the VJP of a traced function, for the same target; a cotangent is placed as its value is."""
     import jax
 
-    from jaxtf.serialization import _jax
+    from jaxtf.serialization._avals_jax import tangent_spec
     from jaxtf.serialization._vjp import vjp_function
 
     vjp = vjp_function(traced.jaxpr, len(arguments))
     vjp.__name__ = f"{traced.fun_name}_vjp"
-    jitted = jax.jit(vjp, out_shardings=tuple(_jax.tangent_spec(spec).sharding for spec in arguments))
-    return _export(jitted, target, (*arguments, *map(_jax.tangent_spec, results)), {})
+    jitted = jax.jit(vjp, out_shardings=tuple(tangent_spec(spec).sharding for spec in arguments))
+    return _export(jitted, target, (*arguments, *map(tangent_spec, results)), {})
 
 
 def _as_specs(tree: Any) -> Any:
     """`tree` with our avals as JAX's specifications; all else as it is."""
     import jax
 
-    from jaxtf.serialization import _jax
+    from jaxtf.serialization._avals_jax import to_shaped_array
 
     def is_ours(leaf: Any) -> bool:
         return isinstance(leaf, Aval)
 
-    return jax.tree.map(lambda leaf: _jax.to_shaped_array(leaf) if is_ours(leaf) else leaf, tree, is_leaf=is_ours)
+    return jax.tree.map(lambda leaf: to_shaped_array(leaf) if is_ours(leaf) else leaf, tree, is_leaf=is_ours)

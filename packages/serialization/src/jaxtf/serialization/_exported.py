@@ -284,9 +284,9 @@ class Exported:
 
     def mlir_module(self) -> str:
         """The StableHLO module as text, with source locations."""
-        from jaxtf.serialization import _jax
+        from jaxtf.serialization._portable_artifact import deserialize_module, module_text
 
-        return _jax.module_text(_jax.deserialize_module(self.mlir_module_serialized))
+        return module_text(deserialize_module(self.mlir_module_serialized))
 
     def __str__(self) -> str:
         arguments = ", ".join(map(str, self.in_avals))

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxtf.serialization import _jax
 from jaxtf.serialization._checks import check_custom_calls
 from jaxtf.serialization._errors import VersionError
 from jaxtf.serialization._exported import Exported
-from jaxtf.serialization._legacy.custom_calls import OPERATIONS_OF_XLA, rewrite_removed_custom_calls
+from jaxtf.serialization._legacy.custom_calls import rewrite_removed_custom_calls
+from jaxtf.serialization._legacy.removed_calls import OPERATIONS_OF_XLA
+from jaxtf.serialization._operations import custom_calls
+from jaxtf.serialization._portable_artifact import current_stablehlo_version, deserialize_module
 from jaxtf.serialization._stablehlo import parse_stablehlo_version
 
 __all__ = ["load_module"]
@@ -27,16 +29,16 @@ def load_module(exported: Exported, context: Any = None) -> Any:
       VersionError: It is written for a StableHLO version that the installed jaxlib does not read yet.
       UnstableCustomCall: It calls a target that is neither stable nor allowed by the exporter.
     """
-    newest = _jax.current_stablehlo_version()
+    newest = current_stablehlo_version()
     if parse_stablehlo_version(exported.stablehlo_version) > parse_stablehlo_version(newest):
         raise VersionError(
             f"the module of '{exported.fun_name}' is written for StableHLO {exported.stablehlo_version}; the installed "
             f"jaxlib reads up to {newest}\n"
             f"  remedy: install a newer jaxlib, or export it with stablehlo_version={newest!r}"
         )
-    module = _jax.deserialize_module(exported.mlir_module_serialized, context)
+    module = deserialize_module(exported.mlir_module_serialized, context)
     rewrite_removed_custom_calls(module)
     # Operations that StableHLO did not have yet stand in old modules as calls by XLA's own names for them.
-    calls = [call for call in _jax.custom_calls(module) if call[0] not in OPERATIONS_OF_XLA]
+    calls = [call for call in custom_calls(module) if call[0] not in OPERATIONS_OF_XLA]
     check_custom_calls(calls, exported.disabled_safety_checks)
     return module

@@ -13,25 +13,27 @@ assertions other than those of its own arguments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from jax.extend import core as jax_core
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func, stablehlo
-from jax.interpreters import mlir
+from jax.interpreters import mlir, xla
 
-from jaxtf.serialization import _jax
 from jaxtf.serialization._avals import dtype_name
+from jaxtf.serialization._avals_jax import to_dtype, to_shaped_array
 from jaxtf.serialization._checks import DisabledSafetyCheck
+from jaxtf.serialization._effects_jax import from_effect
 from jaxtf.serialization._errors import ArgumentMismatch, PlatformError, VjpUnavailable
 from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._module import load_module
-from jaxtf.serialization._placement import check_device_count, constrained, typed_shardings
+from jaxtf.serialization._placement import check_device_count, constrained, device_count, typed_shardings
 from jaxtf.shapepoly import ShapeMismatch, SymbolicOperations, evaluate, is_symbolic_dim
 
-__all__ = ["Callee", "call_exported_p"]
+__all__ = ["Callee", "call_exported_p", "new_call_primitive"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +92,7 @@ def _check_argument(exported: Exported, path: str, expected: Any, actual: Any) -
         raise ArgumentMismatch(
             f"Rank mismatch for {path} {what}: expected {expected.shape} and called with {actual.shape}"
         )
-    if expected.dtype != _jax.to_dtype(actual.dtype):
+    if expected.dtype != to_dtype(actual.dtype):
         raise ArgumentMismatch(
             f"Dtype mismatch for {path} {what}: expected {dtype_name(expected.dtype)} and called with {actual.dtype}"
         )
@@ -113,11 +115,11 @@ def _abstract_call(*actual: Any, callee: Callee) -> tuple[tuple[Any, ...], set[A
     except ShapeMismatch as error:
         raise ArgumentMismatch(str(error)) from error
     results = tuple(
-        _jax.to_shaped_array(aval, [evaluate(size, values, operations) for size in aval.shape])
+        to_shaped_array(aval, [evaluate(size, values, operations) for size in aval.shape])
         for aval in exported.out_avals
     )
     return typed_shardings(results, exported.out_shardings, actual), set(
-        map(_jax.from_effect, (*exported.ordered_effects, *exported.unordered_effects))
+        map(from_effect, (*exported.ordered_effects, *exported.unordered_effects))
     )
 
 
@@ -127,12 +129,12 @@ def _lower_call(ctx: Any, *arguments: Any, callee: Callee) -> Sequence[Any]:
     if exported.uses_global_constants:
         caller.shape_poly_state.uses_dim_vars = True
     module = load_module(exported, caller.module.context)
-    check_device_count(exported, module, _jax.device_count(ctx))
+    check_device_count(exported, module, device_count(ctx))
     name = mlir.merge_mlir_modules(
         caller.module, f"call_exported_{exported.fun_name}", module, dst_symtab=caller.symbol_table
     )
     main = caller.symbol_table[name]
-    ordered = tuple(map(_jax.from_effect, exported.ordered_effects))
+    ordered = tuple(map(from_effect, exported.ordered_effects))
     leading = [*_platform_index(ctx, exported, main.type), *(ctx.tokens_in.get(effect) for effect in ordered)]
     kept = [arguments[index] for index in exported.module_kept_var_idx]
     placed = constrained([*leading, *kept], main, "arg_attrs")
@@ -182,5 +184,19 @@ def _platform_index(ctx: Any, exported: Exported, main_type: Any) -> Sequence[An
     return (chosen,)
 
 
+def new_call_primitive(
+    name: str,
+    abstract_eval: Callable[..., tuple[Sequence[Any], set[Any]]],
+    lowering: Callable[..., Sequence[Any]],
+) -> Any:
+    """A primitive with several results, effects, an eager implementation and a lowering."""
+    primitive = jax_core.Primitive(name)
+    primitive.multiple_results = True
+    primitive.def_impl(lambda *args, **params: xla.apply_primitive(primitive, *args, **params))
+    primitive.def_effectful_abstract_eval(abstract_eval)
+    mlir.register_lowering(primitive, lowering)
+    return primitive
+
+
 # Another name than JAX gives to its own: JAX looks into the parameters of `call_exported`.
-call_exported_p = _jax.new_call_primitive("jaxtf_call_exported", _abstract_call, _lower_call)
+call_exported_p = new_call_primitive("jaxtf_call_exported", _abstract_call, _lower_call)

@@ -7,6 +7,7 @@ the whole process.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -165,19 +166,27 @@ def _ordered_dict_keys(keys: Sequence[Any]) -> bytes:
     return json.dumps(list(keys)).encode()
 
 
-def _jax_linalg(name: str) -> Callable[[], type[Any]]:
-    """How to find the type of the results of a function of jax.numpy.linalg, without importing JAX before."""
+def _linalg_result_type(name: str) -> type[Any]:
+    """The type of the results of `jax.numpy.linalg`'s functions, by its name, such as `EighResult`.
 
-    def find() -> type[Any]:
-        from jaxtf.serialization import _jax
+    JAX has no public name for them; what the functions return has them for a type.
+    """
+    import jax
+    import numpy as np
 
-        return _jax.linalg_result_type(name)
-
-    return find
+    square = jax.ShapeDtypeStruct((1, 1), np.float32)
+    functions: dict[str, Callable[..., Any]] = {
+        "EighResult": jax.numpy.linalg.eigh,
+        "QRResult": jax.numpy.linalg.qr,
+        "SVDResult": jax.numpy.linalg.svd,
+        "SlogdetResult": jax.numpy.linalg.slogdet,
+    }
+    return type(jax.eval_shape(functions[name], square))
 
 
 _JAX_NAMEDTUPLES: Mapping[str, Callable[[], type[Any]]] = {
-    f"jax.numpy.linalg.{name}": _jax_linalg(name) for name in ("EighResult", "QRResult", "SVDResult", "SlogdetResult")
+    f"jax.numpy.linalg.{name}": functools.partial(_linalg_result_type, name)
+    for name in ("EighResult", "QRResult", "SVDResult", "SlogdetResult")
 }
 
 

@@ -6,20 +6,14 @@ operands, workspaces were results. jaxlib has since registered only the typed ca
 `rewrite_removed_custom_calls(module)` replaces the one by the other, in place; also the typed
 triangular solve of JAX 0.5, which had an operand more than today's.
 
-Each routine is one entry: its operands and results before and after, by name, and how its
-flags become attributes. Results that the typed call does not give are workspaces, which nobody
-reads, and success codes (`info`), which are 0 for every call with valid sizes. What is
-removed and not rewritten stands in `NOT_REWRITTEN`, with the reason.
-
-The calls are exact translations: the same LAPACK routine runs on the same numbers.
+The routines are data (`removed_calls`). The calls are exact translations: the same LAPACK routine
+runs on the same numbers.
 Source: the modules that JAX 0.4.30, 0.4.38 and 0.5.3 wrote (tests/artifacts), and those that
 JAX 0.6.2 wrote of the same programs; the descriptions of the routines at netlib.org/lapack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,39 +22,11 @@ from jax.extend.mlir.dialects import stablehlo
 
 from jaxtf.serialization import _jax
 from jaxtf.serialization._errors import ArtifactError
+from jaxtf.serialization._legacy.removed_calls import REWRITTEN, Routine
 
-__all__ = ["NOT_REWRITTEN", "OPERATIONS_OF_XLA", "REWRITTEN", "Routine", "rewrite_removed_custom_calls"]
+__all__ = ["rewrite_removed_custom_calls"]
 
 _ATTRIBUTES_IN_MHLO = 1  # with this API version, XLA reads the dictionary `mhlo.backend_config`
-
-
-@dataclass(frozen=True)
-class Routine:
-    """How calls of one routine are rewritten.
-
-    Attributes:
-      target: The target of the typed call.
-      operands: Names of the untyped call's operands, without those that give shapes of results.
-      results: Names of its results; workspaces start with `work`.
-      typed_operands: Names of the operands that the typed call takes.
-      typed_results: Names of the results that it gives.
-      attributes: Its attributes, from a function that reads a scalar operand by name; None if the
-        call is a typed one already, which keeps its own.
-    """
-
-    target: str
-    operands: tuple[str, ...]
-    results: tuple[str, ...]
-    typed_operands: tuple[str, ...]
-    typed_results: tuple[str, ...]
-    attributes: Callable[[Callable[[str], int]], dict[str, int | str]] | None
-
-    def takes(self, call: Any) -> bool:
-        """Whether `call` is to be rewritten: a typed one only if it has an operand too many."""
-        if self.attributes is not None:
-            return True
-        shapes = sum(shape is not None for shape in _shape_operands(call))
-        return len(call.operands) - shapes != len(self.typed_operands)
 
 
 def rewrite_removed_custom_calls(module: ir.Module) -> tuple[str, ...]:
@@ -82,7 +48,7 @@ def rewrite_removed_custom_calls(module: ir.Module) -> tuple[str, ...]:
             target = _target(op)
             found.add(target)
             routine = REWRITTEN.get(target)
-            if routine is not None and routine.takes(op):
+            if routine is not None and _is_removed(op, routine):
                 calls.append((op, routine))
         return ir.WalkResult.ADVANCE
 
@@ -96,126 +62,12 @@ def rewrite_removed_custom_calls(module: ir.Module) -> tuple[str, ...]:
     return tuple(targets)
 
 
-# --- the table ---
-
-
-def _entries() -> Iterator[tuple[str, Routine]]:
-    """The untyped target of each routine and how it is rewritten, for LAPACK's element types."""
-
-    def no_attributes(_: Callable[[str], int]) -> dict[str, int | str]:
-        return {}
-
-    def triangle(scalar: Callable[[str], int]) -> dict[str, int | str]:
-        return {"uplo": "L" if scalar("lower") else "U"}
-
-    def eigenvectors_of_triangle(scalar: Callable[[str], int]) -> dict[str, int | str]:
-        return {"mode": "V", **triangle(scalar)}
-
-    def svd_mode(scalar: Callable[[str], int]) -> dict[str, int | str]:
-        if not scalar("compute_uv"):
-            return {"mode": "N"}
-        return {"mode": "A" if scalar("full_matrices") else "S"}
-
-    def eigenvector_sides(scalar: Callable[[str], int]) -> dict[str, int | str]:
-        return {"compute_left": chr(scalar("jobvl")), "compute_right": chr(scalar("jobvr"))}
-
-    def schur_mode(scalar: Callable[[str], int]) -> dict[str, int | str]:
-        return {"mode": chr(scalar("jobvs")), "sort": chr(scalar("sort"))}
-
-    def row_range(scalar: Callable[[str], int]) -> dict[str, int | str]:
-        return {"low": scalar("ilo"), "high": scalar("ihi")}
-
-    def triangular_system(scalar: Callable[[str], int]) -> dict[str, int | str]:
-        return {
-            "side": "L" if scalar("left") else "R",
-            "uplo": "L" if scalar("lower") else "U",
-            "trans_x": "NTC"[scalar("transposed")],
-            "diag": "U" if scalar("unit_diagonal") else "N",
-        }
-
-    for e in "sdcz":
-        real = e in "sd"
-
-        def entry(
-            name: str,
-            operands: str,
-            results: str,
-            typed: str,
-            attributes: Callable[[Callable[[str], int]], dict[str, int | str]] = no_attributes,
-            *,
-            element: str = e,
-            library: str = "lapack",
-        ) -> tuple[str, Routine]:
-            typed_operands, _, typed_results = typed.partition(" -> ")
-            return f"{library}_{element}{name}", Routine(
-                target=f"lapack_{element}{name}_ffi",
-                operands=tuple(operands.split()),
-                results=tuple(results.split()),
-                typed_operands=tuple(typed_operands.split()),
-                typed_results=tuple(typed_results.split()),
-                attributes=attributes,
-            )
-
-        # Cholesky, LU and QR factors; the product of elementary reflectors.
-        yield entry("potrf", "lower batch n a", "a info", "a -> a info", triangle)
-        yield entry("getrf", "batch m n a", "a pivots info", "a -> a pivots info")
-        yield entry("geqrf", "batch m n lwork a", "a tau info work", "a -> a tau")
-        product = "orgqr" if real else "ungqr"
-        yield entry(product, "batch m n k lwork a tau", "a info work", "a tau -> a")
-        # Singular values; eigenvalues of symmetric (Hermitian) and of general matrices; Schur form.
-        workspaces = "work1 work2" if real else "work1 work2 work3"
-        svd = "full_matrices compute_uv batch m n lwork a"
-        yield entry("gesdd", svd, f"a s u vt info {workspaces}", "a -> a s u vt info", svd_mode)
-        symmetric = "syevd" if real else "heevd"
-        yield entry(symmetric, "lower batch n a", f"a w info {workspaces}", "a -> a w info", eigenvectors_of_triangle)
-        values = "wr wi" if real else "w"
-        workspaces = "work1 work2 work3" if real else "work1 work2"
-        eig = "batch n jobvl jobvr a"
-        yield entry("geev", eig, f"{workspaces} {values} vl vr info", f"a -> {values} vl vr info", eigenvector_sides)
-        schur = f"a {values} vs selected info" if real else f"a work {values} vs selected info"
-        yield entry("gees", "batch n jobvs sort a", schur, f"a -> a vs {values} selected info", schur_mode)
-        # Hessenberg and tridiagonal forms.
-        yield entry("gehrd", "n ilo ihi lda batch lwork a", "a tau info work", "a -> a tau info", row_range)
-        reduction = "sytrd" if real else "hetrd"
-        yield entry(reduction, "n lower lda batch lwork a", "a d e tau info work", "a -> a d e tau info", triangle)
-        # Triangular systems. The typed call has no factor `alpha`; JAX only ever gave 1.
-        system = "left lower transposed unit_diagonal m n batch alpha a b"
-        yield entry("trsm", system, "x", "a b -> x", triangular_system, library="blas")
-        # JAX 0.5 gave the factor to the typed call too; its attributes stay.
-        yield f"lapack_{e}trsm_ffi", replace(entry("trsm", "a b alpha", "x", "a b -> x")[1], attributes=None)
-
-
-REWRITTEN: Mapping[str, Routine] = dict(_entries())
-"""The removed targets that are rewritten, and how."""
-
-_DESCRIPTOR = (
-    "its sizes are in an opaque descriptor of the jaxlib that wrote it, and no artifact here holds one to check"
-)
-
-
-def _gpu_targets() -> Iterator[str]:
-    """What old releases called on GPUs and declared stable, or used beside."""
-    for vendor in ("cu", "hip"):
-        yield f"{vendor}_threefry2x32"
-        yield from (
-            f"{vendor}solver_{name}" for name in ("geqrf", "orgqr", "getrf", "syevj", "syevd", "gesvd", "gesvdj")
-        )
-        yield from (f"{vendor}blas_{name}_batched" for name in ("geqrf", "getrf"))
-
-
-NOT_REWRITTEN: Mapping[str, str] = dict.fromkeys(_gpu_targets(), _DESCRIPTOR)
-"""The removed targets that are not rewritten, all of them for GPUs, and why."""
-
-OPERATIONS_OF_XLA = frozenset(
-    (
-        *(f"mhlo.{name}" for name in ("acosh", "asinh", "atanh", "erf", "sinh", "tan", "topk")),
-        "xla.sdy.FuncResultSharding",
-    )
-)
-"""Targets that no exporter calls: serialization until JAX 0.9.0 wrote operations in this form, which XLA reads back."""
-
-
-# --- rewriting one call ---
+def _is_removed(call: Any, routine: Routine) -> bool:
+    """Whether `call` is to be rewritten: a typed one only if it has an operand too many."""
+    if routine.attributes is not None:
+        return True
+    shapes = sum(shape is not None for shape in _shape_operands(call))
+    return len(call.operands) - shapes != len(routine.typed_operands)
 
 
 def _rewrite(call: Any, routine: Routine) -> None:
