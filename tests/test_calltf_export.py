@@ -107,6 +107,8 @@ def test_calls_by_name_with_symbolic_shapes_and_for_several_platforms():
 @pytest.mark.parametrize("wrap", [lambda f: f, in_graph], ids=["eager", "graph"])
 def test_ordered_calls_run_each_once(wrap):
     """Random numbers: the same call twice gives two of them."""
+    # In the first compiled program of a process that draws any, TensorFlow 2.19 gives all of them the same number.
+    tf.function(lambda: tf.random.uniform([]), jit_compile=True)()
     draw = call_tf(lambda x: x + tf.random.uniform([]), ordered=True, call_tf_graph=True)
     f = wrap(convert(lambda x: jnp.stack([draw(x), draw(x)])))
     first, second = f(np.float32(2.0)).numpy()
