@@ -9,7 +9,8 @@ On a CPU nothing is copied in either direction: tensors and arrays are immutable
 keeps the memory alive. From TensorFlow to JAX they cross by NumPy's view of the memory, from JAX
 to TensorFlow by DLPack. On a GPU that both have, both ways are DLPack. Copied are element types
 without a DLPack code in TensorFlow (float8, int4), NumPy arrays, which their owner may change,
-memory that is not aligned for XLA, and what is on a device that only one of them has.
+memory that is not aligned for XLA, what is on a device that only one of them has, and results on
+a GPU with TensorFlow 2.19, whose tensors have no `__dlpack__`.
 Neither side writes to shared memory: TensorFlow does not own it, so that a variable assigned
 from it copies before its first update; JAX donates no buffer that others refer to.
 """
@@ -185,7 +186,7 @@ def has_dlpack_code(dtype: np.dtype[Any]) -> bool:
 
 def to_array(tensor: Any) -> jax.Array:
     """The JAX array with the elements of an eager `tf.Tensor`."""
-    if is_on_gpu_of_both(tensor) and has_dlpack_code(jax_dtype(tensor.dtype)):
+    if is_on_gpu_of_both(tensor) and has_dlpack_code(jax_dtype(tensor.dtype)) and hasattr(tensor, "__dlpack__"):
         shared: jax.Array = jax.dlpack.from_dlpack(tensor)
         if shared.unsafe_buffer_pointer() % ALIGNMENT == 0:
             return shared
