@@ -72,7 +72,12 @@ def watched(page: Page, address: str, faults: list[str]) -> None:
 
     page.on("console", lambda m: faults.append(f"{here()}: console: {m.text}") if m.type != "info" else None)
     page.on("pageerror", lambda error: faults.append(f"{here()}: error: {error}"))
-    page.on("requestfailed", lambda r: faults.append(f"{here()}: {r.url} was not loaded: {r.failure}"))
+    # What is cancelled because the next page is opened is no fault: on a busy machine the icon may be.
+    cancelled = "net::ERR_ABORTED"
+    page.on(
+        "requestfailed",
+        lambda r: None if r.failure == cancelled else faults.append(f"{here()}: {r.url} was not loaded: {r.failure}"),
+    )
     page.on("response", lambda r: faults.append(f"{here()}: {r.url}: status {r.status}") if r.status >= 400 else None)
     page.on(
         "request",
