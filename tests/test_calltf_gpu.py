@@ -37,6 +37,7 @@ def test_a_result_is_right_when_neither_has_waited_for_the_other():
         np.testing.assert_allclose(y @ x, np.full((2048, 2048), 1 / 2048), rtol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore::jaxtf.calltf.CaptureWarning")
 def test_gradients_and_jit_stay_on_the_gpu():
     scale = tf.Variable(3.0)
     x = jnp.arange(16.0)
