@@ -108,12 +108,12 @@ def battery(session: nox.Session) -> None:
 
 @nox.session
 def battery_tensorflow(session: nox.Session) -> None:
-    """The battery at all sizes through TensorFlow: eager, graph, compiled, SavedModel without JAX; most of an hour."""
+    """The battery at all sizes through TensorFlow: eager, graph, compiled, SavedModel without JAX; half an hour."""
     install(session, *from_tree("convert[jax]"), *PYTEST)
-    # In a process each: compiled programs are kept, three memory maps each, of which Linux allows a process 65,530.
-    for part in ("eager", "graph", "compiled", "serves"):
-        words = ["tests/test_battery_tensorflow.py", "-k", part, *session.posargs]
-        session.run("pytest", *words, env=ON_CPU | {"JAXTF_FULL": "1"})
+    # In a process each: compiled programs are kept, with three memory maps or more, and Linux allows a process 65,530.
+    parts = [["-k", part] for part in ("eager", "graph", "compiled", "serves")]
+    for words in [session.posargs] if session.posargs else parts:
+        session.run("pytest", "tests/test_battery_tensorflow.py", *words, env=ON_CPU | {"JAXTF_FULL": "1"})
 
 
 @nox.session

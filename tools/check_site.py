@@ -72,12 +72,7 @@ def watched(page: Page, address: str, faults: list[str]) -> None:
 
     page.on("console", lambda m: faults.append(f"{here()}: console: {m.text}") if m.type != "info" else None)
     page.on("pageerror", lambda error: faults.append(f"{here()}: error: {error}"))
-    # What is cancelled because the next page is opened is no fault: on a busy machine the icon may be.
-    cancelled = "net::ERR_ABORTED"
-    page.on(
-        "requestfailed",
-        lambda r: None if r.failure == cancelled else faults.append(f"{here()}: {r.url} was not loaded: {r.failure}"),
-    )
+    page.on("requestfailed", lambda r: faults.append(f"{here()}: {r.url} was not loaded: {r.failure}"))
     page.on("response", lambda r: faults.append(f"{here()}: {r.url}: status {r.status}") if r.status >= 400 else None)
     page.on(
         "request",
@@ -89,7 +84,7 @@ def watched(page: Page, address: str, faults: list[str]) -> None:
 
 def check_page(page: Page, url: str, faults: list[str]) -> tuple[set[str], set[str]]:
     """Opens a page: its links as (page#anchor) addresses, and its anchors."""
-    page.goto(url, wait_until="load")
+    page.goto(url, wait_until="networkidle")  # or opening the next page cancels what is still loading
     links = page.eval_on_selector_all("a[href]", "all => all.map(a => a.href)")
     anchors = page.eval_on_selector_all("[id], a[name]", "all => all.map(a => a.id || a.name)")
     return {link for link in links if link.startswith(("http:", "https:"))}, {f"{url}#{anchor}" for anchor in anchors}
