@@ -202,3 +202,112 @@ def test_forms_are_found_in_bodies_of_loops_with_constants_outside():
     definition = tf.function(types, autograph=False).get_concrete_function(X).graph.as_graph_def()
     bodies = [node.op for function in definition.library.function for node in function.node_def]
     assert "Relu" in bodies
+
+
+W = np.cos(np.arange(40, dtype=np.float32)).reshape(4, 10)
+Y = np.sin(np.arange(24, dtype=np.float32)).reshape(2, 3, 4)
+
+
+def reduced_once(y):
+    largest = y.max(2)
+    return y - largest[:, :, None], largest
+
+
+# How many reshapes there are.
+RESHAPED = {
+    "a chain": (lambda y: y.reshape(-1, 12).reshape(-1, 2, 6), 1),
+    "back again": (lambda y: jnp.sin(y.reshape(-1, 12).reshape(-1, 3, 4)), 0),
+    "twice the same": (lambda y: jnp.sin(y.reshape(-1, 12)) + jnp.cos(y.reshape(-1, 12)), 1),
+    "two shapes": (lambda y: (y.reshape(-1, 12), y.reshape(-1, 2, 6)), 2),
+    "a product": (lambda y: y @ W, 2),
+    "three products": (lambda y: (y @ W, jnp.sin(y @ W[:, :5]), y @ W[:, 5:]), 4),
+    "split heads": (lambda y: (y @ W).reshape(-1, 3, 2, 5), 2),
+    "kept dimensions": (lambda y: y - y.max(2, keepdims=True), 0),
+    "two kept dimensions": (lambda y: y * y.sum((1, 2), keepdims=True), 0),
+    "kept and not": (reduced_once, 1),
+    "softmax": (jax.nn.softmax, 0),
+    "a choice": (lambda y: jnp.where(np.eye(3, 4) > 0, y, -1e9), 0),
+}
+
+
+@pytest.mark.parametrize("shapes", [None, ["(b, _, _)"]], ids=["static", "symbolic"])
+@pytest.mark.parametrize("name", RESHAPED)
+def test_reshapes_that_need_not_be_are_left_out(name, shapes):
+    function, count = RESHAPED[name]
+    types = types_of(function, Y, shapes=shapes)
+    # An unknown size is asked for once, for the assertion that it is at least 1, which has two more.
+    assert types.count("Reshape") == count + (2 if shapes else 0)
+    assert types.count("Shape") == (1 if shapes else 0)
+    assert not {"Pack", "ConcatV2", "BroadcastTo", "ExpandDims"} & set(types)
+    converted = convert(function, native_serialization=False, polymorphic_shapes=shapes)
+    for y in (Y, Y[:1]) if shapes else (Y,):
+        found, expected = jax.tree.leaves(converted(y)), jax.tree.leaves(function(y))
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_a_result_with_kept_dimensions_is_that_of_the_reduction():
+    assert types_of(lambda y: jnp.sin(y.sum(1, keepdims=True)), Y) == ["Sum", "Sin"]
+
+
+PRODUCTS = {
+    "of nothing": ("abk,kn->abn", (2, 3, 0), (0, 4)),
+    "without rows": ("abk,kn->abn", (2, 0, 3), (3, 4)),
+    "a vector first": ("k,kn->n", (3,), (3, 4)),
+    "a vector last": ("abk,k->ab", (2, 3, 4), (4,)),
+    "of two dimensions": ("akl,kln->an", (2, 3, 4), (3, 4, 5)),
+    "of the first dimensions": ("abk,abn->kn", (2, 3, 4), (2, 3, 5)),
+    "by rows of the right": ("abk,nk->abn", (2, 3, 4), (5, 4)),
+    "of a middle dimension": ("akb,kn->abn", (2, 3, 4), (3, 5)),
+    "outer": ("ab,n->abn", (2, 3), (4,)),
+    "in batches": ("akb,akn->abn", (2, 3, 4), (2, 3, 5)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_of_arrays_are_those_of_jax(name):
+    text, *shapes = PRODUCTS[name]
+    arguments = [np.cos(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape) for shape in shapes]
+    converted = convert(lambda x, y: jnp.einsum(text, x, y), native_serialization=False)
+    np.testing.assert_allclose(converted(*arguments), np.einsum(text, *arguments), rtol=1e-5, atol=1e-5)
+
+
+def test_a_product_of_two_unknown_sizes_asks_for_them():
+    shapes, arguments = ["(a, b, 4)", None], (Y, W)
+    converted = convert(jnp.matmul, native_serialization=False, polymorphic_shapes=shapes)
+    for y in (Y, Y[:1, :2]):
+        np.testing.assert_allclose(converted(y, W), y @ W, rtol=1e-5, atol=1e-5)
+    assert converted(*arguments).shape == (2, 3, 10)
+
+
+def test_a_reduction_that_is_read_in_a_loop_keeps_its_shape():
+    def function(x):
+        sums = x.sum(1)
+        return lax.fori_loop(0, 2, lambda i, v: v + sums, sums) + sums[:, None].sum()
+
+    np.testing.assert_allclose(convert(function, native_serialization=False)(X), function(X), rtol=1e-5)
+
+
+def test_a_reduction_by_halves_keeps_its_dimensions_too():
+    text = """
+        func.func @main(%x: tensor<3x4xf32>) -> tensor<3x1xf32> {
+          %c = stablehlo.constant dense<1.0> : tensor<f32>
+          %0 = stablehlo.reduce(%x init: %c) across dimensions = [1] : (tensor<3x4xf32>, tensor<f32>) -> tensor<3xf32>
+           reducer(%a: tensor<f32>, %b: tensor<f32>) {
+            %s = stablehlo.add %a, %b : tensor<f32>
+            %d = stablehlo.add %s, %c : tensor<f32>
+            stablehlo.return %d : tensor<f32>
+          }
+          %1 = stablehlo.reshape %0 : (tensor<3xf32>) -> tensor<3x1xf32>
+          return %1 : tensor<3x1xf32>
+        }"""
+    np.testing.assert_allclose(convert_stablehlo(text)(X), X.sum(1, keepdims=True) + 5, rtol=1e-6)
+
+
+def test_the_maximum_with_minus_infinity_is_left_out_and_nan_stays():
+    def function(x):
+        return jnp.maximum(x, -np.inf) + 1
+
+    x = np.array([np.nan, -np.inf, 2], np.float32)
+    assert types_of(function, x) == ["AddV2"]
+    np.testing.assert_array_equal(convert(function, native_serialization=False)(x), function(x))

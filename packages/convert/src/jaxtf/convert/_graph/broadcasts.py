@@ -17,7 +17,9 @@ from jaxtf.convert._graph.program import Block, Operation, TensorType, Value
 __all__ = ["EXPAND", "before_broadcasts", "leave_to_consumers", "uniform_value"]
 
 EXPAND = "jaxtf.expand"
-"""The name of the operation that puts dimensions of size 1 before those of its operand, or between them: `axes`."""
+"""The name of the operation that puts dimensions of size 1 before those of its operand, or between them: `axes`.
+
+Without any it gives its operand, and nothing is emitted."""
 
 _BROADCASTS = frozenset(("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim"))
 
@@ -31,7 +33,7 @@ _MAY_BE_SMALLER = {
         ),
         (0, 1),
     ),
-    "stablehlo.select": (1, 2),
+    "stablehlo.select": (0, 1, 2),
     "stablehlo.clamp": (0, 2),
 }
 _MAY_BE_SMALLER_IF_FLOATING = {f"stablehlo.{name}": (0, 1) for name in ("divide", "power")}
@@ -96,7 +98,6 @@ def _smaller(value: Value, sources: Mapping[Value, Operation]) -> list[Operation
     for size, axis in zip(source.type.shape, dimensions, strict=True):
         sizes[axis - first] = size
     expanded = Value(TensorType(type_.dtype, tuple(sizes)))
-    # Without axes it is the source itself; the operation then stands for nothing and is left out when emitted.
     return [Operation(EXPAND, (source,), (expanded,), {"axes": tuple(axis - first for axis in axes)})]
 
 

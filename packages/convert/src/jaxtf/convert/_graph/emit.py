@@ -19,10 +19,12 @@ import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._tf import NameScope
+from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.calls import functions_kept
 from jaxtf.convert._graph.errors import unsupported
 from jaxtf.convert._graph.program import Block, Operation, Program, TensorType, Value, operations_of
 from jaxtf.convert._graph.registry import Bound, Entry, entries, entry_of
+from jaxtf.convert._graph.reshapes import RESHAPE
 
 __all__ = ["Emitter", "emit"]
 
@@ -33,7 +35,7 @@ _SHARED_BYTES = 1 << 20
 _DIGESTED_BYTES = 256
 
 # Of scalars, they give what they take.
-_CHANGE_NO_SCALAR = frozenset(("stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.transpose"))
+_CHANGE_NO_SCALAR = frozenset((RESHAPE, "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.transpose"))
 
 
 def emit(
@@ -140,6 +142,9 @@ class Emitter:
         for operation in block.operations:
             if operation.name == "stablehlo.constant":
                 continue  # where it is used
+            if operation.name == EXPAND and not operation.attributes["axes"]:
+                scope.values[operation.results[0]] = self._read(operation.operands[0], scope)
+                continue
             operands = [self._read(value, scope) for value in operation.operands]
             with _named(operation):
                 results = self._operation(operation, operands, scope)

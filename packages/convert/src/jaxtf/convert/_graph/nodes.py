@@ -43,14 +43,14 @@ def elementwise(op_type: str, function: Function) -> Function:
     return apply
 
 
-def reduction(op_type: str, function: Callable[[tf.Tensor, Any], tf.Tensor]) -> Callable[[tf.Tensor, Any], tf.Tensor]:
-    """A function of a tensor and of axes, an int32 vector, that does what `function` does, by that operation."""
+def reduction(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+    """A function of a tensor, axes (an int32 vector) and whether they are kept, that does what `function` does."""
     typed = op_type not in ("Any", "All")
 
-    def apply(operand: tf.Tensor, axes: tf.Tensor) -> tf.Tensor:
+    def apply(operand: tf.Tensor, axes: tf.Tensor, keepdims: bool = False) -> tf.Tensor:
         dtypes = [("T", operand.dtype)] if typed else []
-        made = _node(op_type, (operand, axes), *dtypes, ("Tidx", tf.int32), ("keep_dims", False))
-        return function(operand, axes) if made is None else made
+        made = _node(op_type, (operand, axes), *dtypes, ("Tidx", tf.int32), ("keep_dims", keepdims))
+        return function(operand, axes, keepdims) if made is None else made
 
     return apply
 

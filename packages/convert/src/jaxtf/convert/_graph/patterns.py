@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph.broadcasts import before_broadcasts, uniform_value
+from jaxtf.convert._graph.broadcasts import EXPAND, before_broadcasts, uniform_value
 from jaxtf.convert._graph.program import Block, Operation, TensorType, Value
 
 __all__ = ["PATTERNS", "PATTERNS_FOR_CONSUMERS", "recognized"]
@@ -35,10 +35,13 @@ def recognized(block: Block, sources: Sources, patterns: Mapping[str, Pattern]) 
 
 
 def relu(operation: Operation, sources: Sources) -> Operation | None:
-    """`maximum(x, 0)`."""
-    for value, zero in (operation.operands, operation.operands[::-1]):
-        if _is_float(value) and uniform_value(zero, sources) == 0:
+    """`maximum(x, 0)`; and `maximum(x, -inf)`, which is `x`."""
+    for value, bound in (operation.operands, operation.operands[::-1]):
+        lowest = uniform_value(bound, sources)
+        if _is_float(value) and lowest == 0:
             return replace(operation, name="jaxtf.relu", operands=(value,), attributes={})
+        if lowest == -np.inf and value.type == operation.results[0].type:
+            return replace(operation, name=EXPAND, operands=(value,), attributes={"axes": ()})
     return None
 
 

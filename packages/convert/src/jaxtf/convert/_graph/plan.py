@@ -5,7 +5,7 @@ A pass takes a block, the operations that visible values come from, and gives a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,8 +14,9 @@ import numpy as np
 from jaxtf.convert._graph.broadcasts import leave_to_consumers
 from jaxtf.convert._graph.folding import Folding
 from jaxtf.convert._graph.patterns import PATTERNS, PATTERNS_FOR_CONSUMERS, recognized
-from jaxtf.convert._graph.program import Block, Operation, Program, Value, operations_of
+from jaxtf.convert._graph.program import Block, Operation, Program, Value, operations_of, read_in
 from jaxtf.convert._graph.registry import entry_of
+from jaxtf.convert._graph.reshapes import as_matrices, joined, kept_dimensions
 
 __all__ = ["check", "plan"]
 
@@ -34,6 +35,9 @@ def plan(program: Program, allows_xla: bool = True) -> Program:
         Folding(program),
         partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS),
         leave_to_consumers,
+        as_matrices,
+        joined,
+        kept_dimensions,
     )
     effectful = _with_effects(program)
     functions = {
@@ -100,7 +104,7 @@ def _without_dead_code(block: Block, effectful: frozenset[str]) -> Block:
         kept.append(replace(operation, regions=regions) if regions else operation)
         used.update(operation.operands)
         for region in regions:
-            used.update(_read_in(region))
+            used.update(read_in(region))
     return replace(block, operations=tuple(reversed(kept)))
 
 
@@ -125,12 +129,3 @@ def _with_effects(program: Program) -> frozenset[str]:
         if more == found:
             return found
         found = frozenset(more)
-
-
-def _read_in(block: Block) -> Iterator[Value]:
-    """The values that a block uses, from within or from outside."""
-    yield from block.returned
-    for operation in block.operations:
-        yield from operation.operands
-        for region in operation.regions:
-            yield from _read_in(region)

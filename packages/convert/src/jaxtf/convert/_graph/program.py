@@ -21,6 +21,7 @@ __all__ = [
     "TupleType",
     "Value",
     "operations_of",
+    "read_in",
 ]
 
 
@@ -133,3 +134,12 @@ def operations_of(block: Block) -> Iterator[Operation]:
         yield operation
         for region in operation.regions:
             yield from operations_of(region)
+
+
+def read_in(block: Block) -> Iterator[Value]:
+    """The values that a block uses, from within or from outside."""
+    yield from block.returned
+    for operation in block.operations:
+        yield from operation.operands
+        for region in operation.regions:
+            yield from read_in(region)

@@ -64,13 +64,13 @@ def contract(
     left, right = cast(left, computed), cast(right, computed)
     left_free = _free(left.shape.rank, batching[0], contracting[0])
     right_free = _free(right.shape.rank, batching[1], contracting[1])
-    batch_sizes = [sizes(left)[i] for i in batching[0]]
-    result_shape = [*batch_sizes, *(sizes(left)[i] for i in left_free), *(sizes(right)[i] for i in right_free)]
     a, transpose_a = _matrix(left, batching[0], left_free, contracting[0], contracted_last=True, constant=constant)
     b, transpose_b = _matrix(right, batching[1], right_free, contracting[1], contracted_last=False, constant=constant)
     product = nodes.matmul(a, b, transpose_a, transpose_b)
-    if len(result_shape) != product.shape.rank:
-        product = nodes.reshape(product, as_shape_tensor(result_shape, constant))
+    if len(batching[0]) + len(left_free) + len(right_free) != product.shape.rank:
+        of_left, of_right = sizes(left), sizes(right)
+        shape = [*(of_left[i] for i in (*batching[0], *left_free)), *(of_right[i] for i in right_free)]
+        product = nodes.reshape(product, as_shape_tensor(shape, constant))
     return product if computed == dtype else cast(product, dtype)
 
 
@@ -96,12 +96,13 @@ def _matrix(
     identity = list(range(len(wanted)))
     flips = wanted != identity and other == identity
     order = other if flips else wanted
-    shape = sizes(operand)
+    original = operand
     if order != identity:
         operand = nodes.transpose(operand, constant(order))
-    rows, columns = (product([shape[i] for i in dims]) for dims in (free, contracting))
-    first, second = (rows, columns) if contracted_last != flips else (columns, rows)
-    target: list[Size] = [*(shape[i] for i in batching), first, second]
     if len(free) != 1 or len(contracting) != 1:
+        shape = sizes(original)
+        rows, columns = (product([shape[i] for i in dims]) for dims in (free, contracting))
+        first, second = (rows, columns) if contracted_last != flips else (columns, rows)
+        target: list[Size] = [*(shape[i] for i in batching), first, second]
         operand = nodes.reshape(operand, as_shape_tensor(target, constant))
     return operand, flips

@@ -1,12 +1,14 @@
-"""Operations that no module has: forms that `patterns` finds, and what `broadcasts` leaves of a broadcast."""
+"""Operations that no module has: forms that `patterns` finds, and what is left of broadcasts and reshapes."""
 
 from __future__ import annotations
 
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
+from jaxtf.convert._graph._support import MOVED
 from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._graph.reshapes import RESHAPE
 
 __all__: list[str] = []
 
@@ -37,15 +39,15 @@ def gelu(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     return tf.nn.gelu(operand, approximate=False)
 
 
+@translates(RESHAPE, computed_in=MOVED)
+def reshape(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The same elements in the shape of the result, of which one size may be unknown."""
+    return nodes.reshape(operand, bound.constant([-1 if size is None else size for size in bound.result_type.shape]))
+
+
 @translates(EXPAND)
 def expand(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The operand with dimensions of size 1 put where `axes` says, in the result."""
-    axes = bound["axes"]
-    shape = bound.result_type.shape
-    if not axes:
-        return operand
-    if shape.count(None) <= 1:
-        return nodes.reshape(operand, bound.constant([-1 if size is None else size for size in shape]))
-    for axis in axes:
+    for axis in bound["axes"]:
         operand = tf.expand_dims(operand, axis)
     return operand

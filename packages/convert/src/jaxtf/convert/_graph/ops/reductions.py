@@ -10,15 +10,16 @@ from jaxtf.convert._graph._support import BINARY, MOVED, as_shape, defining, is_
 from jaxtf.convert._graph.nodes import reduction
 from jaxtf.convert._graph.program import Block, Value
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._graph.reshapes import KEEPS_DIMENSIONS
 
-REDUCERS: dict[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
+REDUCERS: dict[str, Callable[..., tf.Tensor]] = {
     "add": reduction("Sum", tf.reduce_sum),
     "multiply": reduction("Prod", tf.reduce_prod),
     "minimum": reduction("Min", tf.reduce_min),
     "maximum": reduction("Max", tf.reduce_max),
 }
 ANY, ALL = reduction("Any", tf.reduce_any), reduction("All", tf.reduce_all)
-TRUTH: dict[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
+TRUTH: dict[str, Callable[..., tf.Tensor]] = {
     "add": ANY,
     "maximum": ANY,
     "or": ANY,
@@ -40,16 +41,26 @@ def reduce(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Tensor]:
     count = len(operands_and_initial) // 2
     operands, initial = operands_and_initial[:count], operands_and_initial[count:]
     axes = [int(axis) for axis in bound["dimensions"]]
+    keeps = bound.get(KEEPS_DIMENSIONS, False)
     block = bound.operation.regions[0]
     kind = single_operation(block)
     if kind is not None:
         reducer = (TRUTH if operands[0].dtype == tf.bool else REDUCERS).get(kind)
         if reducer is not None:
-            return [with_initial(kind, initial[0], reducer(operands[0], bound.constant(axes)) if axes else operands[0])]
+            reduced = reducer(operands[0], bound.constant(axes), keeps) if axes else operands[0]
+            return [with_initial(kind, initial[0], reduced)]
     direction = extreme_search(block) if len(axes) == 1 else None
     if direction is not None:
         return _extreme(direction, operands[0], operands[1], axes[0])
-    return _by_halving(region_of(bound), operands, initial, axes)
+    results = _by_halving(region_of(bound), operands, initial, axes)
+    return [_with_dimensions(results[0], axes)] if keeps else results
+
+
+def _with_dimensions(reduced: tf.Tensor, axes: Sequence[int]) -> tf.Tensor:
+    """The result of a reduction with the reduced dimensions, of size 1."""
+    for axis in sorted(axes):
+        reduced = tf.expand_dims(reduced, axis)
+    return reduced
 
 
 def with_initial(kind: str, initial: tf.Tensor, reduced: tf.Tensor) -> tf.Tensor:
