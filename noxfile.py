@@ -167,26 +167,39 @@ def versions(session: nox.Session) -> None:
 
 # Nightly builds and release candidates of JAX: docs.jax.dev, Installation, "JAX nightly installation".
 NIGHTLY = "https://us-python.pkg.dev/ml-oss-artifacts-published/jax/simple/"
+COMING = {
+    # That a requirement names a pre-release is not enough: uv 0.13 then takes the newest release, if that fits.
+    "jax": (
+        "jax>=0.12.dev0",
+        "jaxlib>=0.12.dev0",
+        "--prerelease-package",
+        "jax=allow",
+        "--prerelease-package",
+        "jaxlib=allow",
+    ),
+    "tensorflow": ("tensorflow>=2.21.dev0", "--prerelease-package", "tensorflow=allow"),
+}
 
 
 @nox.session(python=PYTHONS[-1])
-def nightly(session: nox.Session) -> None:
-    """JAX of tonight: the probe of `versions`, and the tests of the doors; says WORKS or FAILED and succeeds anyway.
+@nox.parametrize("package", [nox.param(name, id=name) for name in COMING])
+def nightly(session: nox.Session, package: str) -> None:
+    """What is coming: JAX of tonight, TensorFlow's newest release candidate; says WORKS or FAILED, and succeeds anyway.
 
-    It tells what is coming, and nothing here can mend it today. nox knows no session that may fail, so this one
-    catches the failure and shouts. A word after `--` is another index.
+    Runs the probe of `versions`, and the tests of the doors. Nothing here can mend what fails today; nox knows no
+    session that may fail, so this one catches the failure and shouts. A word after `--` is another index for JAX.
     """
-    index = session.posargs[0] if session.posargs else NIGHTLY
-    try:
-        urllib.request.urlopen(f"{index}jax/", timeout=30).close()
-    except OSError as error:
-        session.warn("NOT TRIED: the index of JAX's nightly builds cannot be reached: %s: %s", index, error)
-        return
-    # That a requirement names a pre-release is not enough: uv 0.13 then takes the newest release, if that fits.
-    newest = ("--index", index, "--index-strategy", "unsafe-best-match", "jax>=0.12.dev0", "jaxlib>=0.12.dev0")
-    allowed = ("--prerelease-package", "jax=allow", "--prerelease-package", "jaxlib=allow")
+    needs = COMING[package]
+    if package == "jax":
+        index = session.posargs[0] if session.posargs else NIGHTLY
+        try:
+            urllib.request.urlopen(f"{index}jax/", timeout=30).close()
+        except OSError as error:
+            session.warn("NOT TRIED: the index of JAX's nightly builds cannot be reached: %s: %s", index, error)
+            return
+        needs = ("--index", index, "--index-strategy", "unsafe-best-match", *needs)
     tried = {
-        "installation": lambda: install(session, *newest, *allowed, *from_tree(*EVERYTHING), *PYTEST),
+        "installation": lambda: install(session, *needs, *from_tree(*EVERYTHING), *PYTEST),
         "tests/version_probe.py": lambda: session.run("python", "tests/version_probe.py", env=ON_CPU),
         "tests/test_doors.py": lambda: session.run("pytest", "tests/test_doors.py", env=ON_CPU),
     }
@@ -198,8 +211,10 @@ def nightly(session: nox.Session) -> None:
             failed.append(name)
             if name == "installation":
                 break
-    # From their metadata: what failed may be the import of jax.
-    versions = "from importlib.metadata import version as v; print('jax', v('jax'), 'with jaxlib', v('jaxlib'))"
+    # From their metadata: what failed may be the import.
+    versions = (
+        "from importlib.metadata import version as v; print(*(f'{n} {v(n)}' for n in ('jax', 'jaxlib', 'tensorflow')))"
+    )
     found = "" if "installation" in failed else session.run("python", "-c", versions, silent=True).strip()
     session.warn("%s %s", f"FAILED ({', '.join(failed)}):" if failed else "WORKS:", found)
 
@@ -236,29 +251,38 @@ def on_accelerator(session: nox.Session, platform: str, *requirements: str) -> N
     session.run("pytest", "tests", *session.posargs, env=environment)
 
 
+# For a TPU that is not there: libtpu asks no metadata server what this machine is.
+NO_TPU = {
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+}
+NO_CUDA = {"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}
+FOR_TPU = ("jax[tpu]",)
+FOR_CUDA = ("jax-cuda12-plugin", "nvidia-cuda-nvcc-cu12")
+
+
 @nox.session
 def aot_tpu(session: nox.Session) -> None:
-    """A sample of the battery, from one artifact, compiled for a TPU that is not there; all with JAXTF_FULL=1."""
-    libtpu = {
-        "TPU_SKIP_MDS_QUERY": "1",
-        "TPU_WORKER_HOSTNAMES": "localhost",
-        "TPU_ACCELERATOR_TYPE": "v5litepod-4",
-        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-    }
-    ahead_of_time(session, "tpu", libtpu, "jax[tpu]")
+    """A sample of the battery, from one artifact, compiled for TPUs that are not there."""
+    install(session, *from_tree("serialization[jax]"), *FOR_TPU, *PYTEST)
+    session.run("pytest", "tests/test_aot.py", *session.posargs, env=ON_CPU | NO_TPU | {"JAXTF_AOT": "tpu"})
 
 
 @nox.session
 def aot_cuda(session: nox.Session) -> None:
-    """The same for an NVIDIA H100 that is not there."""
-    ahead_of_time(
-        session, "cuda", {"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"}, "jax-cuda12-plugin", "nvidia-cuda-nvcc-cu12"
-    )
+    """The same for NVIDIA GPUs that are not there."""
+    install(session, *from_tree("serialization[jax]"), *FOR_CUDA, *PYTEST)
+    session.run("pytest", "tests/test_aot.py", *session.posargs, env=ON_CPU | NO_CUDA | {"JAXTF_AOT": "cuda"})
 
 
-def ahead_of_time(session: nox.Session, target: str, environment: dict[str, str], *requirements: str) -> None:
-    install(session, *from_tree("serialization[jax]"), *requirements, *PYTEST)
-    session.run("pytest", "tests/test_aot.py", *session.posargs, env=ON_CPU | environment | {"JAXTF_AOT": target})
+@nox.session(python=PYTHONS[-1])
+def aot(session: nox.Session) -> None:
+    """All of the batteries compiled for five TPUs and four GPUs, from one file each; writes docs/ahead_of_time.md."""
+    install(session, *from_tree(*EVERYTHING), *FOR_TPU, *FOR_CUDA, *PYTEST)
+    files = str(Path(session.create_tmp()).resolve())
+    session.run("python", "-m", "tests.aot_table", files, *session.posargs, env=ON_CPU | NO_TPU | NO_CUDA)
 
 
 # --- programs that people have ---

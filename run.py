@@ -32,16 +32,20 @@ def main(arguments):
         nox = install_tools(ROOT / ".tools" / f"python{sys.version_info[0]}.{sys.version_info[1]}")
     except ToolsError as error:
         return str(error)
-    if not arguments:
+    lists = not arguments
+    if lists:
         arguments = ["--list"]
     elif not arguments[0].startswith("-"):
         arguments = ["--session", *arguments]
     # Installers started by the sessions must not take their options from a PYTHONPATH or PYTHONHOME of the caller.
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     try:
-        return subprocess.call([*nox, "--noxfile", str(ROOT / "noxfile.py"), *arguments], env=environment)
+        status = subprocess.call([*nox, "--noxfile", str(ROOT / "noxfile.py"), *arguments], env=environment)
     except KeyboardInterrupt:
         return 130
+    if lists and status == 0:
+        print(f"Marks or not, each runs when it is named: python3 {Path(__file__).name} quickstart")
+    return status
 
 
 class ToolsError(Exception):

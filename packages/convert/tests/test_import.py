@@ -1,7 +1,9 @@
-"""What importing the package needs."""
+"""What importing the package needs, and what is said of what needs JAX where there is none."""
 
 import subprocess
 import sys
+
+WITHOUT_JAX = "import sys; sys.modules['jax'] = sys.modules['jaxlib'] = None\n"
 
 
 def test_the_package_is_imported_where_there_is_no_jax():
@@ -9,3 +11,35 @@ def test_the_package_is_imported_where_there_is_no_jax():
     program = "import sys; sys.modules['jax'] = sys.modules['jaxlib'] = None; import jaxtf.convert; print('imported')"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert found.stdout.strip() == "imported", found.stderr
+
+
+NEED_JAX = {
+    "convert(lambda x: x)": "convert",
+    "convert(lambda x: x, native_serialization=False)": "convert",
+    "save_model(lambda p, x: x, {}, 'model', input_signatures=[])": "save_model",
+    "eval_polymorphic_shape(lambda x: x)": "eval_polymorphic_shape",
+    "to_tflite(lambda x: x, input_signature=[])": "to_tflite of a function",
+    "verify(lambda x: x)": "verify",
+    "dtype_of_val(1.0)": "dtype_of_val",
+}
+
+
+def test_what_needs_jax_says_so_where_there_is_none():
+    tries = "".join(f"try: {program}\nexcept JaxRequiredError as error: print(error)\n" for program in NEED_JAX)
+    program = f"{WITHOUT_JAX}from jaxtf.convert import *\nassert issubclass(JaxRequiredError, ImportError)\n{tries}"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert found.stdout == "".join(
+        f"{wanted} needs JAX, which cannot be imported here: import of jax halted; None in sys.modules\n"
+        '  remedy: pip install "jaxtf-convert[jax]"\n'
+        for wanted in NEED_JAX.values()
+    ), found.stderr
+
+
+def test_the_command_says_that_it_needs_jax():
+    program = f"{WITHOUT_JAX}from jaxtf.convert._verify.cli import main; print(main(['model.jaxtf']))"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout == "2\n"
+    assert found.stderr.splitlines()[-2:] == [
+        "jaxtf-verify: the command needs JAX, which cannot be imported here: import of jax halted; None in sys.modules",
+        '  remedy: pip install "jaxtf-convert[jax]"',
+    ]

@@ -196,8 +196,27 @@ def test_one_module_for_several_platforms_runs_here():
     }.items(),
 )
 def test_what_cannot_run_is_refused_when_it_is_converted(name, function):
-    with pytest.raises(LapackNeeded, match=rf"cannot be written out in StableHLO:\n  {name} \(lapack_s\w+_ffi\) at "):
-        tf.function(convert(function), autograph=False).get_concrete_function(tf.TensorSpec([3, 3], tf.float32))
+    converted = tf.function(convert(function), autograph=False)
+    with pytest.raises(
+        LapackNeeded, match=rf"written out in StableHLO: {name} \(lapack_s\w+_ffi\)\n  asked at: {name}"
+    ):
+        converted.get_concrete_function(tf.TensorSpec([3, 3], tf.float32))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_cannot_run_is_refused_with_the_users_line(mode):
+    def spectrum(x):
+        return jnp.linalg.eig(x)[0]
+
+    line = spectrum.__code__.co_firstlineno + 1
+    with pytest.raises(LapackNeeded) as error:
+        MODES[mode](convert(spectrum))(np.eye(3, dtype=np.float32))
+    assert str(error.value) == (
+        "linear algebra that calls jaxlib's LAPACK and cannot be written out in StableHLO: eig (lapack_sgeev_ffi)\n"
+        f"  asked at: eig, {__file__}:{line}\n"
+        "  remedy:   compute it in JAX, outside the function that is exported or converted; where the process that "
+        "runs it registers the target, disable the check: DisabledSafetyCheck.custom_call('lapack_sgeev_ffi')"
+    )
 
 
 def test_an_artifact_that_calls_lapack_is_refused_by_name():

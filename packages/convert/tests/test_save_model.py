@@ -1,6 +1,7 @@
 """SavedModels of JAX functions: what is in them, and what a process without JAX does with them."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.convert import ConversionOptionError, GradientNotSaved, _constants, convert, save_model
+from jaxtf.convert import (
+    ConversionOptionError,
+    DisabledSafetyCheck,
+    GradientNotSaved,
+    _constants,
+    convert,
+    save_model,
+)
 
 HERE = Path(__file__).parent
 WEIGHTS = np.array([1.0, 2.0, 3.0], np.float32)
@@ -273,11 +281,46 @@ def test_constants_that_no_graph_can_hold_are_refused_with_the_remedy(tmp_path, 
         ({"input_signatures": {"a": tf.TensorSpec([])}}, "the signature 'a' of input_signatures must be a list"),
         ({"polymorphic_shapes": "(b,)"}, "polymorphic_shapes of save_model must be a list"),
         ({"metadata": {"a": object()}}, "metadata must be what JSON can hold"),
+        ({"metadata": {"a": 1, 2: 3}}, "metadata must be what JSON can hold"),
+        (
+            {"assets": ["labels.txt"]},
+            "assets of save_model must be a mapping of names to files, such as {'labels': 'labels.txt'}. "
+            "Got: ['labels.txt']\n  remedy: give each file a name; loaded, the model has it as assets[name].asset_path",
+        ),
+        (
+            {"assets": "labels.txt"},
+            "must be a mapping of names to files, such as {'labels': 'labels.txt'}. Got: 'labels",
+        ),
+        ({"assets": {1: __file__}}, "must be a mapping of names to files, both of them texts. Got: 1: '"),
+        ({"assets": {"labels": 3}}, "must be a mapping of names to files, both of them texts. Got: 'labels': 3"),
+        ({"assets": {"labels": "no.txt"}}, "the file of assets['labels'] does not exist: 'no.txt'"),
+        (
+            {"input_signatures": [3]},
+            "input_signatures must say shape and dtype of 'x', as tf.TensorSpec([None, 4], tf.float32) does. Got: 3",
+        ),
+        ({"input_signatures": {1: [SCALE]}}, "a signature of input_signatures must have a text for a name. Got: 1"),
+        ({"polymorphic_constraints": "a >= b"}, "must be a list of texts, such as ['a >= b']. Got: 'a >= b'"),
+        ({"polymorphic_constraints": 3}, "polymorphic_constraints must be a list of texts, such as ['a >= b']. Got: 3"),
+        (
+            {"disabled_checks": DisabledSafetyCheck.platform()},
+            "disabled_checks must be a list of DisabledSafetyCheck, such as [DisabledSafetyCheck.platform()]. "
+            "Got: DisabledSafetyCheck('platform')",
+        ),
+        ({"disabled_checks": ["platform"]}, "disabled_checks must be a list of DisabledSafetyCheck, such as ["),
         ({"platforms": ("sparc",)}, "must be a sequence containing a subset"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_before_anything_is_written(tmp_path, options, says):
     given = {"input_signatures": [tf.TensorSpec([2], tf.float32)], **options}
-    with pytest.raises(ConversionOptionError, match=says.replace("(", r"\(")):
+    with pytest.raises(ConversionOptionError, match=re.escape(says)):
         save_model(lambda params, x: params * x, np.float32(1), tmp_path / "model", **given)
     assert not (tmp_path / "model").exists()
+
+
+def test_what_is_no_function_or_no_folder_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConversionOptionError, match=r"save_model needs a function, found dict: \{\}"):
+        save_model({}, jnp.sin, "model", input_signatures=[tf.TensorSpec([2])])
+    with pytest.raises(ConversionOptionError, match="save_model needs a folder to write, found NoneType: None"):
+        save_model(jnp.sin, {}, None, input_signatures=[tf.TensorSpec([2])])
+    assert list(tmp_path.iterdir()) == []

@@ -161,6 +161,40 @@ def test_the_command_verifies_functions_and_artifacts(tmp_path, monkeypatch, cap
 
 
 @pytest.mark.parametrize(
+    ("arguments", "last"),
+    [
+        (
+            ["--values-only"],
+            "differs most: wrong, values of result['y'], by 1048576.0 roundings of the largest number, where up to 256 "
+            "are the same; if the function magnifies rounding, --tolerance 1048576 allows it",
+        ),
+        (
+            [],
+            "differs most: wrong, gradients, by more than roundings (another shape, dtype or integer, a NaN, an "
+            "infinity or an error): no --tolerance allows it",
+        ),
+        (["--values-only", "--tolerance", "1048576"], "wrong  same 1048576.0  -"),
+    ],
+)
+def test_the_command_ends_with_what_differs_most_and_what_allows_it(arguments, last, tmp_path, monkeypatch, capsys):
+    def wrong(subject):
+        """Eager mode with a result that is larger by an eighth, and no gradients."""
+        runner = ways._eager(subject)
+        return ways.Runner(lambda arguments: [y.numpy() * np.float32(1.125) for y in runner.values(arguments)], lost)
+
+    def lost(arguments, cotangents):
+        raise tf.errors.InternalError(None, None, "lost")
+
+    (tmp_path / "ones_to_verify.py").write_text("def f(x): return {'y': 0 * x + 1}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("jaxtf.convert._verify.verify.WAYS", {**ways.WAYS, "wrong": wrong})
+    code = cli.main(["ones_to_verify:f", "f32[3]", "--way", "wrong", *arguments])
+    assert capsys.readouterr().out.splitlines()[-1] == last
+    assert code == int(last.startswith("differs"))
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["nowhere.jaxtf"], "jaxtf-verify: nowhere.jaxtf: No such file or directory"),

@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,37 @@ def test_check_tells_each_thing_that_was_checked(capsys):
         "digest    ok (there is none)",
         "structure ok (3 modules)",
         "model     ok",
+    ]
+
+
+def test_check_tells_that_modules_are_not_parsed_without_jax(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", None)
+    code, out, _ = run(capsys, "check", STATIC)
+    assert code == 0
+    assert [line.removeprefix(f"{STATIC}: ") for line in out.splitlines()] == [
+        "digest    ok (there is none)",
+        "structure ok (3 modules)",
+        "model     ok",
+        "modules   not parsed (JAX is not installed)",
+    ]
+    code, out, _ = run(capsys, "check", "--json", STATIC)
+    assert [check["what"] for check in json.loads(out)["files"][0]["checks"]] == ["digest", "structure", "model"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (["extract", "--text", STATIC], "extract --text"),
+        (["upgrade", STATIC, "-o", "-", "--stablehlo-version", "1.13.7"], "upgrade --stablehlo-version"),
+    ],
+)
+def test_a_command_that_needs_jax_says_so(capsys, monkeypatch, arguments, wanted):
+    monkeypatch.setitem(sys.modules, "jax", None)
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert err.splitlines() == [
+        f"jaxtf-artifact: {wanted} needs JAX, which cannot be imported here: import of jax halted; None in sys.modules",
+        '  remedy: pip install "jaxtf-serialization[jax]"',
     ]
 
 

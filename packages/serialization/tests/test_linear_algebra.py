@@ -4,8 +4,11 @@ Tolerances are in units of size times machine epsilon times the norm: what backw
 leave, times 10.
 """
 
+import re
+
 import jax
 import jax.numpy as jnp
+import jax.scipy.linalg
 import numpy as np
 import pytest
 from jax import lax
@@ -312,11 +315,29 @@ def test_what_has_no_expansion_is_refused_by_name(name):
     with pytest.raises(LapackNeeded) as error:
         export(function, expand_linear_algebra=True)(np.eye(3))
     first, found, remedy = str(error.value).split("\n")
-    assert first == "linear algebra that calls jaxlib's LAPACK and cannot be written out in StableHLO:"
-    assert found.startswith(f"  {called} ({target}) at ")
+    assert first == (
+        f"linear algebra that calls jaxlib's LAPACK and cannot be written out in StableHLO: {called} ({target})"
+    )
+    assert re.fullmatch(rf"  asked at: {called}, {re.escape(__file__)}:\d+", found)
     assert remedy == (
-        "  remedy: compute it in JAX, outside the function that is exported or converted; where the process that "
+        "  remedy:   compute it in JAX, outside the function that is exported or converted; where the process that "
         f"runs it registers the target, disable the check: DisabledSafetyCheck.custom_call('{target}')"
+    )
+
+
+def test_every_function_is_refused_with_its_line_or_by_its_name_alone():
+    def spectrum(x):
+        return jnp.linalg.eig(x)[0].real, jax.scipy.linalg.schur(x)
+
+    line = spectrum.__code__.co_firstlineno + 1
+    with pytest.raises(LapackNeeded) as error:
+        export(spectrum, expand_linear_algebra=True)(np.eye(3))
+    found = str(error.value).split("\n")
+    assert found[0].endswith("StableHLO: eig (lapack_dgeev_ffi), schur (lapack_dgees_ffi)")
+    # Within a function that JAX itself gave to `jit`, it keeps no lines.
+    assert found[1:3] == [f"  asked at: eig, {__file__}:{line}", "  asked at: schur"]
+    assert found[3].endswith(
+        ": DisabledSafetyCheck.custom_call('lapack_dgeev_ffi'), DisabledSafetyCheck.custom_call('lapack_dgees_ffi')"
     )
 
 

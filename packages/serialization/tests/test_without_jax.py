@@ -1,10 +1,16 @@
-"""What reading an artifact needs: every frozen artifact is read, described and written again; JAX is never imported."""
+"""What reading an artifact needs: every frozen artifact is read, described and written again; JAX is never imported.
+
+What needs JAX says so where there is none.
+"""
 
 import subprocess
 import sys
 from pathlib import Path
 
-from jaxtf.serialization import describe, deserialize
+import pytest
+
+import jaxtf.serialization
+from jaxtf.serialization import JaxRequiredError, describe, deserialize
 
 ARTIFACTS = sorted((Path(__file__).parent / "artifacts").glob("*/*.bin"))
 
@@ -50,3 +56,31 @@ def test_reading_and_writing_import_no_jax():
     arguments = [sys.executable, "-c", PROGRAM, *map(str, ARTIFACTS[::50])]
     found = subprocess.run(arguments, capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+NEED_JAX = {
+    "export": lambda exported: jaxtf.serialization.export(abs),
+    "export_for_graph": lambda exported: jaxtf.serialization.export_for_graph(abs),
+    "default_export_platform": lambda exported: jaxtf.serialization.default_export_platform(),
+    "Exported.call": lambda exported: exported.call(1.0),
+    "Exported.flat_call": lambda exported: exported.flat_call,
+    "Exported.in_tree": lambda exported: exported.in_tree,
+    "Exported.out_tree": lambda exported: exported.out_tree,
+    "Exported.in_shardings_jax": lambda exported: exported.in_shardings_jax(),
+    "Exported.out_shardings_jax": lambda exported: exported.out_shardings_jax(),
+    "Exported.mlir_module": lambda exported: exported.mlir_module(),
+    "Exported.with_stablehlo_version": lambda exported: exported.with_stablehlo_version("1.13.7"),
+}
+
+
+@pytest.mark.parametrize("wanted", NEED_JAX)
+def test_what_needs_jax_says_so(wanted, monkeypatch):
+    exported = deserialize(ARTIFACTS[0].read_bytes())
+    monkeypatch.setitem(sys.modules, "jax", None)
+    with pytest.raises(JaxRequiredError) as error:
+        NEED_JAX[wanted](exported)
+    assert isinstance(error.value, ImportError)
+    assert str(error.value) == (
+        f"{wanted} needs JAX, which cannot be imported here: import of jax halted; None in sys.modules\n"
+        '  remedy: pip install "jaxtf-serialization[jax]"'
+    )

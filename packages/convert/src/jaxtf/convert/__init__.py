@@ -29,7 +29,7 @@ from jaxtf.convert._tflite import to_tflite
 from jaxtf.convert._verify.report import Report
 from jaxtf.convert._verify.verify import verify
 from jaxtf.serialization import DisabledSafetyCheck
-from jaxtf.shapepoly import PolyShape
+from jaxtf.shapepoly import JaxRequiredError, PolyShape
 
 __all__ = [
     "DEFAULT_NATIVE_SERIALIZATION",
@@ -40,6 +40,7 @@ __all__ = [
     "DisabledSafetyCheck",
     "GradientNotSaved",
     "GraphModeUnsupported",
+    "JaxRequiredError",
     "PolyShape",
     "Report",
     "Saved",

@@ -8,7 +8,7 @@ mode, inside `tf.function` and in a SavedModel is the same code: it runs ops or 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from jaxtf.convert._gradient import run_differentiable, run_without_gradient
 from jaxtf.convert._mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization
 from jaxtf.convert._names import call_signature, result_names
 from jaxtf.convert._once import Once
+from jaxtf.convert._requires import require_jax
 from jaxtf.convert._target import Target, target_of
 from jaxtf.serialization import DisabledSafetyCheck
 
@@ -77,6 +78,7 @@ def convert(
     Raises:
       ConversionOptionError: A platform that does not exist, or a version of TensorFlow that is not known.
       GraphModeUnsupported: When called, in graph mode: an operation that has no translation.
+      JaxRequiredError: JAX is not installed; `convert_exported` needs none.
       ArgumentTypeError: When called: an argument that is not numeric.
       ConversionStateError: When called: inside a JAX transformation.
       tf.errors.InvalidArgumentError: When run: sizes that `polymorphic_shapes` does not allow.
@@ -87,6 +89,7 @@ def convert(
     >>> mean(tf.constant([[1.0, 2.0], [3.0, 4.0]])).numpy()
     array([2., 3.], dtype=float32)
     """
+    require_jax("convert")
     if not callable(fun_jax):
         raise ConversionOptionError(f"convert needs a function, found {type(fun_jax).__name__}: {fun_jax!r:.60}")
     target = target_of(
@@ -189,6 +192,10 @@ def make_conversion(
       run: How to apply an exported function to flat tensors.
       constants: Where the large arrays go that `fun_jax` closes over.
     """
+    if isinstance(polymorphic_constraints, str) or not isinstance(polymorphic_constraints, Iterable):
+        raise ConversionOptionError(
+            f"polymorphic_constraints must be a list of texts, such as ['a >= b']. Got: {polymorphic_constraints!r:.60}"
+        )
     # Here, so that what needs no JAX function (running an Exported) needs no JAX.
     import jax
 

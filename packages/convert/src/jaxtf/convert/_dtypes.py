@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
+from jaxtf.convert._requires import require_jax
 
 __all__ = ["as_tensor", "dtype_matches", "dtype_of_val", "is_float0", "numpy_dtype", "tf_dtype"]
 
@@ -96,10 +97,12 @@ def dtype_of_val(value: Any) -> tf.DType:
 
     Raises:
       ArgumentTypeError: JAX has no arrays of its dtype.
+      JaxRequiredError: JAX is not installed.
 
     >>> dtype_of_val(3.14)
     tf.float32
     """
+    require_jax("dtype_of_val")
     from jaxtf.convert import _jax
 
     if type(value) in _PYTHON_SCALARS:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jaxtf.convert._requires import require_jax
+
 __all__ = ["eval_polymorphic_shape"]
 
 
@@ -28,6 +30,7 @@ def eval_polymorphic_shape(
       function of these results.
 
     Raises:
+      JaxRequiredError: JAX is not installed.
       ShapeSpecError: When called: a text cannot be read, or does not fit its argument.
 
     >>> import jax, jax.numpy as jnp
@@ -39,6 +42,8 @@ def eval_polymorphic_shape(
     >>> eval_polymorphic_shape(jnp.transpose, polymorphic_shapes=[text])(spec)[1]
     '(c, a)'
     """
+
+    require_jax("eval_polymorphic_shape")
 
     def shapes_of(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         import jax

@@ -7,7 +7,6 @@ what tensorflow_hub and Keras ask for. `params` holds the variables in the struc
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,13 +21,21 @@ from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._gradient import run_differentiable, run_without_gradient
 from jaxtf.convert._mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization
 from jaxtf.convert._names import argument_names, call_signature_of, parameter_names, result_names
+from jaxtf.convert._requires import require_jax
+from jaxtf.convert._save_options import (
+    asset_files,
+    check_function_and_folder,
+    encoded_metadata,
+    signatures_by_name,
+    spec_of,
+    with_params,
+)
 from jaxtf.convert._saved import Saved, SavedSignature
 from jaxtf.convert._target import target_of
 from jaxtf.serialization import DisabledSafetyCheck, argument_paths
 
 __all__ = ["save_model"]
 
-_DEFAULT_SIGNATURE = "serving_default"
 METADATA_FILE = Path("assets.extra", "metadata.json")
 
 
@@ -77,9 +84,9 @@ def save_model(
       inputs have the names of the arguments, results the names of their place in the pytree.
 
     Raises:
-      ConversionOptionError: An option that has no such value.
+      ConversionOptionError: An option that has no such value, or a file of `assets` that does not exist.
       GradientNotSaved: JAX cannot differentiate the function as often as asked.
-      GraphModeUnsupported, ArgumentTypeError: As `convert` does.
+      GraphModeUnsupported, ArgumentTypeError, JaxRequiredError: As `convert` does.
 
     >>> import tempfile, jax.numpy as jnp, numpy as np, tensorflow as tf
     >>> from jaxtf.convert import save_model
@@ -92,16 +99,18 @@ def save_model(
     >>> print(saved.signatures["serving_default"])
     (images: float32[?,4]) -> scores: float32[?,2]
     """
+    require_jax("save_model")
+    check_function_and_folder(fun_jax, path)
     if not isinstance(gradient_order, int) or gradient_order < 0:
         raise ConversionOptionError(
             f"gradient_order must be a number of orders, 0 for no gradient. Got: {gradient_order!r}"
         )
-    signatures = _by_name(input_signatures)
-    encoded_metadata = None if metadata is None else _encoded(metadata)
+    signatures, files = signatures_by_name(input_signatures), asset_files(assets)
+    encoded = encoded_metadata(metadata)
     constants = Constants(as_variables=True)
     conversion = make_conversion(
         fun_jax,
-        polymorphic_shapes=_with_params(polymorphic_shapes),
+        polymorphic_shapes=with_params(polymorphic_shapes),
         polymorphic_constraints=polymorphic_constraints,
         target=target_of(
             native_serialization=native_serialization,
@@ -125,13 +134,13 @@ def save_model(
     root.variables = [*leaves, *held]
     root.trainable_variables = [variable for variable in leaves if variable.trainable]
     root.regularization_losses = []
-    root.assets = {name: tf.saved_model.Asset(str(file)) for name, file in (assets or {}).items()}
+    root.assets = {name: tf.saved_model.Asset(file) for name, file in files.items()}
     root.__call__ = model.call
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradient_order > 0)
     tf.saved_model.save(root, str(path), signatures=functions, options=options)
-    if encoded_metadata is not None:
+    if encoded is not None:
         (Path(path) / METADATA_FILE).parent.mkdir(exist_ok=True)
-        (Path(path) / METADATA_FILE).write_text(encoded_metadata, encoding="utf-8")
+        (Path(path) / METADATA_FILE).write_text(encoded, encoding="utf-8")
     return Saved(
         path=str(path),
         signatures={name: _described(function) for name, function in functions.items()},
@@ -170,7 +179,7 @@ class _Model:
 
         flat, tree = jax.tree.flatten((tuple(inputs), {}), is_leaf=_is_spec)
         names = argument_names(argument_paths(tree), self._names)
-        specs = [tf.TensorSpec(_shape(leaf), leaf.dtype, name) for leaf, name in zip(flat, names, strict=True)]
+        specs = list(map(spec_of, flat, names))
         structured, _ = jax.tree.unflatten(tree, specs)
         self.call.get_concrete_function(*structured)
 
@@ -182,48 +191,8 @@ class _Model:
         return tf.function(serve, autograph=False).get_concrete_function(**dict(zip(names, specs, strict=True)))
 
 
-def _by_name(input_signatures: Any) -> dict[str, Sequence[Any]]:
-    """The signatures by name."""
-    if isinstance(input_signatures, Mapping):
-        signatures = dict(input_signatures)
-    else:
-        signatures = {_DEFAULT_SIGNATURE: input_signatures}
-    for name, inputs in signatures.items():
-        if not isinstance(inputs, list | tuple):
-            raise ConversionOptionError(
-                f"the signature '{name}' of input_signatures must be a list of specifications, one for each input. "
-                f"Got: {inputs!r:.60}"
-            )
-    if not signatures:
-        raise ConversionOptionError("input_signatures is empty: a SavedModel needs at least one signature")
-    return signatures
-
-
-def _with_params(polymorphic_shapes: Any) -> Any:
-    """Polymorphic shapes of the inputs, with none of the parameters before them."""
-    if polymorphic_shapes is None:
-        return None
-    if not isinstance(polymorphic_shapes, list | tuple):
-        raise ConversionOptionError(
-            "polymorphic_shapes of save_model must be a list, with one entry for each input. "
-            f"Got: {polymorphic_shapes!r:.60}"
-        )
-    return [None, *polymorphic_shapes]
-
-
-def _encoded(metadata: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(metadata, indent=2, sort_keys=True) + "\n"
-    except TypeError as error:
-        raise ConversionOptionError(f"metadata must be what JSON can hold: {error}") from error
-
-
 def _is_spec(value: Any) -> bool:
     return isinstance(value, tf.TensorSpec)
-
-
-def _shape(spec: Any) -> list[int | None]:
-    return [None if size is None else int(size) for size in spec.shape]
 
 
 def _variables(params: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,8 +51,10 @@ def target_of(
     `avoids` is as in `GraphFunction`.
 
     Raises:
-      ConversionOptionError: Platforms that do not exist, or platforms or a version of TensorFlow in graph mode.
+      ConversionOptionError: Platforms that do not exist, platforms or a version of TensorFlow in graph mode, or
+        disabled checks that are none.
     """
+    disabled_checks = _checked_checks(disabled_checks)
     if is_native(native_serialization):
         exporter = functools.partial(
             export,
@@ -90,6 +92,16 @@ def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...] | Non
             f"{{'cpu', 'cuda', 'rocm', 'tpu'}}. Got: {platforms!r}"
         )
     return tuple(platforms)
+
+
+def _checked_checks(disabled_checks: Any) -> tuple[DisabledSafetyCheck, ...]:
+    checks = tuple(disabled_checks) if isinstance(disabled_checks, Iterable) else (None,)
+    if not all(isinstance(check, DisabledSafetyCheck) for check in checks):
+        raise ConversionOptionError(
+            "disabled_checks must be a list of DisabledSafetyCheck, such as [DisabledSafetyCheck.platform()]. "
+            f"Got: {disabled_checks!r:.60}"
+        )
+    return checks
 
 
 def _consumer_versions(tensorflow_version: str | None) -> dict[str, Any]:

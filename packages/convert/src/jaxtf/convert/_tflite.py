@@ -17,6 +17,7 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._convert import convert_for
 from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
+from jaxtf.convert._requires import require_jax
 from jaxtf.convert._target import target_of
 from jaxtf.convert._tflite_limits import refused
 
@@ -60,6 +61,7 @@ def to_tflite(
 
     Raises:
       ConversionOptionError: No such folder or signature, a SavedModel of native mode, or shapes left out.
+      JaxRequiredError: A function, where JAX is not installed.
       GraphModeUnsupported: An operation that graph mode has no regular TensorFlow operations for.
       TFLiteUnsupported: An operation that TFLite has no builtin operation for; with its place in the program.
 
@@ -72,6 +74,7 @@ def to_tflite(
     if isinstance(target, str | Path):
         converter, concrete = _of_saved_model(Path(target), signature)
     elif callable(target):
+        require_jax("to_tflite of a function")
         if input_signature is None:
             raise ConversionOptionError(
                 "to_tflite of a function needs input_signature, a tf.TensorSpec for each argument"

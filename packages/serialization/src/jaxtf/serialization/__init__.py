@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._paths import argument_paths
     from jaxtf.serialization._platforms import BUILT_IN_PLATFORMS
     from jaxtf.serialization._registration import register_namedtuple_serialization, register_pytree_node_serialization
+    from jaxtf.serialization._requires import JaxRequiredError
     from jaxtf.serialization._shardings import AbstractDevice, AbstractMesh, NamedSharding
     from jaxtf.serialization._tree import Tree
     from jaxtf.serialization._versions import (
@@ -69,6 +70,7 @@ __all__ = [
     "Exported",
     "ExtendedDtype",
     "HostCallbackError",
+    "JaxRequiredError",
     "LapackNeeded",
     "NamedSharding",
     "PlatformError",
@@ -130,6 +132,7 @@ _MODULES = {
     "BUILT_IN_PLATFORMS": "_platforms",
     "register_namedtuple_serialization": "_registration",
     "register_pytree_node_serialization": "_registration",
+    "JaxRequiredError": "_requires",
     "AbstractDevice": "_shardings",
     "AbstractMesh": "_shardings",
     "NamedSharding": "_shardings",

@@ -46,10 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"jaxtf-artifact: {error}", file=sys.stderr)
         return 2
     except ImportError as error:
-        print(
-            f"jaxtf-artifact: this needs JAX: {error}\n  remedy: pip install 'jaxtf-serialization[jax]'",
-            file=sys.stderr,
-        )
+        print(f"jaxtf-artifact: {error}", file=sys.stderr)
         return 2
     return code
 

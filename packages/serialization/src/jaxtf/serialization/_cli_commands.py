@@ -102,11 +102,12 @@ def describe_files(options: argparse.Namespace) -> int:
 
 
 def check_files(options: argparse.Namespace) -> int:
-    """Prints, for each file, what was checked and what was found wrong."""
+    """Prints, for each file, what was checked, what was found wrong, and that modules were not parsed without JAX."""
     import importlib.util
 
     shapes = dict(map(_shape, options.shapes))
-    parse = not options.no_parse and importlib.util.find_spec("jax") is not None
+    has_jax = importlib.util.find_spec("jax") is not None
+    parse = has_jax and not options.no_parse
     reports = [{"file": file, "checks": list(_checks(_read(file), shapes, parse))} for file in options.files]
     sound = all(check["found"] is None for report in reports for check in report["checks"])
     if options.json:
@@ -117,6 +118,8 @@ def check_files(options: argparse.Namespace) -> int:
             said = "ok" if check["found"] is None else f"WRONG: {check['found']}"
             remark = f" ({check['remark']})" if check["remark"] else ""
             print(f"{report['file']}: {check['what']:10}{said}{remark}")
+        if not has_jax and not options.no_parse:
+            print(f"{report['file']}: {'modules':10}not parsed (JAX is not installed)")
     return 0 if sound else 1
 
 
@@ -264,6 +267,9 @@ def upgrade_file(options: argparse.Namespace) -> int:
         orders = describe(blob).vjp_orders
         exported = deserialize(blob)
         if options.stablehlo_version is not None:
+            from jaxtf.serialization._requires import require_jax
+
+            require_jax("upgrade --stablehlo-version")
             exported = exported.with_stablehlo_version(options.stablehlo_version)
         written = exported.serialize(vjp_order=orders, format_version=options.format_version)
     except ValueError as error:
@@ -287,6 +293,9 @@ def extract_module(options: argparse.Namespace) -> int:
         table = table.vjp
     module: bytes | memoryview = table.mlir_module_serialized
     if options.text:
+        from jaxtf.serialization._requires import require_jax
+
+        require_jax("extract --text")
         from jaxtf.serialization._portable_artifact import deserialize_module, module_text
 
         module = f"{module_text(deserialize_module(bytes(module)))}\n".encode()

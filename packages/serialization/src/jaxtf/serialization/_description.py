@@ -86,7 +86,7 @@ class FunctionDescription:
       ordered_effects: Names of the effects that keep their order.
       unordered_effects: Names of the others.
       disabled_checks: Names of the safety checks that the exporter disabled.
-      uses_shardy: Whether its shardings are for the Shardy partitioner.
+      uses_shardy: Whether its module holds shardings for the Shardy partitioner; a module without shardings has none.
       uses_global_constants: Whether it has the platform index or dimension variables.
     """
 

@@ -19,6 +19,7 @@ from jaxtf.serialization._errors import HostCallbackError
 from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._lapack import check_lapack
 from jaxtf.serialization._paths import argument_paths, result_paths
+from jaxtf.serialization._requires import require_jax
 from jaxtf.serialization._shardings import NamedSharding
 from jaxtf.serialization._stablehlo import refines_composites
 from jaxtf.serialization._target import (
@@ -61,6 +62,7 @@ def export(
       possibly symbolic, and a dtype (such as `jax.ShapeDtypeStruct`), and returns `Exported`.
 
     Raises:
+      JaxRequiredError: JAX is not installed.
       PlatformError: A platform that does not exist.
       CallingConventionError: A calling convention version that is not written.
       StablehloVersionError: A StableHLO version that the installed jaxlib does not write.
@@ -79,6 +81,7 @@ def export(
     >>> exported.call(jnp.zeros((2, 4))).shape
     (2, 4)
     """
+    require_jax("export")
     target = Target(
         platforms=platforms_or_default(platforms),
         disabled_checks=tuple(disabled_checks),
@@ -99,6 +102,7 @@ def export_for_graph(
     installed jaxlib writes. No check of custom calls: it is the translator who knows them. Such an export is no
     artifact: no platform runs it.
     """
+    require_jax("export_for_graph")
     from jaxtf.serialization._portable_artifact import current_stablehlo_version
     from jaxtf.serialization._settings import default_calling_convention_version
 
@@ -114,6 +118,7 @@ def export_for_graph(
 
 def default_export_platform() -> str:
     """The lowering platform of JAX's default backend: `cpu`, `cuda`, `rocm`, `tpu` or a plugin's."""
+    require_jax("default_export_platform")
     from jaxtf.serialization import _settings
 
     return _settings.default_export_platform()

@@ -17,6 +17,7 @@ from jaxtf.serialization._called import CalledFunction
 from jaxtf.serialization._checks import DisabledSafetyCheck
 from jaxtf.serialization._effects import Effect
 from jaxtf.serialization._errors import VjpUnavailable
+from jaxtf.serialization._requires import require_jax
 from jaxtf.serialization._shape_check import Shapes, check_shapes
 from jaxtf.serialization._shardings import NamedSharding
 from jaxtf.serialization._tree import Tree
@@ -74,6 +75,7 @@ class Exported:
 
     The names are those of `jax.export.Exported`, as far as it has them. Two are equal if all of
     these are, shapes and constraints by their text: the scopes of two exports are never the same.
+    What needs JAX raises `JaxRequiredError` where it is not installed.
     """
 
     fun_name: str
@@ -144,11 +146,13 @@ class Exported:
     @property
     def in_tree(self) -> Any:
         """JAX's treedef of `(args, kwargs)`; needs JAX, and the custom types among its nodes to be registered."""
+        require_jax("Exported.in_tree")
         return self.in_structure.treedef
 
     @property
     def out_tree(self) -> Any:
         """JAX's treedef of the result; likewise."""
+        require_jax("Exported.out_tree")
         return self.out_structure.treedef
 
     @cached_property
@@ -170,12 +174,14 @@ class Exported:
         Raises:
           ValueError: The axes of `mesh` are others.
         """
+        require_jax("Exported.in_shardings_jax")
         from jaxtf.serialization._shardings_jax import to_jax
 
         return tuple(to_jax(sharding, mesh) for sharding in self.in_shardings)
 
     def out_shardings_jax(self, mesh: Any = None) -> tuple[Any, ...]:
         """JAX's sharding of each flat result, likewise."""
+        require_jax("Exported.out_shardings_jax")
         from jaxtf.serialization._shardings_jax import to_jax
 
         return tuple(to_jax(sharding, mesh) for sharding in self.out_shardings)
@@ -231,6 +237,7 @@ class Exported:
           StablehloVersionError: The installed jaxlib does not write this version, or the module
             uses something that this version does not have.
         """
+        require_jax("Exported.with_stablehlo_version")
         from jaxtf.serialization._retarget import retarget
 
         return retarget(self, stablehlo_version)
@@ -251,6 +258,7 @@ class Exported:
           PlatformError: The function was not lowered for the platform it is to run on.
           CalledFunctionsRefused: It calls functions by name.
         """
+        require_jax("Exported.call")
         from jaxtf.serialization._call import call_exported
 
         return call_exported(self, self.flat_call, args, kwargs)
@@ -258,6 +266,7 @@ class Exported:
     @cached_property
     def flat_call(self) -> Callable[..., Sequence[Any]]:
         """`call` without the pytrees: from flat arrays to flat arrays, in the order of the avals."""
+        require_jax("Exported.flat_call")
         from jaxtf.serialization._call import differentiable_flat_call
 
         return differentiable_flat_call(self)
@@ -284,6 +293,7 @@ class Exported:
 
     def mlir_module(self) -> str:
         """The StableHLO module as text, with source locations."""
+        require_jax("Exported.mlir_module")
         from jaxtf.serialization._portable_artifact import deserialize_module, module_text
 
         return module_text(deserialize_module(self.mlir_module_serialized))

@@ -8,6 +8,7 @@ from typing import Any
 
 from jaxtf.serialization._checks import DisabledSafetyCheck
 from jaxtf.serialization._errors import LapackNeeded
+from jaxtf.serialization._locations import source_line
 
 __all__ = ["check_lapack", "lapack_function"]
 
@@ -61,15 +62,20 @@ def check_lapack(targets: Iterable[tuple[str, Any]], disabled_checks: Iterable[D
     allowed = {target for check in disabled_checks if (target := check.is_custom_call())}
     if "ALL" in allowed:
         return
-    refused: dict[str, str] = {}
+    refused: dict[str, tuple[str, Any]] = {}
     for target, location in targets:
         function = lapack_function(target)
         if function is not None and target not in allowed:
-            refused.setdefault(target, f"  {function} ({target}) at {location}")
-    if refused:
-        found = "\n".join(refused.values())
-        raise LapackNeeded(
-            f"linear algebra that calls jaxlib's LAPACK and cannot be written out in StableHLO:\n{found}\n"
-            "  remedy: compute it in JAX, outside the function that is exported or converted; where the process that "
-            f"runs it registers the target, disable the check: DisabledSafetyCheck.custom_call({next(iter(refused))!r})"
-        )
+            refused.setdefault(target, (function, location))
+    if not refused:
+        return
+    found = ", ".join(f"{function} ({target})" for target, (function, _) in refused.items())
+    places = (", ".join(filter(None, (function, source_line(location)))) for function, location in refused.values())
+    checks = ", ".join(f"DisabledSafetyCheck.custom_call({target!r})" for target in refused)
+    lines = [
+        f"linear algebra that calls jaxlib's LAPACK and cannot be written out in StableHLO: {found}",
+        *(f"  asked at: {place}" for place in places),
+        "  remedy:   compute it in JAX, outside the function that is exported or converted; where the process that "
+        f"runs it registers the target, disable the check: {checks}",
+    ]
+    raise LapackNeeded("\n".join(lines))

@@ -6,27 +6,44 @@ A location prints as the whole stack of calls, ours and JAX's included.
 from __future__ import annotations
 
 import re
-from pathlib import Path
+import sys
 
-__all__ = ["user_line"]
+__all__ = ["source_line", "user_line"]
 
 _FRAME = re.compile(r'"([^"]+)":(\d+)')
 _NAME = re.compile(r'loc\("([^"]+)"')
-_HERE = str(Path(__file__).parent)
+
+_NEVER_THE_USERS = ("jax", "jaxlib", "jaxtf", "tensorflow")
+_STANDARD_LIBRARY = re.compile(r"^<frozen |/lib/python3\.\d+/(?!site-packages/|dist-packages/)")
+_INSTALLED = re.compile(r"/(?:site|dist)-packages/")
 
 
 def user_line(location: object) -> str:
     """The name of the operation and the innermost line of the user's program in a location of MLIR.
 
-    >>> user_line('loc("jit(f)/sin"(callsite("lower"("/lib/jax/_src/mlir.py":3:1) at "f"("/home/model.py":41:4))))')
+    >>> user_line('loc("jit(f)/sin"(callsite("eval"("<frozen runpy>":3:1) at "f"("/home/model.py":41:4))))')
     'jit(f)/sin, /home/model.py:41'
     """
-    text = str(location)
-    name = _NAME.match(text)
-    frames = [(path, line) for path, line in _FRAME.findall(text) if not _is_internal(path)]
-    parts = [name[1] if name else "", ":".join(frames[0]) if frames else ""]
-    return ", ".join(filter(None, parts)) or text
+    name = _NAME.match(str(location))
+    return ", ".join(filter(None, (name[1] if name else "", source_line(location)))) or str(location)
 
 
-def _is_internal(path: str) -> bool:
-    return path.startswith(_HERE) or re.search(r"/jax(lib)?/|/jaxtf/", path) is not None
+def source_line(location: object) -> str:
+    """`file:line` of the innermost frame of the user's program in a location of MLIR; empty if there is none.
+
+    Of an installed package, if all frames are, but never of JAX, TensorFlow, Python or ours.
+    """
+    others = _never_the_users()
+    frames = [
+        (path, line)
+        for path, line in _FRAME.findall(str(location))
+        if path != "-" and not path.startswith(others) and not _STANDARD_LIBRARY.search(path)
+    ]
+    written_here = [frame for frame in frames if not _INSTALLED.search(frame[0])]
+    return ":".join((written_here or frames)[0]) if frames else ""
+
+
+def _never_the_users() -> tuple[str, ...]:
+    """The folders of JAX, jaxlib, TensorFlow and our own packages, as far as they are imported."""
+    paths = (getattr(sys.modules.get(name), "__path__", ()) for name in _NEVER_THE_USERS)
+    return tuple(f"{path}/" for of_one in paths for path in of_one)

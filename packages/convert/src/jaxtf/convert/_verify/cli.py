@@ -9,13 +9,18 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._requires import require_jax
+
+if TYPE_CHECKING:
+    from jaxtf.convert._verify.report import Report
 
 __all__ = ["main"]
 
@@ -45,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from jaxtf.convert._verify.verify import verify
 
     try:
+        require_jax("the command")
         target, specs = _target(options.target, options.shapes, options.constraint)
         report = verify(
             target,
@@ -60,8 +66,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError, NotImplementedError, ImportError, AttributeError) as error:
         print(f"jaxtf-verify: {error}", file=sys.stderr)
         return 2
-    print(json.dumps(report.to_json(), indent=2) if options.json else report)
+    if options.json:
+        print(json.dumps(report.to_json(), indent=2))
+    else:
+        print("\n".join(filter(None, (str(report), _advice(report)))))
     return 0 if report.ok else 1
+
+
+def _advice(report: Report) -> str:
+    """By how much of what a function differs, and what allows it; empty if it does not."""
+    worst = max((row for row in report.rows if row.outcome == "differs"), key=lambda row: row.error, default=None)
+    if worst is None:
+        return ""
+    if math.isinf(worst.error):
+        return (
+            f"differs most: {worst.way}, {worst.question}, by more than roundings (another shape, dtype or integer, "
+            "a NaN, an infinity or an error): no --tolerance allows it"
+        )
+    return (
+        f"differs most: {worst.way}, {worst.question} of {worst.where}, by {worst.error:.1f} roundings of the largest "
+        f"number, where up to {report.tolerance:g} are the same; if the function magnifies rounding, "
+        f"--tolerance {math.ceil(worst.error)} allows it"
+    )
 
 
 def _parser() -> argparse.ArgumentParser:

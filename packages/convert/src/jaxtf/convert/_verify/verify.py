@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._requires import require_jax
 from jaxtf.convert._sizes import result_shapes
 from jaxtf.convert._verify.compare import difference
 from jaxtf.convert._verify.numbers import argument, cotangent, is_inexact
@@ -49,6 +50,7 @@ def verify(
 
     Raises:
       ConversionOptionError: No such way, no values that the constraints allow, or no function.
+      JaxRequiredError: JAX, which everything is compared with, is not installed.
 
     >>> import jax, jax.numpy as jnp
     >>> from jaxtf.convert import verify
@@ -58,6 +60,7 @@ def verify(
     >>> report.ok, len(report.rows)
     (True, 12)
     """
+    require_jax("verify")
     names = list(WAYS) if ways is None else list(ways)
     if unknown := [name for name in names if name not in WAYS]:
         raise ConversionOptionError(f"verify has no way {unknown[0]!r}; there are {', '.join(WAYS)}")
