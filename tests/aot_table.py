@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import functools
 import multiprocessing
+import re
 import statistics
 import sys
 import time
@@ -207,7 +208,7 @@ def refusals(rows: Sequence[Row]) -> list[str]:
 
 def first_words(said: str) -> str:
     """The first sentence of a compiler's message, for a cell of a table."""
-    return said.splitlines()[0].replace("|", "/").replace("`", "'")[:200]
+    return re.split(r"\. |, which", said.splitlines()[0])[0].replace("|", "/").replace("`", "'")[:200]
 
 
 def main() -> int:
