@@ -1,18 +1,26 @@
-"""Every test run begins by saying what it ran with; `--one-in N` runs a sample of the tests."""
+"""Every test run begins by saying what it ran with; `--sample K/N` runs a part of the tests."""
 
 import importlib.metadata
 import zlib
 
 
 def pytest_addoption(parser) -> None:
-    """`--one-in N`: a test is in the sample or not by its name alone, so that the sample is always the same."""
-    parser.addoption("--one-in", type=int, default=1, metavar="N", help="run one test in N, chosen by name")
+    """`--sample K/N`: a test's name alone decides which of N parts it is in, so that a part is always the same."""
+    parser.addoption("--sample", type=part, default=(1, 1), metavar="K/N", help="run part K of N, chosen by name")
+
+
+def part(text: str) -> tuple[int, int]:
+    """The two numbers of "1/4"."""
+    number, count = map(int, text.split("/"))
+    if not 1 <= number <= count:
+        raise ValueError(f"there is no part {number} of {count}")
+    return number, count
 
 
 def pytest_collection_modifyitems(config, items) -> None:
-    """Leaves those that are in the sample."""
-    count = config.getoption("--one-in")
-    left = [item for item in items if zlib.crc32(item.nodeid.encode()) % count == 0]
+    """Leaves those that are in the part."""
+    number, count = config.getoption("--sample")
+    left = [item for item in items if zlib.crc32(item.nodeid.encode()) % count == number - 1]
     if len(left) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(left)])
         items[:] = left

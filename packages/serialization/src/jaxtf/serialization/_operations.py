@@ -20,7 +20,7 @@ def operations_to_check(
 ) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
     """The custom calls in `module`, and its operations that are of none of these dialects.
 
-    A custom call is given by its target, an operation by its name, both with their source locations,
+    A custom call is given by its target, an operation by its name, both with their source locations (`CalledFrom`),
     which are printed only if asked to: it takes longer than the rest of the walk.
     """
     calls: list[tuple[str, Any]] = []
@@ -30,13 +30,52 @@ def operations_to_check(
         op = operation.operation
         name = op.name
         if name == "stablehlo.custom_call":
-            calls.append((ir.StringAttr(op.attributes["call_target_name"]).value, op.location))
+            calls.append((ir.StringAttr(op.attributes["call_target_name"]).value, CalledFrom(op)))
         elif name.partition(".")[0] not in dialects:
-            foreign.append((name, op.location))
+            foreign.append((name, CalledFrom(op)))
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
     return calls, foreign
+
+
+class CalledFrom:
+    """The source location of an operation, printed with that of the first call of the function it stands in, and so on.
+
+    JAX compiles functions such as `jnp.linalg.eigvals` apart, and only their call knows the line of the user's program.
+    """
+
+    def __init__(self, operation: Any) -> None:
+        self._operation = operation
+
+    def __str__(self) -> str:
+        places = [str(self._operation.location)]
+        operation = _first_call(self._operation)
+        while operation is not None:
+            places.append(str(operation.location))
+            operation = _first_call(operation)
+        return " called at ".join(places)
+
+
+def _first_call(operation: Any) -> Any:
+    """The first call in the module of the function that an operation stands in; None if nothing calls it."""
+    function = operation
+    while function.name != "func.func":
+        if function.parent is None:
+            return None
+        function = function.parent.operation
+    callee = ir.StringAttr(function.attributes["sym_name"]).value
+    found: list[Any] = []
+
+    def visit(other: Any) -> Any:
+        op = other.operation
+        if op.name == "func.call" and ir.FlatSymbolRefAttr(op.attributes["callee"]).value == callee:
+            found.append(op)
+            return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    function.parent.operation.walk(visit)
+    return found[0] if found else None
 
 
 def number_called_functions(module: ir.Module) -> list[str]:
