@@ -31,7 +31,7 @@ ISOLATED = ("shapepoly", "shapepoly[jax]", "serialization", "serialization[jax]"
 EXAMPLES_NEED_JAX = ("serialization", "convert")
 
 # In CI, `tests` runs the first of so many parts of the tests, each Python of `matrix` another; elsewhere they run all.
-CI_PARTS = 4
+CI_PARTS = 8
 
 PYTEST = ("pytest>=9,<10", "hypothesis>=6.140")
 RUFF = "ruff==0.17.*"
@@ -101,11 +101,10 @@ def all_tests(session: nox.Session, *install_options: str, part: int = 1) -> Non
     if session.posargs:
         session.run("pytest", *session.posargs, env=ON_CPU)
         return
-    sample = ("--sample", f"{part}/{CI_PARTS}") if "CI" in os.environ else ()
     # Two at a time: the longest first.
     by_length = ("convert", "serialization", "calltf", "shapepoly")
     folders = ["tests", *(f"packages/{name}/tests" for name in by_length)]
-    session.run("python", "tools/run_tests.py", *folders, *sample, env=ON_CPU)
+    session.run("python", "tools/run_tests.py", *folders, *in_ci(part, CI_PARTS), env=ON_CPU)
 
 
 @nox.session
@@ -146,8 +145,7 @@ def isolated(session: nox.Session, package: str) -> None:
     if not extra and "jax" in extras(name):
         absent += ["jax", "jaxlib"]
     session.run("python", "-c", f"from importlib.util import find_spec as f; assert not [n for n in {absent} if f(n)]")
-    sample = ("--sample", "1/25") if "CI" in os.environ else ()
-    session.run("pytest", f"packages/{name}/tests", *sample, *session.posargs, env=ON_CPU)
+    session.run("pytest", f"packages/{name}/tests", *in_ci(1, 40), *session.posargs, env=ON_CPU)
 
 
 # Releases of TensorFlow that SavedModels are written for and that are older than the newest one (convert/_consumer.py).
@@ -274,16 +272,18 @@ FOR_CUDA = ("jax-cuda12-plugin", "nvidia-cuda-nvcc-cu12")
 
 @nox.session
 def aot_tpu(session: nox.Session) -> None:
-    """A sample of the battery, from one artifact, compiled for TPUs that are not there."""
+    """A sample of the battery, from one artifact, compiled for TPUs that are not there; in CI a part of the sample."""
     install(session, *from_tree("serialization[jax]"), *FOR_TPU, *PYTEST)
-    session.run("pytest", "tests/test_aot.py", *session.posargs, env=ON_CPU | NO_TPU | {"JAXTF_AOT": "tpu"})
+    words = (*in_ci(1, 3), *session.posargs)
+    session.run("pytest", "tests/test_aot.py", *words, env=ON_CPU | NO_TPU | {"JAXTF_AOT": "tpu"})
 
 
 @nox.session
 def aot_cuda(session: nox.Session) -> None:
     """The same for NVIDIA GPUs that are not there."""
     install(session, *from_tree("serialization[jax]"), *FOR_CUDA, *PYTEST)
-    session.run("pytest", "tests/test_aot.py", *session.posargs, env=ON_CPU | NO_CUDA | {"JAXTF_AOT": "cuda"})
+    words = (*in_ci(1, 3), *session.posargs)
+    session.run("pytest", "tests/test_aot.py", *words, env=ON_CPU | NO_CUDA | {"JAXTF_AOT": "cuda"})
 
 
 @nox.session(python=PYTHONS[-1])
@@ -577,6 +577,11 @@ def bench(session: nox.Session) -> None:
 
 
 # --- helpers ---
+
+
+def in_ci(part: int, count: int) -> tuple[str, ...]:
+    """Words for pytest: in CI a part of the tests, always the same; elsewhere all of them."""
+    return ("--sample", f"{part}/{count}") if "CI" in os.environ else ()
 
 
 def pyproject(package: str) -> dict:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax import export  # the authority: what it takes is an ordinary JAX program
 
 from jaxtf.calltf import call_tf
 
@@ -44,8 +45,6 @@ def test_a_call_lowers_for_several_platforms_at_once():
 
 
 def test_jax_itself_exports_and_reloads_a_call():
-    from jax import export  # the authority: what it takes is an ordinary JAX program
-
     exported = export.export(jax.jit(lambda x: call_tf(step)(x) * 2))(jnp.ones(3))
     assert exported.ordered_effects == exported.unordered_effects == ()
     found = export.deserialize(exported.serialize()).call(jnp.ones(3))
@@ -111,6 +110,41 @@ def test_captured_variables_and_tensors_are_constants_with_a_warning():
     np.testing.assert_array_equal(found, [19901.0, 19902.0, 19903.0])
     weights.assign([0.0, 0.0, 0.0])
     np.testing.assert_array_equal(program(jnp.ones(3)), found)  # as documented: the value at lowering
+
+
+def run_here(function, *args, platform):
+    """What the program for a platform computes on this one."""
+    checks = [export.DisabledSafetyCheck.platform()]
+    return export.export(jax.jit(function), platforms=(platform,), disabled_checks=checks)(*args).call(*args)
+
+
+@pytest.mark.filterwarnings("ignore:call_tf works best")
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+def test_variables_and_tensors_are_captured_also_in_control_flow_for_devices_that_are_not_here(platform):
+    weights = tf.Variable([1.0, -2.0, 3.0])
+    table = tf.constant([5.0, 6.0, 7.0])
+
+    @tf.function
+    def branches(x, n):
+        for _ in tf.range(n):
+            x = x * weights + table
+        return tf.cond(tf.reduce_sum(x) > 0, lambda: tf.sin(x) * weights, lambda: x), table
+
+    x = np.array([1, 2, 3], np.float32)
+    for values in ([1.0, -2.0, 3.0], [0.5, 0.0, -4.0]):
+        weights.assign(values)
+        for n in (0, 3):
+            found = run_here(call_tf(branches), x, np.int32(n), platform=platform)
+            jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), found, branches(x, n))
+
+
+@pytest.mark.filterwarnings("ignore:call_tf works best")
+def test_gradients_of_captured_variables_lower_for_devices_that_are_not_here():
+    weights = tf.Variable([1.0, -2.0, 3.0])
+    gradient = jax.grad(lambda x: call_tf(lambda x: tf.sin(x * weights))(x).sum())
+    x = np.array([1, 2, 3], np.float32)
+    w = weights.numpy()
+    np.testing.assert_allclose(run_here(gradient, x, platform="cuda"), np.cos(x * w) * w, rtol=1e-6)
 
 
 def test_a_saved_model_is_called_and_differentiated_under_jit(tmp_path):

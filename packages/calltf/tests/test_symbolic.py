@@ -192,10 +192,11 @@ def test_a_call_is_exported_for_several_platforms_at_once():
     assert reloaded.call(np.ones((2, 3), np.float32)).shape == (4, 3)
 
 
-def test_captured_variables_are_constants():
+@pytest.mark.parametrize("platforms", [("cpu",), ("cuda", "cpu")])
+def test_captured_variables_are_constants(platforms):
     weights = tf.Variable([1.0, 2.0, 3.0])
     with pytest.warns(UserWarning, match="does not capture"):
-        reloaded = exported(call_tf(lambda x: x * weights), *specs("b, 3"))
+        reloaded = exported(call_tf(lambda x: x * weights), *specs("b, 3"), platforms=platforms)
     np.testing.assert_array_equal(reloaded.call(np.ones((2, 3), np.float32)), [[1, 2, 3]] * 2)
 
 

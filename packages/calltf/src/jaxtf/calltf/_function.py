@@ -32,7 +32,7 @@ from jaxtf.calltf._declared import Declared, known_sizes, shape_text
 from jaxtf.calltf._errors import CompilationError, DeclarationError, DynamicShapeError, UnsupportedError
 from jaxtf.calltf._jax import result_types
 from jaxtf.calltf._sizes import Formula, Sample, samples, symbolic_sizes
-from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs
+from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs, with_captures_as_constants
 from jaxtf.calltf._transfer import as_tensor, canonical_dtype, jax_dtype, tensorflow_dtype
 from jaxtf.serialization import CalledFunction
 
@@ -233,7 +233,7 @@ class Traced:
     specs: tuple[Any, ...]
     tree: PyTreeDef
     avals: tuple[ShapedArray, ...]
-    _hlo: dict[str, bytes] = field(default_factory=dict)
+    _compiled: dict[str, list[bytes]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return self.function.name
@@ -259,8 +259,15 @@ class Traced:
         variables = {id(variable.handle): variable for variable in self.concrete.graph.variables}
         return [variables.get(id(captured), captured) for captured in self.concrete.captured_inputs]
 
-    def captured_values(self) -> list[np.ndarray[Any, Any]]:
-        """The values of the captures, now.
+    def captures_within(self, platform: str) -> bool:
+        """Whether the captures are constants of the HLO for this platform, and not parameters.
+
+        TensorFlow compiles a variable only where it has a device to put it on.
+        """
+        return bool(self.concrete.graph.variables) and not tf.config.list_logical_devices(platform)
+
+    def captured_values(self, platform: str) -> list[np.ndarray[Any, Any]]:
+        """The values now of the captures that are parameters of the HLO for this platform.
 
         Raises:
           CompilationError: A captured resource that is not a variable (a hash table, an iterator).
@@ -271,25 +278,38 @@ class Traced:
                 "variable (a table, an iterator, ...)\n"
                 "  remedy: call it outside of JAX staging contexts, or pass what it needs as arguments"
             )
+        if self.captures_within(platform):
+            return []
         with outside_of_graphs():
             return [np.asarray(value.numpy()) for value in self.captured]
 
     def hlo(self, platform: str) -> bytes:
         """The serialized HLO module for a platform of TensorFlow: `CPU`, `GPU`, `TPU`.
 
-        Its parameters are the arguments, then the captures. Compiled once per platform.
+        Its parameters are the arguments, then the captures, unless these are within. Compiled once per platform, or
+        each time if they are: the values are those of now.
 
         Raises:
           CompilationError: TensorFlow cannot compile the function for the platform.
         """
-        if platform not in self._hlo:
-            self._hlo[platform] = self._compile(platform, self.specs)
-        return self._hlo[platform]
+        return self._hlo_of_each((self.specs,), platform)[0]
 
-    def _compile(self, platform: str, specs: Sequence[Any]) -> bytes:
+    def _hlo_of_each(self, signatures: Sequence[Sequence[Any]], platform: str) -> list[bytes]:
+        if platform in self._compiled:
+            return self._compiled[platform]
+        concrete, within = self.concrete, self.captures_within(platform)
+        if within:
+            with outside_of_graphs():
+                concrete = with_captures_as_constants(concrete)
+        compiled = [self._compile(concrete, platform, specs) for specs in signatures]
+        if not within:
+            self._compiled[platform] = compiled
+        return compiled
+
+    def _compile(self, concrete: Any, platform: str, specs: Sequence[Any]) -> bytes:
         with outside_of_graphs():
             try:
-                return compiled_to_hlo(self.concrete, specs, platform)
+                return compiled_to_hlo(concrete, specs, platform)
             except Exception as error:  # TensorFlow raises ValueError, TypeError and its own OpErrors here
                 raise CompilationError(
                     f"Error compiling TensorFlow function {self.function.name} for {platform} (see below for the "
@@ -314,7 +334,6 @@ class SymbolicTraced(Traced):
     sizes: tuple[Any, ...] = ()
     samples: tuple[Sample, ...] = ()
     signature: Signature = ()
-    _hlos: dict[str, list[bytes]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, function: Function, concrete: Any, signature: Signature, tree: PyTreeDef) -> SymbolicTraced:
@@ -346,13 +365,11 @@ class SymbolicTraced(Traced):
 
     def hlos(self, platform: str) -> list[bytes]:
         """The HLO module at each sample."""
-        if platform not in self._hlos:
-            self._hlos[platform] = [
-                self._compile(platform, [tf.TensorSpec(sample.shape(s), spec.dtype) for (s, _), spec in pairs])
-                for sample in self.samples
-                for pairs in [zip(self.signature, self.specs, strict=True)]
-            ]
-        return self._hlos[platform]
+        pairs = list(zip(self.signature, self.specs, strict=True))
+        signatures = [
+            [tf.TensorSpec(sample.shape(shape), spec.dtype) for (shape, _), spec in pairs] for sample in self.samples
+        ]
+        return self._hlo_of_each(signatures, platform)
 
     def _result_aval(self, index: int, found: Sequence[Sequence[int] | None]) -> ShapedArray:
         dtype = canonical_dtype(jax_dtype(self.concrete.outputs[index].dtype))

@@ -1,9 +1,9 @@
 """Staged calls become StableHLO: TensorFlow compiles the trace to HLO, which is embedded.
 
 For each lowering platform TensorFlow compiles the trace for its own platform of that kind
-to unoptimized HLO (no device is needed, unless variables are captured), jaxlib converts it to
-StableHLO, and the module being lowered gets it as one function, shared by all calls of the
-same trace. What remains is pure StableHLO: no custom call back into TensorFlow.
+to unoptimized HLO (no device is needed), jaxlib converts it to StableHLO, and the module
+being lowered gets it as one function, shared by all calls of the same trace. What remains is
+pure StableHLO: no custom call back into TensorFlow.
 
 The values that captured variables and tensors have at this moment become constants of the
 program, with a `CaptureWarning`.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -40,14 +41,14 @@ def lower_call(
         return _lower_by_name(ctx, args, traced)
     refuse_variable_writes(traced)
     warn_of_captures(traced)
-    constants = [mlir.ir_constant(value) for value in traced.captured_values()]
+    constants = [mlir.ir_constant(value) for value in traced.captured_values(tensorflow_platform)]
     if isinstance(traced, SymbolicTraced):
         return _lower_symbolic(ctx, [*args, *constants], traced, tensorflow_platform)
     module = ctx.module_context
     name = mlir.merge_mlir_modules(
         module.module,
         f"call_tf_{traced.function.symbol}",
-        ir.Module.parse(hlo_to_stablehlo(traced.hlo(tensorflow_platform))),
+        _stablehlo(traced.hlo(tensorflow_platform)),
         dst_symtab=module.symbol_table,
     )
     found = module.symbol_table[name].type.results
@@ -111,6 +112,23 @@ def _call_by_name(ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], trace
     return results
 
 
+def _stablehlo(hlo: bytes) -> ir.Module:
+    """The StableHLO module of a serialized HLO module, without HLO's copies, for which StableHLO has no operation."""
+    module = ir.Module.parse(hlo_to_stablehlo(hlo))
+    copies: list[Any] = []
+
+    def visit(operation: Any) -> Any:
+        if operation.operation.name == "mhlo.copy":
+            copies.append(operation.operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for copy in copies:
+        copy.result.replace_all_uses_with(copy.operands[0])
+        copy.erase()
+    return module
+
+
 def _shape_vector(sizes: Sequence[int | ir.Value]) -> ir.Value:
     one = ir.RankedTensorType.get([1], ir.IntegerType.get_signless(32))
     scalars = [mlir.ir_constant(np.int32(size)) if isinstance(size, int) else size for size in sizes]
@@ -125,7 +143,7 @@ def _shape_vector(sizes: Sequence[int | ir.Value]) -> ir.Value:
 def _lower_symbolic(
     ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], traced: SymbolicTraced, tensorflow_platform: str
 ) -> Sequence[ir.Value]:
-    modules = [ir.Module.parse(hlo_to_stablehlo(hlo)) for hlo in traced.hlos(tensorflow_platform)]
+    modules = [_stablehlo(hlo) for hlo in traced.hlos(tensorflow_platform)]
     try:
         results = Generalized(traced.samples, modules, dimension_values(ctx, traced.sizes)).emit(args)
     except NotGeneral as error:
