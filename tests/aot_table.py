@@ -4,8 +4,7 @@
 
 Each function of `tests/battery` is exported once, for all platforms, with symbolic sizes, into a file in FOLDER; what
 is read from that file is compiled for each target of `aot_targets.py` and for this CPU, its VJP too. The TensorFlow
-functions of `call_tf`'s battery likewise, for CPU and GPUs, those that capture variables left out: TensorFlow compiles
-for a TPU, and variables for a GPU, only where there is one.
+functions of `call_tf`'s battery likewise, for CPU and GPUs: TensorFlow compiles for a TPU only where there is one.
 
 The environment must have libtpu and JAX's plugin for CUDA, and the variables of the session `aot`. Exit status 1 if a
 compiler refuses what `aot_targets.py` does not list, or takes what it lists.
@@ -20,6 +19,7 @@ import re
 import statistics
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -77,21 +77,22 @@ def call_tf_battery() -> Any:
 
 
 def call_tf_names() -> list[str]:
-    """Those of them that are compiled for devices that are not there."""
-    battery = call_tf_battery()
-    return [name for name in battery.works("jit", differentiable=False) if not battery.CASES[name].captures]
+    """Those of them that are compiled."""
+    return call_tf_battery().works("jit", differentiable=False)
 
 
 def call_tf_program(name: str, file: Path) -> Program:
     """A TensorFlow function of `call_tf`'s battery as a JAX function, exported for CPU and CUDA."""
-    from jaxtf.calltf import call_tf
+    from jaxtf.calltf import CaptureWarning, call_tf
 
     battery = call_tf_battery()
     case = battery.CASES[name]
     arguments = battery.arguments(case, "float32")
     specs = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arguments]
     function = jax.jit(call_tf(case.function))
-    return program(function, specs, arguments, file, ("cpu", "cuda"), differentiable=name in battery.works("grad"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CaptureWarning)  # variables are constants of the program, as is wanted here
+        return program(function, specs, arguments, file, ("cpu", "cuda"), differentiable=name in battery.works("grad"))
 
 
 def compiled(task: tuple[str, str], folder: Path) -> list[Row]:
@@ -140,10 +141,9 @@ HEAD = """# Compiled for accelerators that are not there
 Made on {date} by `python3 run.py aot` in {minutes:.0f} minutes; do not edit. {versions}.
 
 {files} artifacts, one file each, for `cpu`, `cuda` and `tpu` at once: those of the [battery](coverage.md) with symbolic
-sizes, and those of the TensorFlow functions of [`call_tf`'s](calltf_coverage.md) for `cpu` and `cuda` that capture no
-variables (TensorFlow compiles for a TPU, and variables for a GPU, only where there is one). Each file is read back, and
-what it holds, the function and its VJP, is compiled for every target by that target's own compiler: XLA for TPU from
-libtpu, XLA for GPU with ptxas.{in_memory}
+sizes, and those of the TensorFlow functions of [`call_tf`'s](calltf_coverage.md) for `cpu` and `cuda` (TensorFlow
+compiles for a TPU only where there is one). Each file is read back, and what it holds, the function and its VJP, is
+compiled for every target by that target's own compiler: XLA for TPU from libtpu, XLA for GPU with ptxas.{in_memory}
 Over four devices: `shard_map`, a sharding constraint, symbolic sizes.
 
 What compiles was lowered, refined and sharded as that target wants it. That its numbers are right there is not shown:

@@ -30,7 +30,6 @@ class Case(NamedTuple):
     terms: int = 1  # how many products are summed for one element: summation order may differ
     integers: tuple[Any, ...] = ()  # arguments after the floating point ones
     single: bool = False  # TensorFlow computes in float32 whatever the argument
-    captures: bool = False  # variables, which become constants with a warning
 
 
 def spd(x):
@@ -223,9 +222,9 @@ CASES = {
     ),
     "scan": Case(scan, ((4, 2),), terms=8),
     "tf.numpy": Case(lambda x: tf.experimental.numpy.matmul(x, tf.experimental.numpy.transpose(x)), ((3, 4),), terms=8),
-    "Keras Dense": Case(in_single(dense), ((2, 4),), terms=8, single=True, captures=True),
-    "Keras SimpleRNN": Case(in_single(recurrent), ((2, 5, 4),), terms=60, single=True, captures=True),
-    "SavedModel": Case(in_single(lambda x: saved_model().predict(x)), ((2, 3),), terms=8, single=True, captures=True),
+    "Keras Dense": Case(in_single(dense), ((2, 4),), terms=8, single=True),
+    "Keras SimpleRNN": Case(in_single(recurrent), ((2, 5, 4),), terms=60, single=True),
+    "SavedModel": Case(in_single(lambda x: saved_model().predict(x)), ((2, 3),), terms=8, single=True),
     "grad_pass_through": Case(overridden, ((4,),)),
     "boolean_mask": Case(lambda x: tf.boolean_mask(x, x > 0), ((5,),)),
     "unique": Case(lambda i: tf.unique(i)[0], (), integers=(np.array([3, 1, 3], np.int32),)),
