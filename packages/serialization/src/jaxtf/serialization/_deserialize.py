@@ -9,46 +9,35 @@ asked for.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from itertools import pairwise
-from typing import Any, TypeVar
 
 from jaxtf.serialization._artifact import schema
-from jaxtf.serialization._artifact.kinds import (
-    DICT_NAME,
-    DTYPES,
-    AbstractValueKind,
-    AxisType,
-    DisabledSafetyCheckKind,
-    MemorySpace,
-    PyTreeDefKind,
-)
+from jaxtf.serialization._artifact.kinds import DisabledSafetyCheckKind, PyTreeDefKind
 from jaxtf.serialization._artifact.portable import stablehlo_facts
 from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._artifact.trailer import check_end, split_trailer, writer_of
-from jaxtf.serialization._avals import Aval, dtype_from_name
+from jaxtf.serialization._avals import Aval
 from jaxtf.serialization._checks import DisabledSafetyCheck
 from jaxtf.serialization._effects import Effect
 from jaxtf.serialization._errors import ArtifactError, VersionError
 from jaxtf.serialization._exported import Exported, Producer
 from jaxtf.serialization._formats import CURRENT_FORMAT, OLDEST_FORMAT
-from jaxtf.serialization._legacy.hlo_sharding import named_sharding
 from jaxtf.serialization._notes import FunctionNotes, Notes
-from jaxtf.serialization._shardings import AbstractDevice, AbstractMesh, NamedSharding
-from jaxtf.serialization._tree import LEAF, CustomNode, Tree
+from jaxtf.serialization._read.avals import AvalReader, scope
+from jaxtf.serialization._read.fields import check_count, kind_of, required
+from jaxtf.serialization._read.shardings import ShardingReader
+from jaxtf.serialization._read.trees import tree
+from jaxtf.serialization._shardings import NamedSharding
+from jaxtf.serialization._tree import Tree
 from jaxtf.serialization._versions import (
     maximum_supported_calling_convention_version,
     minimum_supported_calling_convention_version,
 )
-from jaxtf.shapepoly import InconclusiveDimensionOperation, SymbolicScope, symbolic_shape
+from jaxtf.shapepoly import SymbolicScope
 
 __all__ = ["deserialize"]
-
-T = TypeVar("T")
-Kind = TypeVar("Kind", bound=IntEnum)
 
 
 def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
@@ -81,7 +70,7 @@ def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
     _check_versions(table, jax_release, our_release)
     notes = None if split.notes is None else Notes.parse(split.notes)
     source = _Source(
-        scope=_scope(() if notes is None else notes.constraints),
+        scope=scope(() if notes is None else notes.constraints),
         notes=() if notes is None else notes.functions,
         producer=Producer(our_release, jax_release, None if notes is None else notes.producer.get("jaxlib")),
     )
@@ -106,13 +95,6 @@ def _check_versions(table: schema.ExportedTable, jax_release: str | None, our_re
             f"{low} to {high}\n  remedy: {'install a newer' if convention > high else 'export again with this'} "
             "jaxtf-serialization"
         )
-
-
-def _scope(constraints: Sequence[str]) -> SymbolicScope:
-    try:
-        return SymbolicScope(constraints)
-    except (ValueError, InconclusiveDimensionOperation, ArithmeticError, RecursionError) as error:
-        raise ArtifactError(f"the artifact has constraints that cannot be read: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -141,7 +123,6 @@ class _Function:
         self._source = source
         self._table = table
         self._order = order
-        self._sizes: dict[str, Any] = {}
         if source.notes and order >= len(source.notes):
             raise ArtifactError(f"the artifact has a VJP of order {order}, which its notes do not know")
         self._notes = source.notes[order] if source.notes else None
@@ -149,18 +130,21 @@ class _Function:
     def exported(self) -> Exported:
         """The record."""
         table, notes = self._table, self._notes
-        module = bytes(self._required(table.mlir_module_serialized, "the module"))
+        module = bytes(required(table.mlir_module_serialized, "the module"))
         told = stablehlo_facts(module) if notes is None else notes
-        in_structure = _tree(self._required(table.in_tree, "the structure of its arguments"))
-        out_structure = _tree(self._required(table.out_tree, "the structure of its results"))
-        in_shardings = self._shardings(table.in_shardings_idxs, table.in_shardings)
-        out_shardings = self._shardings(table.out_shardings_idxs, table.out_shardings)
-        in_avals = self._avals(table.in_avals_idxs, table.in_avals, () if notes is None else notes.weak_arguments)
-        out_avals = self._avals(table.out_avals_idxs, table.out_avals, () if notes is None else notes.weak_results)
-        _check_count("arguments", in_structure.leaf_count, len(in_avals))
-        _check_count("results", out_structure.leaf_count, len(out_avals))
+        in_structure = tree(required(table.in_tree, "the structure of its arguments"))
+        out_structure = tree(required(table.out_tree, "the structure of its results"))
+        device_count = self._device_count()
+        shardings = ShardingReader(table, device_count).shardings
+        in_shardings = shardings(table.in_shardings_idxs, table.in_shardings)
+        out_shardings = shardings(table.out_shardings_idxs, table.out_shardings)
+        avals = AvalReader(table, self._source.scope).avals
+        in_avals = avals(table.in_avals_idxs, table.in_avals, () if notes is None else notes.weak_arguments)
+        out_avals = avals(table.out_avals_idxs, table.out_avals, () if notes is None else notes.weak_results)
+        check_count("arguments", in_structure.leaf_count, len(in_avals))
+        check_count("results", out_structure.leaf_count, len(out_avals))
         return Exported(
-            fun_name=self._required(table.function_name, "the name of the function"),
+            fun_name=required(table.function_name, "the name of the function"),
             in_structure=in_structure,
             in_avals=in_avals,
             in_names=self._names(in_structure, None if notes is None else notes.arguments, "args", "kwargs"),
@@ -173,7 +157,7 @@ class _Function:
             ordered_effects=tuple(map(self._effect, table.ordered_effects or ())),
             unordered_effects=tuple(map(self._effect, table.unordered_effects or ())),
             disabled_safety_checks=self._checks(),
-            nr_devices=self._device_count(),
+            nr_devices=device_count,
             mlir_module_serialized=module,
             stablehlo_version=told.stablehlo_version,
             calling_convention_version=table.calling_convention_version,
@@ -184,11 +168,6 @@ class _Function:
             _make_vjp=self._vjp(),
         )
 
-    def _required(self, value: T | None, what: str) -> T:
-        if value is None:
-            raise ArtifactError(f"the artifact lacks {what}")
-        return value
-
     def _vjp(self) -> Callable[[], Exported] | None:
         if self._table.vjp is None:
             return None
@@ -197,7 +176,7 @@ class _Function:
     def _names(self, structure: Tree, noted: tuple[str, ...] | None, *roots: str) -> tuple[str, ...]:
         """Paths of the leaves: those noted, which know the fields of custom types, or what the structure tells."""
         if noted is not None:
-            _check_count("paths in its notes", structure.leaf_count, len(noted))
+            check_count("paths in its notes", structure.leaf_count, len(noted))
             return noted
         if roots and (structure.kind is not PyTreeDefKind.TUPLE or len(structure.children) != len(roots)):
             roots = ()
@@ -208,7 +187,7 @@ class _Function:
     ) -> tuple[NamedSharding | None, ...]:
         if not shardings:
             return (None,) * len(avals)
-        _check_count(f"shardings of {what}", len(avals), len(shardings))
+        check_count(f"shardings of {what}", len(avals), len(shardings))
         return shardings
 
     def _platforms(self) -> tuple[str, ...]:
@@ -233,7 +212,7 @@ class _Function:
         return kept
 
     def _effect(self, effect: schema.EffectTable) -> Effect:
-        return Effect(self._required(effect.type_name, "the name of an effect"))
+        return Effect(required(effect.type_name, "the name of an effect"))
 
     def _checks(self) -> tuple[DisabledSafetyCheck, ...]:
         stored = tuple(map(self._check, self._table.disabled_checks or ()))
@@ -243,174 +222,10 @@ class _Function:
         return (*stored, *(DisabledSafetyCheck.shape_assertions() for _ in noted))
 
     def _check(self, check: schema.DisabledSafetyCheckTable) -> DisabledSafetyCheck:
-        match _kind(DisabledSafetyCheckKind, check.kind, "a disabled safety check"):
+        match kind_of(DisabledSafetyCheckKind, check.kind, "a disabled safety check"):
             case DisabledSafetyCheckKind.PLATFORM:
                 return DisabledSafetyCheck.platform()
             case DisabledSafetyCheckKind.SHAPE_ASSERTIONS:
                 return DisabledSafetyCheck.shape_assertions()
             case DisabledSafetyCheckKind.CUSTOM_CALL:
-                return DisabledSafetyCheck.custom_call(self._required(check.custom_call_target, "a custom-call target"))
-
-    # Avals
-
-    def _avals(
-        self,
-        positions: tuple[int, ...] | None,
-        each: tuple[schema.AbstractValueTable, ...] | None,
-        weak: tuple[int, ...],
-    ) -> tuple[Aval, ...]:
-        if positions:
-            distinct = tuple(map(self._aval, self._table.unique_avals or ()))
-            avals = tuple(_at(distinct, position, "avals") for position in positions)
-        else:
-            avals = tuple(map(self._aval, each or ()))
-        if not weak:
-            return avals
-        if max(weak) >= len(avals):
-            raise ArtifactError(f"the notes of the artifact speak of value number {max(weak)} of {len(avals)}")
-        weak_positions = frozenset(weak)
-        return tuple(
-            Aval(aval.shape, aval.dtype, position in weak_positions, aval.memory_space)
-            for position, aval in enumerate(avals)
-        )
-
-    def _aval(self, table: schema.AbstractValueTable) -> Aval:
-        if _kind(AbstractValueKind, table.kind, "an aval") is not AbstractValueKind.SHAPED_ARRAY:
-            raise ArtifactError("the artifact has an argument or result that is a token, no array")
-        if not 0 <= table.dtype < len(DTYPES):
-            raise VersionError(
-                f"the artifact has an argument or result of dtype number {table.dtype}; this release knows 0 to "
-                f"{len(DTYPES) - 1}\n  remedy: install a newer jaxtf-serialization"
-            )
-        space = _kind(MemorySpace, table.memory_space, "a memory space")
-        return Aval(
-            tuple(map(self._size, table.shape or ())),
-            dtype_from_name(DTYPES[table.dtype]),
-            memory_space="device" if space is MemorySpace.MISSING else space.name.lower(),
-        )
-
-    def _size(self, text: str) -> Any:
-        if text.isascii() and text.isdigit() and len(text) < 19:
-            return int(text)
-        if text not in self._sizes:
-            self._sizes[text] = self._parsed(text)
-        return self._sizes[text]
-
-    def _parsed(self, text: str) -> Any:
-        try:
-            sizes = symbolic_shape(text, scope=self._source.scope)
-        except (ValueError, InconclusiveDimensionOperation, ArithmeticError, RecursionError) as error:
-            raise ArtifactError(f"the artifact has a size that cannot be read: {error}") from error
-        if len(sizes) != 1:
-            raise ArtifactError(f"the artifact has the size {text!r}, which is not one size")
-        return sizes[0]
-
-    # Shardings
-
-    def _shardings(
-        self, positions: tuple[int, ...] | None, each: tuple[schema.ShardingTable, ...] | None
-    ) -> tuple[NamedSharding | None, ...]:
-        if positions:
-            distinct = tuple(map(self._named_sharding, self._table.unique_named_shardings or ()))
-            return tuple(None if position == 0 else _at(distinct, position - 1, "shardings") for position in positions)
-        return tuple(map(self._sharding, each or ()))
-
-    def _sharding(self, table: schema.ShardingTable) -> NamedSharding | None:
-        # The kind says nothing that the fields do not say: some writers left it out.
-        if table.named_sharding is not None:
-            return self._named_sharding(table.named_sharding)
-        if table.hlo_sharding_proto is None:
-            return None
-        return named_sharding(bytes(table.hlo_sharding_proto), self._device_count())
-
-    def _named_sharding(self, table: schema.NamedShardingTable) -> NamedSharding:
-        meshes = self._table.unique_abstract_meshes
-        mesh = _at(meshes, table.abstract_mesh_idx, "meshes") if meshes else self._required(table.mesh, "a mesh")
-        spec = self._required(table.spec, "a partition spec")
-        return NamedSharding(
-            mesh=self._mesh(mesh),
-            partitions=tuple(axis.axes or () for axis in spec.partitions or ()),
-            reduced=frozenset(spec.reduced or ()),
-            unreduced=frozenset(spec.unreduced or ()),
-            memory_kind=table.memory_kind,
-        )
-
-    def _mesh(self, table: schema.AbstractMeshTable) -> AbstractMesh:
-        sizes, names, types = table.axis_sizes or (), table.axis_names or (), table.axis_types or b""
-        if not len(sizes) == len(names) == len(types):
-            raise ArtifactError(f"a mesh has {len(sizes)} sizes, {len(names)} names and {len(types)} types of axes")
-        device = table.abstract_device
-        return AbstractMesh(
-            axis_sizes=sizes,
-            axis_names=names,
-            axis_types=tuple(_kind(AxisType, number, "an axis of a mesh").name.lower() for number in types),
-            device=None
-            if device is None
-            else AbstractDevice(
-                self._required(device.device_kind, "a kind of device"), device.num_cores, device.platform
-            ),
-        )
-
-
-def _check_count(what: str, expected: int, found: int) -> None:
-    if expected != found:
-        raise ArtifactError(f"the artifact does not fit together: {expected} {what} expected, {found} found")
-
-
-def _at(values: Sequence[T], position: int, what: str) -> T:
-    if not 0 <= position < len(values):
-        raise ArtifactError(f"the artifact refers to number {position} of {len(values)} {what}")
-    return values[position]
-
-
-def _kind(kinds: type[Kind], number: int, what: str) -> Kind:
-    try:
-        return kinds(number)
-    except ValueError as error:
-        raise VersionError(
-            f"the artifact has {what} of kind {number}; this release knows {', '.join(str(int(k)) for k in kinds)}\n"
-            "  remedy: install a newer jaxtf-serialization"
-        ) from error
-
-
-def _tree(table: schema.PyTreeDefTable) -> Tree:
-    children = tuple(map(_tree, table.children or ()))
-    kind = _kind(PyTreeDefKind, table.kind, "a pytree node")
-    match kind:
-        case PyTreeDefKind.LEAF | PyTreeDefKind.NONE:
-            if children:
-                raise ArtifactError(f"the artifact has a pytree node of kind {kind.name} with children")
-            return LEAF if kind is PyTreeDefKind.LEAF else Tree(kind)
-        case PyTreeDefKind.DICT:
-            return _dictionary(children, table.children_names or ())
-        case PyTreeDefKind.CUSTOM:
-            if table.custom_name is None:
-                raise ArtifactError("the artifact has a pytree node of a custom type without a name")
-            auxdata = bytes(table.custom_auxdata or b"")
-            if table.custom_name == DICT_NAME:
-                return _dictionary(children, _keys(auxdata))
-            return Tree(kind, children, custom=CustomNode(name=table.custom_name, auxdata_bytes=auxdata))
-        case _:
-            return Tree(kind, children)
-
-
-def _dictionary(children: tuple[Tree, ...], keys: tuple[Any, ...]) -> Tree:
-    if len(keys) != len(children) or len(set(keys)) != len(keys):
-        raise ArtifactError(f"the artifact has a dictionary of {len(children)} values with the keys {keys[:20]}")
-    try:
-        in_order = list(keys) == sorted(keys)
-    except TypeError:
-        in_order = True  # JAX keeps the order of keys that cannot be sorted
-    if not in_order:
-        raise ArtifactError(f"the artifact has a dictionary whose keys are not sorted: {keys[:20]}")
-    return Tree(PyTreeDefKind.DICT, children, keys)
-
-
-def _keys(auxdata: bytes) -> tuple[Any, ...]:
-    try:
-        keys = json.loads(auxdata)
-    except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"the artifact has a dictionary whose keys cannot be read: {error}") from error
-    if not isinstance(keys, list) or not all(type(key) in (int, str) for key in keys):
-        raise ArtifactError(f"the artifact has a dictionary whose keys are no strings and integers: {auxdata[:60]!r}")
-    return tuple(keys)
+                return DisabledSafetyCheck.custom_call(required(check.custom_call_target, "a custom-call target"))
