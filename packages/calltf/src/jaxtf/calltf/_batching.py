@@ -17,9 +17,10 @@ from jax.core import ShapedArray
 from jax.interpreters import batching
 
 from jaxtf.calltf._errors import UnsupportedError
-from jaxtf.calltf._function import Function, Traced
+from jaxtf.calltf._function import Function
 from jaxtf.calltf._primitive import call_tf_linear_p, call_tf_p
 from jaxtf.calltf._recorded import Recorded
+from jaxtf.calltf._traced import Traced
 from jaxtf.calltf._vectorized import Vectorized
 
 Rule = tuple[Sequence[Any], Sequence[int | None]]

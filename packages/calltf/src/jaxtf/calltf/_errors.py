@@ -6,6 +6,9 @@ the words of the caller (`args[0]['x']`, `result[1]`), and end with what to do.
 
 from __future__ import annotations
 
+LIMITATIONS = "jaxtf-calltf guide, docs/calltf.md, section 'Limitations'"
+"""Where a message sends its reader who wants to know more."""
+
 
 class ArgumentTypeError(TypeError):
     """An argument that is not an array, or whose element type TensorFlow does not have."""

@@ -30,10 +30,11 @@ from jax.core import ShapedArray
 from jax.interpreters import ad, mlir
 
 from jaxtf.calltf._errors import UnsupportedError
-from jaxtf.calltf._function import Function, Traced
+from jaxtf.calltf._function import Function
 from jaxtf.calltf._jax import evaluating, register_linearization, register_staging_without_cache
 from jaxtf.calltf._primitive import call_tf_evaluated_p, call_tf_linear_p, call_tf_p, invoke
 from jaxtf.calltf._recorded import Recorded
+from jaxtf.calltf._traced import Traced
 from jaxtf.calltf._transfer import is_differentiable
 from jaxtf.calltf._vectorized import vjp
 

@@ -24,11 +24,11 @@ from jax.interpreters import mlir
 
 from jaxtf.calltf._declared import shape_text
 from jaxtf.calltf._effects import CALL_TF_ORDERED_EFFECT
-from jaxtf.calltf._errors import CaptureWarning, CompilationError, UnsupportedError
-from jaxtf.calltf._function import LIMITATIONS, SymbolicTraced, Traced
+from jaxtf.calltf._errors import LIMITATIONS, CaptureWarning, CompilationError, UnsupportedError
 from jaxtf.calltf._generalize import Generalized, NotGeneral
 from jaxtf.calltf._jax import dimension_values, hlo_to_stablehlo, is_for_export, set_token, token_of, token_type
 from jaxtf.calltf._primitive import call_tf_p, refuse_variable_writes
+from jaxtf.calltf._traced import SymbolicTraced, Traced
 
 TENSORFLOW_PLATFORMS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
 

@@ -25,11 +25,12 @@ from jax.extend.core import Primitive
 
 from jaxtf.calltf import _graph
 from jaxtf.calltf._effects import CALL_TF_EFFECT, CALL_TF_ORDERED_EFFECT
-from jaxtf.calltf._errors import VariableWriteError
-from jaxtf.calltf._function import LIMITATIONS, Function, Results, Traced, UserFunction
+from jaxtf.calltf._errors import LIMITATIONS, VariableWriteError
+from jaxtf.calltf._function import Function, Results, UserFunction
 from jaxtf.calltf._jax import concrete_value, evaluating
 from jaxtf.calltf._recorded import recorded_call
 from jaxtf.calltf._tf import outside_of_graphs
+from jaxtf.calltf._traced import Traced
 from jaxtf.calltf._transfer import to_array, to_tensor
 
 call_tf_p = Primitive("call_tf")

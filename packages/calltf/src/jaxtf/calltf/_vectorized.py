@@ -20,7 +20,8 @@ import tensorflow as tf
 from jax.core import ShapedArray
 
 from jaxtf.calltf import _graph
-from jaxtf.calltf._function import Function, Results, Signature, Traced
+from jaxtf.calltf._function import Function, Results
+from jaxtf.calltf._traced import Signature, Traced
 from jaxtf.calltf._transfer import jax_dtype, tensorflow_dtype
 from jaxtf.calltf._vjp import VectorJacobian
 

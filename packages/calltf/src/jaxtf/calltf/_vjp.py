@@ -20,8 +20,9 @@ from jax.core import ShapedArray
 from jaxtf.calltf import _graph
 from jaxtf.calltf._declared import shape_text
 from jaxtf.calltf._errors import ResultError, UnsupportedError
-from jaxtf.calltf._function import Function, Results, Signature, Traced
+from jaxtf.calltf._function import Function, Results
 from jaxtf.calltf._tf import Tape, eager_shape
+from jaxtf.calltf._traced import Signature, Traced
 from jaxtf.calltf._transfer import jax_dtype
 
 

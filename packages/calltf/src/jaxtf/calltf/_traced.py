@@ -1,0 +1,230 @@
+"""One trace of a TensorFlow function: what its results are, what it captures, and its HLO for a platform.
+
+For symbolic shapes a trace is compiled at samples of them, and what its results are is found there.
+Knows TensorFlow, avals and pytrees; nothing of primitives, lowering or differentiation.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+from jax.core import ShapedArray
+from jax.tree_util import PyTreeDef
+
+from jaxtf.calltf import _graph
+from jaxtf.calltf._declared import Declared, known_sizes, shape_text
+from jaxtf.calltf._errors import (
+    LIMITATIONS,
+    CompilationError,
+    DeclarationError,
+    DynamicShapeError,
+    UnsupportedError,
+)
+from jaxtf.calltf._jax import result_types
+from jaxtf.calltf._sizes import Formula, Sample, samples, symbolic_sizes
+from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs, with_captures_as_constants
+from jaxtf.calltf._transfer import canonical_dtype, jax_dtype, tensorflow_dtype
+from jaxtf.serialization import CalledFunction
+
+if TYPE_CHECKING:
+    from jaxtf.calltf._function import Function
+
+Signature = tuple[tuple[tuple[Any, ...], np.dtype[Any]], ...]
+"""Shape and dtype of each argument; sizes may be symbolic."""
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A function traced for one signature; equal only to itself.
+
+    Attributes:
+      function: What was traced.
+      concrete: The trace: TensorFlow's concrete function.
+      specs: The shapes and dtypes of the arguments.
+      tree: The pytree of the results.
+      avals: The shapes and dtypes of the results, known or declared.
+    """
+
+    function: Function
+    concrete: Any
+    specs: tuple[Any, ...]
+    tree: PyTreeDef
+    avals: tuple[ShapedArray, ...]
+    _compiled: dict[str, list[bytes]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return self.function.name
+
+    @functools.cached_property
+    def stateful_ops(self) -> frozenset[str]:
+        """Types of the ops in the graph, and in the functions it calls, that do more than compute."""
+        return _graph.stateful_ops(self.concrete)
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether a call must neither be dropped nor repeated."""
+        return self.function.staging.has_side_effects and bool(self.stateful_ops)
+
+    @functools.cached_property
+    def called_function(self) -> CalledFunction:
+        """For the exporter: the function that a call by name calls."""
+        return CalledFunction(self.concrete.name.decode(), self.concrete)
+
+    @functools.cached_property
+    def captured(self) -> list[Any]:
+        """The variables and tensors that the graph captures, in the order of HLO's parameters."""
+        variables = {id(variable.handle): variable for variable in self.concrete.graph.variables}
+        return [variables.get(id(captured), captured) for captured in self.concrete.captured_inputs]
+
+    def captures_within(self, platform: str) -> bool:
+        """Whether the captures are constants of the HLO for this platform, and not parameters.
+
+        TensorFlow compiles a variable only where it has a device to put it on.
+        """
+        return bool(self.concrete.graph.variables) and not tf.config.list_logical_devices(platform)
+
+    def captured_values(self, platform: str) -> list[np.ndarray[Any, Any]]:
+        """The values now of the captures that are parameters of the HLO for this platform.
+
+        Raises:
+          CompilationError: A captured resource that is not a variable (a hash table, an iterator).
+        """
+        if any(value.dtype == tf.resource for value in self.captured):
+            raise CompilationError(
+                f"Error compiling TensorFlow function {self.function.name}: it captures a resource that is not a "
+                "variable (a table, an iterator, ...)\n"
+                "  remedy: call it outside of JAX staging contexts, or pass what it needs as arguments"
+            )
+        if self.captures_within(platform):
+            return []
+        with outside_of_graphs():
+            return [np.asarray(value.numpy()) for value in self.captured]
+
+    def hlo(self, platform: str) -> bytes:
+        """The serialized HLO module for a platform of TensorFlow: `CPU`, `GPU`, `TPU`.
+
+        Its parameters are the arguments, then the captures, unless these are within. Compiled once per platform, or
+        each time if they are: the values are those of now.
+
+        Raises:
+          CompilationError: TensorFlow cannot compile the function for the platform.
+        """
+        return self._hlo_of_each((self.specs,), platform)[0]
+
+    def _hlo_of_each(self, signatures: Sequence[Sequence[Any]], platform: str) -> list[bytes]:
+        if platform in self._compiled:
+            return self._compiled[platform]
+        concrete, within = self.concrete, self.captures_within(platform)
+        if within:
+            with outside_of_graphs():
+                concrete = with_captures_as_constants(concrete)
+        compiled = [self._compile(concrete, platform, specs) for specs in signatures]
+        if not within:
+            self._compiled[platform] = compiled
+        return compiled
+
+    def _compile(self, concrete: Any, platform: str, specs: Sequence[Any]) -> bytes:
+        with outside_of_graphs():
+            try:
+                return compiled_to_hlo(concrete, specs, platform)
+            except Exception as error:  # TensorFlow raises ValueError, TypeError and its own OpErrors here
+                raise CompilationError(
+                    f"Error compiling TensorFlow function {self.function.name} for {platform} (see below for the "
+                    "caught exception).\ncall_tf can be used in a staged context (under jax.jit, lax.scan, etc.) "
+                    "only with compilable functions with static output shapes.\n"
+                    "  remedy: call it outside of staged contexts, where it runs eagerly, or make "
+                    f"tf.function(function, jit_compile=True) work; see {LIMITATIONS}\n\n"
+                    f"Caught TensorFlow exception: {error}"
+                ) from error
+
+
+@dataclass(frozen=True, eq=False)
+class SymbolicTraced(Traced):
+    """A function traced for symbolic shapes: compiled at samples of them.
+
+    Attributes:
+      sizes: The symbolic sizes that the others are formulas of.
+      samples: Where the function is compiled.
+      signature: Of the arguments, symbolic.
+    """
+
+    sizes: tuple[Any, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    signature: Signature = ()
+
+    @classmethod
+    def of(cls, function: Function, concrete: Any, signature: Signature, tree: PyTreeDef) -> SymbolicTraced:
+        """The trace, with the shapes of its results as declared, or else as found at the samples.
+
+        Raises:
+          DeclarationError: A result has another size than declared.
+          DynamicShapeError: A size of a result is no formula of the symbolic sizes.
+          UnsupportedError: The constraints allow too few sizes.
+          CompilationError: At one of the samples.
+        """
+        sizes = symbolic_sizes([shape for shape, _ in signature])
+        chosen = tuple(samples(sizes, _graph.largest_number(concrete)))
+        shapes = tuple(shape for shape, _ in signature)
+        if not chosen:
+            raise UnsupportedError(
+                f"call_tf: {function} is called with shapes {', '.join(map(str, shapes))}, and their constraints allow "
+                "too few sizes to find out how its results depend on them\n  remedy: use constant shapes"
+            )
+        specs = tuple(tf.TensorSpec(known_sizes(shape), tensorflow_dtype(dtype)) for shape, dtype in signature)
+        traced = cls(function, concrete, specs, tree, (), sizes=sizes, samples=chosen, signature=signature)
+        found = [result_types(hlo) for hlo in traced.hlos("CPU")]
+        avals = [traced._result_aval(index, [shapes[index] for shapes in found]) for index in range(len(found[0]))]
+        return replace(traced, avals=tuple(avals))
+
+    def hlo(self, platform: str) -> bytes:
+        """The HLO module at the first sample."""
+        return self.hlos(platform)[0]
+
+    def hlos(self, platform: str) -> list[bytes]:
+        """The HLO module at each sample."""
+        pairs = list(zip(self.signature, self.specs, strict=True))
+        signatures = [
+            [tf.TensorSpec(sample.shape(shape), spec.dtype) for (shape, _), spec in pairs] for sample in self.samples
+        ]
+        return self._hlo_of_each(signatures, platform)
+
+    def _result_aval(self, index: int, found: Sequence[Sequence[int] | None]) -> ShapedArray:
+        dtype = canonical_dtype(jax_dtype(self.concrete.outputs[index].dtype))
+        declared = self.function.declared
+        shapes = [shape for shape in found if shape is not None]
+        formulas: list[Formula | None] = [None]
+        if len(shapes) == len(found) and len(set(map(len, shapes))) == 1:
+            if declared is not None:
+                for sample, shape in zip(self.samples, shapes, strict=True):
+                    self._check(declared, index, sample, shape)
+                return declared.avals[index]
+            formulas = [Formula.fitted(column, self.samples) for column in zip(*shapes, strict=True)]
+        if None in formulas:
+            seen = [f"{list(s) if s else 'unknown'} for {at}" for s, at in zip(found, self.samples, strict=True)]
+            raise DynamicShapeError(
+                f"call_tf cannot call functions whose output has dynamic shape. result[{index}] of "
+                f"{self.function} is no formula of the symbolic sizes {', '.join(map(str, self.sizes))} that call_tf "
+                f"knows: {', '.join(seen[:3])}. Consider using the `output_shape_dtype` argument to call_tf.\n"
+                f"  remedy: use constant shapes, or have results whose sizes are polynomials; see {LIMITATIONS}"
+            )
+        return ShapedArray(tuple(formula.of(self.sizes) for formula in formulas if formula), dtype)
+
+    def _check(self, declared: Declared, index: int, sample: Sample, shape: Sequence[int]) -> None:
+        aval = declared.avals[index]
+        try:
+            expected = sample.shape(aval.shape)
+        except KeyError as error:
+            raise DeclarationError(
+                f"output_shape_dtype declares result[{index}] of {self.function} to be {aval.str_short()}, and no "
+                f"argument of the call has the dimension variable {error}\n"
+                "  remedy: declare sizes by those of the arguments, like x.shape[0]"
+            ) from error
+        if expected != tuple(shape):
+            raise declared.mismatch(
+                index, f"{aval.dtype.name}{shape_text(shape)} for {sample}, where {shape_text(expected)} was declared,"
+            )
