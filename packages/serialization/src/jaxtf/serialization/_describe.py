@@ -11,7 +11,7 @@ and JAX, NumPy or islpy would each take as much again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from jaxtf.serialization._artifact.kinds import DTYPES, DisabledSafetyCheckKind, MemorySpace, PyTreeDefKind
 from jaxtf.serialization._artifact.portable import custom_call_targets, stablehlo_facts
@@ -34,10 +34,10 @@ from jaxtf.serialization._description import (
 )
 from jaxtf.serialization._errors import ArtifactError, VersionError
 from jaxtf.serialization._formats import CURRENT_FORMAT, OLDEST_FORMAT
+from jaxtf.serialization._read.fields import at, required
 
 __all__ = ["describe"]
 
-T = TypeVar("T")
 
 _ARRAY_COST = 320
 _MEMORY_RATIO, _MEMORY_FLOOR = 6, 2**20
@@ -123,11 +123,11 @@ class _Function:
     def description(self) -> FunctionDescription:
         """The record."""
         table = self._table
-        module = memoryview(_required(table.mlir_module_serialized, "the module"))
+        module = memoryview(required(table.mlir_module_serialized, "the module"))
         facts = stablehlo_facts(module)
         disabled = (*map(_check, table.disabled_checks or ()), *_texts(self._notes.get("disabled_checks")))
         return FunctionDescription(
-            name=_required(table.function_name, "the name of the function"),
+            name=required(table.function_name, "the name of the function"),
             arguments=self._arguments(),
             results=self._results(),
             platforms=table.platforms or (),
@@ -149,7 +149,7 @@ class _Function:
             "arguments",
             avals=_avals(table, table.in_avals_idxs, table.in_avals),
             shardings=self._shardings(table.in_shardings_idxs, table.in_shardings),
-            tree=_required(table.in_tree, "the structure of its arguments"),
+            tree=required(table.in_tree, "the structure of its arguments"),
             kept=frozenset(table.module_kept_var_idx or ()),
         )
 
@@ -159,7 +159,7 @@ class _Function:
             "results",
             avals=_avals(table, table.out_avals_idxs, table.out_avals),
             shardings=self._shardings(table.out_shardings_idxs, table.out_shardings),
-            tree=_required(table.out_tree, "the structure of its results"),
+            tree=required(table.out_tree, "the structure of its results"),
             kept=None,
         )
 
@@ -181,7 +181,7 @@ class _Function:
         return tuple(
             ArrayDescription(
                 path=path,
-                dtype=_at(DTYPES, aval.dtype, "dtypes"),
+                dtype=at(DTYPES, aval.dtype, "dtypes"),
                 shape=aval.shape or (),
                 kept=kept is None or position in kept,
                 weak_type=position in weak_positions,
@@ -202,7 +202,7 @@ class _Function:
     ) -> tuple[str | None, ...]:
         if positions:
             distinct = [self._named_sharding(table) for table in self._table.unique_named_shardings or ()]
-            return tuple(_at(distinct, position - 1, "shardings") if position else None for position in positions)
+            return tuple(at(distinct, position - 1, "shardings") if position else None for position in positions)
         return tuple(map(self._sharding, each or ()))
 
     def _sharding(self, table: ShardingTable) -> str | None:
@@ -212,7 +212,7 @@ class _Function:
 
     def _named_sharding(self, table: NamedShardingTable) -> str:
         meshes = self._table.unique_abstract_meshes
-        mesh = _at(meshes, table.abstract_mesh_idx, "meshes") if meshes else _required(table.mesh, "a mesh")
+        mesh = at(meshes, table.abstract_mesh_idx, "meshes") if meshes else required(table.mesh, "a mesh")
         axes = ", ".join(map("{}={}".format, mesh.axis_names or (), mesh.axis_sizes or ()))
         spec = table.spec
         partitions = () if spec is None or spec.partitions is None else spec.partitions
@@ -225,7 +225,7 @@ def _avals(
 ) -> Sequence[AbstractValueTable]:
     if positions:
         distinct = table.unique_avals or ()
-        return [_at(distinct, position, "types") for position in positions]
+        return [at(distinct, position, "types") for position in positions]
     return each or ()
 
 
@@ -306,7 +306,7 @@ def _formats(table: ExportedTable) -> tuple[int, int]:
 
 def _low_formats(table: ExportedTable) -> int:
     """The lowest format that holds what an artifact of formats 2 to 4 holds."""
-    if any(_at(DTYPES, aval.dtype, "dtypes").startswith("key<") for aval in _each(table)):
+    if any(at(DTYPES, aval.dtype, "dtypes").startswith("key<") for aval in _each(table)):
         return 4
     trees = (table.in_tree, table.out_tree)
     return 3 if any(tree is not None and _has_custom(tree) for tree in trees) else 2
@@ -330,15 +330,3 @@ def _meshes(table: ExportedTable) -> Iterator[Any]:
 def _texts(values: Any) -> tuple[str, ...]:
     """The texts of a list of notes; other values are passed over."""
     return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
-
-
-def _required(value: T | None, what: str) -> T:
-    if value is None:
-        raise ArtifactError(f"the artifact lacks {what}")
-    return value
-
-
-def _at(values: Sequence[T], position: int, what: str) -> T:
-    if not 0 <= position < len(values):
-        raise ArtifactError(f"the artifact refers to number {position} of {len(values)} {what}")
-    return values[position]
