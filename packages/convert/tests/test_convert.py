@@ -21,6 +21,7 @@ from jaxtf.convert import (
 )
 from jaxtf.convert._native import NativeFunction
 from jaxtf.serialization import export
+from jaxtf.shapepoly import ShapeSpecError
 
 MODES = {
     "eager": lambda f: f,
@@ -222,6 +223,21 @@ class TestPolymorphicShapes:
         graph = tf.function(convert(lambda x: x, polymorphic_shapes=["(b, _)"]), autograph=False)
         with pytest.raises(ValueError, match="_"):
             graph.get_concrete_function(tf.TensorSpec([None, None], tf.float32))
+
+    def test_an_unknown_size_without_polymorphic_shapes_is_refused_with_one_that_names_it(self):
+        graph = tf.function(convert(lambda x, y: x), autograph=False)
+        message = (
+            r"args\[1\] has shape \(None, 3, None\), of unknown size, and there are no polymorphic_shapes .*"
+            r"\n  remedy: convert\(\.\.\., polymorphic_shapes=\[\.\.\.\]\), with '\(a, _, b\)' for args\[1\]"
+        )
+        with pytest.raises(ShapeSpecError, match=message):
+            graph.get_concrete_function(tf.TensorSpec([2]), tf.TensorSpec([None, 3, None]))
+
+    def test_an_unknown_size_of_a_keyword_argument_is_refused(self):
+        converted = convert(lambda x, y: x, polymorphic_shapes=["(b,)"])
+        graph = tf.function(lambda x, y: converted(x, y=y), autograph=False)
+        with pytest.raises(ShapeSpecError, match=r"kwargs\['y'\] has shape \(None,\).*\n  remedy: pass it by position"):
+            graph.get_concrete_function(tf.TensorSpec([None]), tf.TensorSpec([None]))
 
     def test_an_unknown_rank_is_refused(self):
         with pytest.raises(ArgumentTypeError, match=r"args\[0\] has an unknown rank"):
