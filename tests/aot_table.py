@@ -4,7 +4,7 @@
 
 Each function of `tests/battery` is exported once, for all platforms, with symbolic sizes, into a file in FOLDER; what
 is read from that file is compiled for each target of `aot_targets.py` and for this CPU, its VJP too. The TensorFlow
-functions of `call_tf`'s battery likewise, for CPU and GPUs: TensorFlow compiles for a TPU only where there is one.
+functions of `call_tf`'s battery likewise.
 
 The environment must have libtpu and JAX's plugin for CUDA, and the variables of the session `aot`. Exit status 1 if a
 compiler refuses what `aot_targets.py` does not list, or takes what it lists.
@@ -28,7 +28,7 @@ from typing import Any
 
 import jax
 
-from .ahead_of_time import OVER_FOUR_DEVICES, Program, program, program_of
+from .ahead_of_time import OVER_FOUR_DEVICES, PLATFORMS, Program, program, program_of
 from .aot_targets import TARGETS
 from .battery import BATTERY
 
@@ -82,17 +82,18 @@ def call_tf_names() -> list[str]:
 
 
 def call_tf_program(name: str, file: Path) -> Program:
-    """A TensorFlow function of `call_tf`'s battery as a JAX function, exported for CPU and CUDA."""
+    """A TensorFlow function of `call_tf`'s battery as a JAX function, exported for all platforms."""
     from jaxtf.calltf import CaptureWarning, call_tf
 
     battery = call_tf_battery()
     case = battery.CASES[name]
     arguments = battery.arguments(case, "float32")
+    case.function(*arguments)  # makes the layers and SavedModels that are made once
     specs = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arguments]
     function = jax.jit(call_tf(case.function))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CaptureWarning)  # variables are constants of the program, as is wanted here
-        return program(function, specs, arguments, file, ("cpu", "cuda"), differentiable=name in battery.works("grad"))
+        return program(function, specs, arguments, file, PLATFORMS, differentiable=name in battery.works("grad"))
 
 
 def compiled(task: tuple[str, str], folder: Path) -> list[Row]:
@@ -107,8 +108,6 @@ def compiled(task: tuple[str, str], folder: Path) -> list[Row]:
         return [Row(battery, name, CPU, ("export",), {"export": f"{type(error).__name__}: {error}"}, 0.0, False)]
     rows = []
     for target in (CPU, *TARGETS):
-        if battery == CALL_TF and target in TARGETS and TARGETS[target].platform == "tpu":
-            continue
         start = time.perf_counter()
         refused = made.refusals(devices(target)[0])
         rows.append(Row(battery, name, target, tuple(made.parts), refused, time.perf_counter() - start, made.from_file))
@@ -141,9 +140,9 @@ HEAD = """# Compiled for accelerators that are not there
 Made on {date} by `python3 run.py aot` in {minutes:.0f} minutes; do not edit. {versions}.
 
 {files} artifacts, one file each, for `cpu`, `cuda` and `tpu` at once: those of the [battery](coverage.md) with symbolic
-sizes, and those of the TensorFlow functions of [`call_tf`'s](calltf_coverage.md) for `cpu` and `cuda` (TensorFlow
-compiles for a TPU only where there is one). Each file is read back, and what it holds, the function and its VJP, is
-compiled for every target by that target's own compiler: XLA for TPU from libtpu, XLA for GPU with ptxas.{in_memory}
+sizes, and those of the TensorFlow functions of [`call_tf`'s](calltf_coverage.md). Each file is read back, and what it
+holds, the function and its VJP, is compiled for every target by that target's own compiler: XLA for TPU from libtpu,
+XLA for GPU with ptxas.{in_memory}
 Over four devices: `shard_map`, a sharding constraint, symbolic sizes.
 
 What compiles was lowered, refined and sharded as that target wants it. That its numbers are right there is not shown:

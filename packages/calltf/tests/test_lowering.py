@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from jax import export  # the authority: what it takes is an ordinary JAX program
 
-from jaxtf.calltf import call_tf
+from jaxtf.calltf import _traced, call_tf
 
 
 def step(x):
@@ -119,7 +119,7 @@ def run_here(function, *args, platform):
 
 
 @pytest.mark.filterwarnings("ignore:call_tf works best")
-@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
 def test_variables_and_tensors_are_captured_also_in_control_flow_for_devices_that_are_not_here(platform):
     weights = tf.Variable([1.0, -2.0, 3.0])
     table = tf.constant([5.0, 6.0, 7.0])
@@ -223,9 +223,18 @@ def test_a_compiled_dtype_that_is_not_the_one_tensorflow_inferred_is_converted()
         np.testing.assert_allclose(found, np.full((1, 3, 3, 1), 4.0), rtol=1e-6)
 
 
-def test_a_platform_that_tensorflow_cannot_compile_for_says_so():
-    with pytest.raises(ValueError, match="Error compiling TensorFlow function step for TPU"):
-        lowered(call_tf(step), jnp.ones(3), platforms=("tpu",))
+@pytest.mark.parametrize("function", [step, tf.linalg.qr])
+def test_for_a_platform_that_tensorflow_has_no_compiler_for_here_it_is_what_runs_everywhere(function):
+    x = np.array([[1, 2], [3, 5]], np.float32)
+    found = run_here(call_tf(function), x, platform="tpu")
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), found, jax.jit(call_tf(function))(x))
+
+
+def test_what_a_cpu_alone_has_is_refused_for_others(monkeypatch):
+    monkeypatch.setattr(_traced, "_OF_EVERY_COMPILER", ())
+    message = r"Error compiling TensorFlow function qr for TPU: .*calls Product\w+, Qr, of the CPU alone\n  remedy: "
+    with pytest.raises(ValueError, match=message):
+        lowered(call_tf(tf.linalg.qr), jnp.ones((2, 2)), platforms=("tpu",))
 
 
 def test_a_platform_that_tensorflow_does_not_know_is_refused():

@@ -172,6 +172,20 @@ def result_types(hlo: bytes) -> list[tuple[int, ...] | None]:
         return [tuple(result.shape) if ok else None for result, ok in zip(main.type.results, static, strict=True)]
 
 
+def custom_call_targets(hlo: bytes) -> list[str]:
+    """What a serialized HLO module calls by name."""
+    targets: list[str] = []
+
+    def visit(operation: Any) -> Any:
+        if operation.operation.name == "stablehlo.custom_call":
+            targets.append(ir.StringAttr(operation.operation.attributes["call_target_name"]).value)
+        return ir.WalkResult.ADVANCE
+
+    with mlir.make_ir_context():
+        ir.Module.parse(hlo_to_stablehlo(hlo)).operation.walk(visit)
+    return sorted(set(targets))
+
+
 def is_symbolic(size: Any) -> bool:
     """Whether a size of a shape is a symbolic dimension, of jaxtf or of JAX."""
     return hasattr(size, "_get_vars") and hasattr(size, "_evaluate")

@@ -41,7 +41,7 @@ def lower_call(
         return _lower_by_name(ctx, args, traced)
     refuse_variable_writes(traced)
     warn_of_captures(traced)
-    constants = [mlir.ir_constant(value) for value in traced.captured_values(tensorflow_platform)]
+    constants = [mlir.ir_constant(value) for value in traced.captured_values()]
     if isinstance(traced, SymbolicTraced):
         return _lower_symbolic(ctx, [*args, *constants], traced, tensorflow_platform)
     module = ctx.module_context

@@ -23,10 +23,6 @@ from tensorflow.python.eager.context import eager_mode as _eager_mode
 # compiles for the traced shapes only. Seen in TensorFlow 2.21.
 from tensorflow.python.eager.polymorphic_function import compiler_ir as _compiler_ir
 
-# A trace without captures, their values being constants in it, in the functions of its control flow too. Seen in
-# TensorFlow 2.19.1, 2.20.0 and 2.21.
-from tensorflow.python.framework import convert_to_constants as _convert_to_constants
-
 # What an op declares about itself, by type name: the nodes of a function library carry
 # only the name. Seen in TensorFlow 2.21.
 from tensorflow.python.framework import op_def_registry as _op_def_registry
@@ -47,7 +43,6 @@ __all__ = [
     "from_dlpack",
     "is_stateful",
     "outside_of_graphs",
-    "with_captures_as_constants",
 ]
 
 # What records the ops and walks back through them inside of `tf.GradientTape`, whose methods cost as much again
@@ -135,11 +130,6 @@ def compiled_to_hlo(concrete: Any, specs: Sequence[Any], platform: str) -> bytes
         stage="hlo_serialized", platform_name=platform
     )
     return hlo
-
-
-def with_captures_as_constants(concrete: Any) -> Any:
-    """A concrete function of the same arguments that captures nothing: what it captured has its values of now."""
-    return _convert_to_constants.convert_variables_to_constants_v2(concrete, lower_control_flow=False)
 
 
 def is_stateful(op_type: str) -> bool:

@@ -25,9 +25,9 @@ from jaxtf.calltf._errors import (
     DynamicShapeError,
     UnsupportedError,
 )
-from jaxtf.calltf._jax import result_types
+from jaxtf.calltf._jax import custom_call_targets, result_types
 from jaxtf.calltf._sizes import Formula, Sample, samples, symbolic_sizes
-from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs, with_captures_as_constants
+from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs
 from jaxtf.calltf._transfer import canonical_dtype, jax_dtype, tensorflow_dtype
 from jaxtf.serialization import CalledFunction
 
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 Signature = tuple[tuple[tuple[Any, ...], np.dtype[Any]], ...]
 """Shape and dtype of each argument; sizes may be symbolic."""
+
+# Custom calls that are operations of XLA: its compilers for CPU, GPU and TPU know what they mean.
+_OF_EVERY_COMPILER = ("Eigh", "ProductOfElementaryHouseholderReflectors", "Qr", "Sharding")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +84,8 @@ class Traced:
         variables = {id(variable.handle): variable for variable in self.concrete.graph.variables}
         return [variables.get(id(captured), captured) for captured in self.concrete.captured_inputs]
 
-    def captures_within(self, platform: str) -> bool:
-        """Whether the captures are constants of the HLO for this platform, and not parameters.
-
-        TensorFlow compiles a variable only where it has a device to put it on.
-        """
-        return bool(self.concrete.graph.variables) and not tf.config.list_logical_devices(platform)
-
-    def captured_values(self, platform: str) -> list[np.ndarray[Any, Any]]:
-        """The values now of the captures that are parameters of the HLO for this platform.
+    def captured_values(self) -> list[np.ndarray[Any, Any]]:
+        """The values of the captures, now.
 
         Raises:
           CompilationError: A captured resource that is not a variable (a hash table, an iterator).
@@ -100,16 +96,13 @@ class Traced:
                 "variable (a table, an iterator, ...)\n"
                 "  remedy: call it outside of JAX staging contexts, or pass what it needs as arguments"
             )
-        if self.captures_within(platform):
-            return []
         with outside_of_graphs():
             return [np.asarray(value.numpy()) for value in self.captured]
 
     def hlo(self, platform: str) -> bytes:
         """The serialized HLO module for a platform of TensorFlow: `CPU`, `GPU`, `TPU`.
 
-        Its parameters are the arguments, then the captures, unless these are within. Compiled once per platform, or
-        each time if they are: the values are those of now.
+        Its parameters are the arguments, then the captures. Compiled once per platform.
 
         Raises:
           CompilationError: TensorFlow cannot compile the function for the platform.
@@ -117,21 +110,35 @@ class Traced:
         return self._hlo_of_each((self.specs,), platform)[0]
 
     def _hlo_of_each(self, signatures: Sequence[Sequence[Any]], platform: str) -> list[bytes]:
-        if platform in self._compiled:
-            return self._compiled[platform]
-        concrete, within = self.concrete, self.captures_within(platform)
-        if within:
-            with outside_of_graphs():
-                concrete = with_captures_as_constants(concrete)
-        compiled = [self._compile(concrete, platform, specs) for specs in signatures]
-        if not within:
-            self._compiled[platform] = compiled
-        return compiled
+        if platform not in self._compiled:
+            compile_for = self._compile if self._compiles_for(platform) else self._compile_for_any
+            self._compiled[platform] = [compile_for(platform, specs) for specs in signatures]
+        return self._compiled[platform]
 
-    def _compile(self, concrete: Any, platform: str, specs: Sequence[Any]) -> bytes:
+    def _compiles_for(self, platform: str) -> bool:
+        """Whether TensorFlow can compile for the platform in this process.
+
+        For a TPU only where there is one, and what captures variables only where there is a device to put these on.
+        """
+        needs_device = platform == "TPU" or bool(self.concrete.graph.variables)
+        return not needs_device or bool(tf.config.list_logical_devices(platform))
+
+    def _compile_for_any(self, platform: str, specs: Sequence[Any]) -> bytes:
+        """What TensorFlow compiles for a CPU: HLO means the same everywhere, but for calls of what a CPU alone has."""
+        hlo = self._compile("CPU", specs)
+        if calls := [target for target in custom_call_targets(hlo) if target not in _OF_EVERY_COMPILER]:
+            raise CompilationError(
+                f"Error compiling TensorFlow function {self.function.name} for {platform}: TensorFlow does so only "
+                f"where there is such a device, and what it compiles for a CPU calls {', '.join(calls)}, of the CPU "
+                "alone\n  remedy: lower it on a machine with such a device and TensorFlow for it, or leave that "
+                "operation to JAX"
+            )
+        return hlo
+
+    def _compile(self, platform: str, specs: Sequence[Any]) -> bytes:
         with outside_of_graphs():
             try:
-                return compiled_to_hlo(concrete, specs, platform)
+                return compiled_to_hlo(self.concrete, specs, platform)
             except Exception as error:  # TensorFlow raises ValueError, TypeError and its own OpErrors here
                 raise CompilationError(
                     f"Error compiling TensorFlow function {self.function.name} for {platform} (see below for the "
