@@ -88,7 +88,7 @@ def call_tf_program(name: str, file: Path) -> Program:
     battery = call_tf_battery()
     case = battery.CASES[name]
     arguments = battery.arguments(case, "float32")
-    case.function(*arguments)  # makes the layers and SavedModels that are made once
+    call_tf(case.function)(*arguments)  # makes the layers and SavedModels that are made once
     specs = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arguments]
     function = jax.jit(call_tf(case.function))
     with warnings.catch_warnings():
