@@ -1,6 +1,8 @@
 """Every test run begins by saying what it ran with; `--sample K/N` runs a part of the tests."""
 
+import argparse
 import importlib.metadata
+import re
 import zlib
 
 
@@ -11,10 +13,10 @@ def pytest_addoption(parser) -> None:
 
 def part(text: str) -> tuple[int, int]:
     """The two numbers of "1/4"."""
-    number, count = map(int, text.split("/"))
-    if not 1 <= number <= count:
-        raise ValueError(f"there is no part {number} of {count}")
-    return number, count
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no part of the tests; write K/N with K from 1 to N, such as 1/4")
+    return int(found[1]), int(found[2])
 
 
 def pytest_collection_modifyitems(config, items) -> None:

@@ -54,6 +54,14 @@ def test_a_placeholder_needs_a_known_size():
     )
     assert rendered("b, ...", (3, None)).splitlines()[1:] == ["  b, ...", "     ^"]
     assert "takes its size from a shape, and none was given (parameter 'like')" in rendered("b, _", None)
+
+
+def test_a_shape_without_a_text_needs_known_sizes_and_is_told_which_text_to_write():
+    assert rendered(None, (None, 3, None)) == (
+        "the shape given, (None, 3, None), has unknown sizes, and no symbolic shape says what they may be\n"
+        "  remedy: write one with a dimension variable for each of them, such as '(d0, _, d2)'"
+    )
+    assert rendered(None, (None,)).endswith("such as '(d0,)'")
     assert "takes its size from a shape, and none was given (parameter 'like')" in rendered("b, ...", None)
 
 

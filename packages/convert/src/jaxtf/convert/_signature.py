@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from string import ascii_lowercase
 from typing import Any
 
 import jax
@@ -105,29 +104,20 @@ class Signatures:
 
     def _symbolic(self, tree: Any, leaves: Sequence[LeafSpec]) -> list[Any]:
         """The leaves with the shapes that the polymorphic shapes say; these speak of positional arguments only."""
-        self._refuse_unknown_sizes(tree, leaves)
+        _refuse_unknown_keywords(tree, leaves)
         args, kwargs = jax.tree.unflatten(tree, leaves)
         args = symbolic_args_specs(args, self.polymorphic_shapes, constraints=self.polymorphic_constraints)
         return jax.tree.leaves((args, symbolic_args_specs(kwargs, None)))
 
-    def _refuse_unknown_sizes(self, tree: Any, leaves: Sequence[LeafSpec]) -> None:
-        """Refuses sizes that TensorFlow does not know where no polymorphic shape can say what they are."""
-        for index, leaf in enumerate(leaves):
-            if None not in leaf.shape:
-                continue
-            path = _path(tree, index)
-            if not path.startswith("args["):
-                raise ShapeSpecError(
-                    f"{path} has shape {leaf.shape}, of unknown size, and polymorphic_shapes speak of positional "
-                    "arguments only\n  remedy: pass it by position"
-                )
-            if self.polymorphic_shapes is None:
-                names = iter(ascii_lowercase)
-                named = ", ".join("_" if size is not None else next(names) for size in leaf.shape)
-                raise ShapeSpecError(
-                    f"{path} has shape {leaf.shape}, of unknown size, and there are no polymorphic_shapes to say what "
-                    f"it may be\n  remedy: convert(..., polymorphic_shapes=[...]), with {f'({named})'!r} for {path}"
-                )
+
+def _refuse_unknown_keywords(tree: Any, leaves: Sequence[LeafSpec]) -> None:
+    """Refuses sizes of keyword arguments that TensorFlow does not know: nothing can say what they may be."""
+    for index, leaf in enumerate(leaves):
+        if None in leaf.shape and not (path := _path(tree, index)).startswith("args["):
+            raise ShapeSpecError(
+                f"{path} has shape {leaf.shape}, of unknown size, and polymorphic_shapes speak of positional "
+                "arguments only\n  remedy: pass it by position"
+            )
 
 
 def _leave_open(leaf: LeafSpec, open_sizes: tuple[bool, ...]) -> LeafSpec:

@@ -52,6 +52,7 @@ def symbolic_shape(
       ValueError: Both `scope` and `constraints` were given.
     """
     if shape_spec is None:
+        _check_all_known(like)
         text = "..."
     elif isinstance(shape_spec, str | PolyShape):
         text = str(shape_spec)
@@ -163,6 +164,17 @@ def _from_like(text: str, placeholder: str, position: int, like: Sequence[int | 
         )
         raise error_at(text, _MISMATCH, position, problem)
     return size
+
+
+def _check_all_known(like: Sequence[int | None] | None) -> None:
+    """Raises where a shape without a text, which is to be taken as it is, has sizes that are not known."""
+    if like is None or None not in like:
+        return
+    named = [f"d{axis}" if size is None else "_" for axis, size in enumerate(like)]
+    raise ShapeSpecError(
+        f"the shape given, {_shape_text(like)}, has unknown sizes, and no symbolic shape says what they may be\n"
+        f"  remedy: write one with a dimension variable for each of them, such as {_shape_text(named)!r}"
+    )
 
 
 def _check_rank(text: str, parsed: ParsedShape, like: Sequence[int | None] | None) -> None:
