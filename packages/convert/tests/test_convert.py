@@ -15,9 +15,11 @@ from jaxtf.convert import (
     ConversionOptionError,
     ConversionStateError,
     DisabledSafetyCheck,
+    ResultTypeError,
     TensorFlowTooOld,
     _tf,
     convert,
+    convert_exported,
 )
 from jaxtf.convert._native import NativeFunction
 from jaxtf.serialization import export
@@ -335,6 +337,26 @@ class TestBadArguments:
     def test_what_is_not_numeric_is_refused(self, value):
         with pytest.raises(ArgumentTypeError, match=r"args\[1\] (is not a numeric value|has dtype)"):
             convert(lambda x, y: x)(1.0, value)
+
+    @pytest.mark.parametrize("native", [True, False], ids=["native", "graph mode"])
+    def test_a_random_key_among_the_results_is_refused_by_its_path(self, native):
+        converted = convert(lambda x: {"x": x, "key": jax.random.key(0)}, native_serialization=native)
+        with pytest.raises(ResultTypeError) as caught:
+            converted(1.0)
+        assert str(caught.value) == (
+            "result['key'] of '<lambda>' is a JAX random key, key<fry>[], for which TensorFlow has no dtype\n"
+            "  remedy: let the function return jax.random.key_data of it"
+        )
+
+    @pytest.mark.parametrize("native", [True, False], ids=["native", "graph mode"])
+    def test_an_exported_function_of_a_random_key_is_refused_by_its_path(self, native):
+        exported = export(lambda key, n: jax.random.uniform(key) + n)(jax.random.key(0), 1.0)
+        with pytest.raises(ArgumentTypeError) as caught:
+            convert_exported(exported, native_serialization=native)
+        assert str(caught.value) == (
+            "args[0] of '<lambda>' is a JAX random key, key<fry>[], for which TensorFlow has no dtype\n"
+            "  remedy: let the function take the key's data, and make the key with jax.random.wrap_key_data"
+        )
 
     def test_use_inside_a_jax_transformation_is_refused(self):
         with pytest.raises(ConversionStateError, match="convert must be used outside all JAX transformations"):

@@ -64,6 +64,19 @@ def test_unused_arguments_are_dropped_and_recorded():
     assert exported.mlir_module().count("%arg") > 0
 
 
+def test_a_method_that_jit_was_applied_to_is_exported_with_its_self():
+    class Scaled:
+        factor = 2.0
+
+        @functools.partial(jax.jit, static_argnums=0)
+        def scaled(self, x):
+            return x * self.factor
+
+    exported = export(Scaled().scaled)(ShapeDtypeStruct((3,), F32))
+    assert [str(aval) for aval in exported.in_avals] == ["float32[3]"]
+    np.testing.assert_array_equal(exported.call(np.ones(3, F32)), [2, 2, 2])
+
+
 def test_a_jitted_function_keeps_its_static_arguments():
     @functools.partial(jax.jit, static_argnums=1)
     def power(x, n):

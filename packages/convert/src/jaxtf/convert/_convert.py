@@ -53,7 +53,7 @@ def convert(
     """A function like `fun_jax` for TensorFlow values: eager, in `tf.function`, in a SavedModel.
 
     Args:
-      fun_jax: A function that `jax.jit` accepts, or the result of `jax.jit`.
+      fun_jax: A function that `jax.jit` accepts, or the result of `jax.jit`, with its static arguments.
       polymorphic_shapes: None, or a pytree prefix of the positional arguments with shape texts
         such as `"(b, _, 2*d)"`: letters name sizes that the one conversion leaves open, `_` and
         a final `...` take the sizes of the actual argument. None: all sizes of the argument.
@@ -79,7 +79,8 @@ def convert(
       ConversionOptionError: A platform that does not exist, or a version of TensorFlow that is not known.
       GraphModeUnsupported: When called, in graph mode: an operation that has no translation.
       JaxRequiredError: JAX is not installed; `convert_exported` needs none.
-      ArgumentTypeError: When called: an argument that is not numeric.
+      ArgumentTypeError: When called: an argument that is not numeric, or a static one that is not hashable.
+      ResultTypeError: When called: a result is a JAX random key.
       ConversionStateError: When called: inside a JAX transformation.
       tf.errors.InvalidArgumentError: When run: sizes that `polymorphic_shapes` does not allow.
 
@@ -110,6 +111,9 @@ def convert_for(
     with_gradient: bool,
 ) -> Callable[..., Any]:
     """What `convert` returns, for a target; the arguments are as there."""
+    from jaxtf.convert._jitted import StaticParameters
+
+    static = StaticParameters.of(fun_jax)
     conversion = make_conversion(
         fun_jax,
         polymorphic_shapes=polymorphic_shapes,
@@ -120,6 +124,8 @@ def convert_for(
     )
 
     def converted(*args: Any, **kwargs: Any) -> Any:
+        if static is not None:
+            args, kwargs = static.marked(args, kwargs)
         return conversion.call(args, kwargs)
 
     name = getattr(fun_jax, "__name__", "fun_jax")
@@ -197,17 +203,16 @@ def make_conversion(
             f"polymorphic_constraints must be a list of texts, such as ['a >= b']. Got: {polymorphic_constraints!r:.60}"
         )
     # Here, so that what needs no JAX function (running an Exported) needs no JAX.
-    import jax
-
     from jaxtf.convert._eager import EagerCalls
+    from jaxtf.convert._jitted import as_jitted, without_marks
     from jaxtf.convert._lift import export_lifted
     from jaxtf.convert._signature import Signatures
 
     signatures = Signatures(polymorphic_shapes, tuple(polymorphic_constraints))
-    jitted = fun_jax if hasattr(fun_jax, "trace") else jax.jit(fun_jax)
+    jitted = as_jitted(fun_jax)
 
     def function_for(signature: Signature) -> ExportedFunction:
-        args, kwargs = signatures.specifications(signature.tree, signature.leaves)
+        args, kwargs = without_marks(*signatures.specifications(signature.tree, signature.leaves))
         return export_lifted(jitted, target, constants, args, kwargs)
 
     return Conversion(signatures, Once(function_for, _SIGNATURES_KEPT), run, EagerCalls(run))

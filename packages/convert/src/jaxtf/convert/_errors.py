@@ -8,6 +8,7 @@ __all__ = [
     "ConversionStateError",
     "GradientNotSaved",
     "GraphModeUnsupported",
+    "ResultTypeError",
     "TFLiteUnsupported",
     "TensorFlowTooOld",
     "UnknownCustomCall",
@@ -36,6 +37,10 @@ class GradientNotSaved(ValueError):
 
 class GraphModeUnsupported(NotImplementedError):
     """An operation, or a use of one, that graph mode has no TensorFlow operations for."""
+
+
+class ResultTypeError(TypeError):
+    """A result of a dtype that TensorFlow does not have: a JAX random key."""
 
 
 class TFLiteUnsupported(NotImplementedError):

@@ -15,8 +15,9 @@ import tensorflow as tf
 
 from jaxtf.convert._constants import Constant
 from jaxtf.convert._dtypes import is_float0, tf_dtype
+from jaxtf.convert._errors import ArgumentTypeError, ResultTypeError
 from jaxtf.convert._sizes import result_shapes
-from jaxtf.serialization import Exported
+from jaxtf.serialization import Exported, ExtendedDtype
 from jaxtf.shapepoly import ShapeMismatch, is_symbolic_dim
 
 __all__ = ["ExportedFunction"]
@@ -29,6 +30,9 @@ class ExportedFunction(ABC):
       exported: What it computes.
       constants: Large arrays that it takes as its last flat arguments; they have no gradient.
       make_vjp: Gives the VJP, in the same form; by default that of `exported`.
+
+    Raises:
+      ArgumentTypeError, ResultTypeError: An argument or result is a JAX random key.
 
     Attributes:
       exported: The same.
@@ -45,6 +49,7 @@ class ExportedFunction(ABC):
         constants: Sequence[Constant] = (),
         make_vjp: Callable[[], ExportedFunction] | None = None,
     ) -> None:
+        _refuse_random_keys(exported)
         self.exported = exported
         self.constants = tuple(constants)
         self._make_vjp = make_vjp
@@ -131,3 +136,18 @@ class ExportedFunction(ABC):
             and all((*self.argument_has_gradient, *self.result_has_gradient))
             and not any(tf_dtype(aval.dtype).is_complex for aval in avals)
         )
+
+
+def _refuse_random_keys(exported: Exported) -> None:
+    for name, aval in zip(exported.in_names, exported.in_avals, strict=True):
+        if isinstance(aval.dtype, ExtendedDtype):
+            raise ArgumentTypeError(
+                f"{name} of '{exported.fun_name}' is a JAX random key, {aval}, for which TensorFlow has no dtype\n"
+                "  remedy: let the function take the key's data, and make the key with jax.random.wrap_key_data"
+            )
+    for name, aval in zip(exported.out_names, exported.out_avals, strict=True):
+        if isinstance(aval.dtype, ExtendedDtype):
+            raise ResultTypeError(
+                f"{name} of '{exported.fun_name}' is a JAX random key, {aval}, for which TensorFlow has no dtype\n"
+                "  remedy: let the function return jax.random.key_data of it"
+            )

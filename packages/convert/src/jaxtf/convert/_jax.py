@@ -8,6 +8,8 @@ stands once, with why it is needed and the versions it was seen in:
   keys its own cache. There is no public list of those settings.
 - `Traced._params` (0.10.2, 0.12.0.1): the shardings that the user gave to `jax.jit`; nothing public
   says whether there are any before lowering.
+- `PjitFunction._jit_info` (0.10.2, 0.12.0.1): which arguments are static in a function that the user gave to `jax.jit`;
+  nothing public says so.
 - `DebugInfo._replace` (0.10.2, 0.12.0.1), of a named tuple: a jaxpr of part of another one has other arguments
   than the names there.
 """
@@ -32,6 +34,7 @@ __all__ = [
     "is_tracer",
     "of_one_equation",
     "python_scalar_dtype",
+    "static_parameters",
     "tracing_configuration",
 ]
 
@@ -69,6 +72,12 @@ def has_shardings(traced: Any) -> bool:
     """Whether a traced function says how its arguments or results are split over devices."""
     given = (*traced._params["in_shardings"], *traced._params["out_shardings"])
     return any(type(sharding).__name__ != "UnspecifiedValue" for sharding in given)
+
+
+def static_parameters(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The positions and names of what is static in the result of `jax.jit`; positions may count from the end."""
+    info = jitted._jit_info
+    return tuple(info.static_argnums), tuple(info.static_argnames)
 
 
 def is_literal(atom: Any) -> bool:

@@ -141,7 +141,8 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
     from jaxtf.serialization._effects_jax import to_effect
     from jaxtf.serialization._settings import partitioner_that_fits, uses_shardy
 
-    jitted = fun if hasattr(fun, "trace") else jax.jit(fun)
+    # By its type: a method of which `jax.jit` made the function has that one's attributes, for arguments with `self`.
+    jitted = fun if isinstance(fun, type(jax.jit(abs))) else jax.jit(fun)
     traced = jitted.trace(*_as_specs(args), **_as_specs(kwargs))
     in_avals = _as_declared(tuple(map(to_aval, jax.tree.leaves(traced.in_avals))), jax.tree.leaves((args, kwargs)))
     out_avals = tuple(map(to_aval, jax.tree.leaves(traced.out_avals)))
