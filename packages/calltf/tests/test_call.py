@@ -244,3 +244,41 @@ def test_the_examples_in_the_readme_and_the_docstrings_run():
     assert doctest.testfile(str(readme), module_relative=False) == (0, 3)
     module = importlib.import_module("jaxtf.calltf._call")
     assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize("staged", [False, True], ids=["eager", "staged"])
+def test_an_error_over_an_argument_made_narrower_says_so(staged):
+    @tf.function(input_signature=[{"ids": tf.TensorSpec([None], tf.int64)}])
+    def taken(given):
+        return tf.gather(tf.range(10.0), given["ids"])
+
+    call = call_tf(taken)
+    given = np.array([1, 2], np.int64)
+    with pytest.raises(TypeError) as caught:
+        (jax.jit(lambda: call({"ids": given})) if staged else lambda: call({"ids": given}))()
+    said = (
+        "call_tf passed args[0]['ids'] as int32, not int64: JAX's 64-bit types are off\n"
+        "  remedy: tf.cast it in the function that call_tf calls, or jax.config.update('jax_enable_x64', True)"
+    )
+    assert said in caught.value.__notes__
+    cast = call_tf(lambda given: taken({"ids": tf.cast(given["ids"], tf.int64)}))
+    np.testing.assert_array_equal(cast({"ids": given}), [1.0, 2.0])
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(call({"ids": given}), [1.0, 2.0])
+
+
+def test_an_error_over_arguments_passed_as_they_are_has_no_note():
+    def fails(x):
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match=r"^mine$") as caught:
+        call_tf(fails)(np.ones(2, np.float32))
+    assert not getattr(caught.value, "__notes__", [])
+
+
+@pytest.mark.parametrize("staged", [False, True], ids=["eager", "staged"])
+def test_a_variable_of_keras_is_an_argument(staged):
+    variable = tf.keras.Variable(np.arange(3, dtype=np.float32))
+    call = call_tf(lambda x: x * 2)
+    found = jax.jit(lambda: call(variable))() if staged else call(variable)
+    np.testing.assert_array_equal(found, [0.0, 2.0, 4.0])

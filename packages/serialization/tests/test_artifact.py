@@ -481,6 +481,13 @@ def test_shapes_are_checked_without_jax():
         ),
         ([(4, 3), (5, 4), (6, 1)], "Found inconsistency between dimension size kwargs['mask'].shape[0] (= 6)"),
         ([(4, 3), (1, 4), (1, 1)], "b >= 2"),
+        (
+            [np.ones((4, 3)), (5, 4), (5, 1)],
+            "a shape expected for args[0]['w'], a sequence of integers such as (3, 4); found an array: pass its shape, "
+            "(4, 3)",
+        ),
+        ([(4, 3), 5, (5, 1)], "a shape expected for args[1], a sequence of integers such as (3, 4); found 5"),
+        ([(4, 3), (5, None), (5, 1)], "such as (3, 4); found (5, None)"),
     ],
 )
 def test_shapes_that_do_not_fit_are_told(shapes, message):

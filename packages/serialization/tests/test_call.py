@@ -73,6 +73,24 @@ def test_a_structure_that_differs_is_told_by_its_paths(exported):
     )
 
 
+def test_a_list_in_place_of_an_array_is_told_in_one_line(exported):
+    with pytest.raises(ArgumentMismatch) as caught:
+        exported.call(PARAMS, images(50).tolist(), scale=F32(1))
+    assert str(caught.value).splitlines()[1:] == [
+        "  args[1]: exported as one array, and in the call a container of 200 values: "
+        "pass numpy.asarray of it, if that is an array"
+    ]
+
+
+def test_of_a_structure_that_differs_in_many_places_some_are_told(exported):
+    with pytest.raises(ArgumentMismatch) as caught:
+        exported.call({**PARAMS, **{f"layer{index}": 0.0 for index in range(100)}}, images(2), scale=F32(1))
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 14
+    assert lines[1] == "  args[0]['layer0']: in the call, not when exported"
+    assert lines[-1] == "  and 88 more"
+
+
 @pytest.mark.parametrize(
     ("x", "says"),
     [

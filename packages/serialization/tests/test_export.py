@@ -22,7 +22,7 @@ from jaxtf.serialization import (
     default_export_platform,
     export,
 )
-from jaxtf.shapepoly import symbolic_shape
+from jaxtf.shapepoly import ScopeError, symbolic_shape
 
 F32 = jnp.float32
 
@@ -224,6 +224,16 @@ def test_dimensions_of_two_scopes_among_the_arguments_are_refused():
     (a,), (b,) = symbolic_shape("a"), symbolic_shape("b")
     with pytest.raises(ValueError, match="scope"):
         export(lambda x, y: (x, y))(ShapeDtypeStruct((a,), F32), ShapeDtypeStruct((b,), F32))
+
+
+@pytest.mark.parametrize("fun", [lambda x, y: x + y, lambda x, y: x @ y.T], ids=["added", "multiplied"])
+def test_sizes_of_two_scopes_that_print_alike_are_refused_before_they_meet(fun):
+    first, second = symbolic_shape("b, 4"), symbolic_shape("b, 4")
+    with pytest.raises(ScopeError) as caught:
+        export(fun)(ShapeDtypeStruct(first, F32), ShapeDtypeStruct(second, F32))
+    assert "args[0].shape[0] is 'b' in a" in str(caught.value)
+    assert "args[1].shape[0] is 'b' in a" in str(caught.value)
+    assert "make them in one call of symbolic_shape, or pass the scope of one" in str(caught.value)
 
 
 def test_dimension_variables_that_no_argument_determines_are_refused():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import jax
@@ -122,7 +122,11 @@ def call_tf(
         except ArgumentTypeError:
             _refuse_by_address(args, kwargs)
             raise
-        results = invoke(function_for(in_tree), arrays)
+        try:
+            results = invoke(function_for(in_tree), arrays)
+        except Exception as error:
+            _note_narrowed(error, args, kwargs)
+            raise
         return jax.tree.unflatten(results.tree, results.leaves)
 
     # Not the signature of callable_tf: its defaults (name=None, mode="fast") are no arrays, and
@@ -134,6 +138,27 @@ def call_tf(
 
 def _refuse_by_address(args: Any, kwargs: Any) -> None:
     """Raises the error of the first bad argument under its address, like args[0]['x']."""
+    for address, leaf in _addressed(args, kwargs):
+        as_array(leaf, address)
+
+
+def _note_narrowed(error: Exception, args: Any, kwargs: Any) -> None:
+    """Notes on an error of the TensorFlow function which arguments it got in 32 bits that were given in 64."""
+    given = [
+        (address, leaf.dtype, as_array(leaf, address).dtype)
+        for address, leaf in _addressed(args, kwargs)
+        if hasattr(leaf, "dtype")
+    ]
+    narrowed = [f"{address} as {taken}, not {wide.name}" for address, wide, taken in given if wide.name != taken.name]
+    if narrowed:
+        error.add_note(
+            f"call_tf passed {', '.join(narrowed)}: JAX's 64-bit types are off\n"
+            "  remedy: tf.cast it in the function that call_tf calls, or jax.config.update('jax_enable_x64', True)"
+        )
+
+
+def _addressed(args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
+    """The leaves of the arguments, each with its address."""
     for prefix, values in (("args", args), ("kwargs", kwargs)):
         for path, leaf in jax.tree_util.tree_leaves_with_path(values):
-            as_array(leaf, prefix + jax.tree_util.keystr(path))
+            yield prefix + jax.tree_util.keystr(path), leaf

@@ -86,7 +86,7 @@ def as_array(value: Any, where: str) -> Any:
     """An argument as a JAX or NumPy array of canonical element type; tracers stay tracers.
 
     Args:
-      value: A `jax.Array`, NumPy array or scalar, Python number, `tf.Tensor` or `tf.Variable`.
+      value: A `jax.Array`, NumPy array or scalar, Python number, `tf.Tensor`, `tf.Variable` or a variable of Keras.
       where: The address of the argument, as the user would write it.
 
     Raises:
@@ -95,7 +95,7 @@ def as_array(value: Any, where: str) -> Any:
     if isinstance(value, jax.Array):
         if _is_taken_as_it_is(value.dtype, bool(jax.config.jax_enable_x64)):
             return value
-    elif isinstance(value, _TENSORS) and value.dtype not in _WITHOUT_ELEMENTS:
+    elif _is_tensor(value) and value.dtype not in _WITHOUT_ELEMENTS:
         value = numpy_view(tf.convert_to_tensor(value))
     elif isinstance(value, _PYTHON_SCALARS) and not isinstance(value, np.generic):
         value = jnp.asarray(value)  # refuses an integer that does not fit
@@ -114,6 +114,11 @@ def as_array(value: Any, where: str) -> Any:
         ) from error
     dtype = canonical_dtype(value.dtype)
     return value if value.dtype == dtype else value.astype(dtype)
+
+
+def _is_tensor(value: Any) -> bool:
+    """Whether it is a dense tensor or a variable, also one of Keras."""
+    return isinstance(value, _TENSORS) or (tf.is_tensor(value) and hasattr(value, "__tf_tensor__"))
 
 
 @functools.cache

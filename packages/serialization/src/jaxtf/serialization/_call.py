@@ -19,6 +19,9 @@ from jaxtf.serialization._primitive import Callee, call_exported_p
 
 __all__ = ["call_exported", "differentiable_flat_call"]
 
+# Of a structure that differs in more places, these many are told.
+_LINES_SHOWN = 12
+
 FlatCall = Callable[..., Sequence[Any]]
 
 _derivatives.register()
@@ -51,8 +54,19 @@ def differentiable_flat_call(exported: Exported) -> FlatCall:
 
 def _structure_mismatch(exported: Exported, found: Any) -> str:
     expected_paths, found_paths = exported.in_names, argument_paths(found)
-    lines = [f"  {path}: exported with it, missing in the call" for path in expected_paths if path not in found_paths]
-    lines += [f"  {path}: in the call, not when exported" for path in found_paths if path not in expected_paths]
+    missing, surplus = set(expected_paths) - set(found_paths), set(found_paths) - set(expected_paths)
+    lines = []
+    for path in filter(missing.__contains__, expected_paths):
+        inside = {other for other in surplus if other.startswith(path + "[")}
+        surplus -= inside
+        found_there = (
+            f"exported as one array, and in the call a container of {len(inside)} values: pass numpy.asarray of it, if "
+            "that is an array"
+        )
+        lines.append(f"  {path}: {found_there if inside else 'exported with it, missing in the call'}")
+    lines += [f"  {path}: in the call, not when exported" for path in found_paths if path in surplus]
+    if len(lines) > _LINES_SHOWN:
+        lines[_LINES_SHOWN:] = [f"  and {len(lines) - _LINES_SHOWN} more"]
     if not lines:
         lines = [f"  exported with {exported.in_tree}", f"  called with   {found}"]
     return (

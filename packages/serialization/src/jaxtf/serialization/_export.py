@@ -143,6 +143,7 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
 
     # By its type: a method of which `jax.jit` made the function has that one's attributes, for arguments with `self`.
     jitted = fun if isinstance(fun, type(jax.jit(abs))) else jax.jit(fun)
+    _check_scopes(args, kwargs)
     traced = jitted.trace(*_as_specs(args), **_as_specs(kwargs))
     in_avals = _as_declared(tuple(map(to_aval, jax.tree.leaves(traced.in_avals))), jax.tree.leaves((args, kwargs)))
     out_avals = tuple(map(to_aval, jax.tree.leaves(traced.out_avals)))
@@ -181,6 +182,19 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
             )
         ),
     )
+
+
+def _check_scopes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuses sizes of two scopes, before tracing compares two that print alike and says that they differ."""
+    import jax
+
+    from jaxtf.shapepoly import is_symbolic_dim, solve_dimension_variables
+
+    leaves, tree = jax.tree.flatten((args, kwargs))
+    shapes = [shape if isinstance(shape := getattr(leaf, "shape", ()), tuple) else () for leaf in leaves]
+    scopes = {id(size.scope) for shape in shapes for size in shape if is_symbolic_dim(size)}
+    if len(scopes) > 1:
+        solve_dimension_variables(tuple(zip(argument_paths(tree), shapes, strict=True)))
 
 
 def _as_declared(traced: tuple[Aval, ...], declared: Sequence[Any]) -> tuple[Aval, ...]:

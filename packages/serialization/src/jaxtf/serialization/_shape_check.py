@@ -42,6 +42,9 @@ def check_shapes(
             f"found {len(shapes)}"
         )
     for name, aval, shape in zip(names, arguments, shapes, strict=True):
+        if not (isinstance(shape, Sequence) and all(hasattr(size, "__index__") for size in shape)):
+            kind = f"an array: pass its shape, {shape.shape}" if hasattr(shape, "shape") else f"{shape!r:.60}"
+            raise ArgumentMismatch(f"a shape expected for {name}, a sequence of integers such as (3, 4); found {kind}")
         if len(shape) != aval.ndim:
             raise ArgumentMismatch(f"Rank mismatch for {name}: expected {aval.shape} and found {tuple(shape)}")
         for axis, (expected, found) in enumerate(zip(aval.shape, shape, strict=True)):

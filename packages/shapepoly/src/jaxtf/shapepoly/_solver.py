@@ -77,7 +77,8 @@ def _common_scope(sources: Sequence[Source]) -> SymbolicScope | None:
             raise ScopeError(
                 f"Invalid mixing of symbolic scopes: {first} is '{first.specification}' in a "
                 f"{first.specification.scope}\n"
-                f"  and {source} is '{source.specification}' in a {source.specification.scope}"
+                f"  and {source} is '{source.specification}' in a {source.specification.scope}\n"
+                "  make them in one call of symbolic_shape, or pass the scope of one as scope= to the other call"
             )
     return first.specification.scope if first is not None and isinstance(first.specification, Dimension) else None
 
