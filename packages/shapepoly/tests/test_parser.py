@@ -77,6 +77,19 @@ def test_an_unknown_operation_is_named_with_the_known_ones():
         ("a + _", "the placeholder '_' must stand alone in its dimension", 4),
         ("..., a", "'...' can only stand at the end of a shape", 5),
         ("_b", "the name of a dimension variable begins with a letter", 0),
+        (
+            "(None, 4)",
+            "'None' names no size; write a letter, such as 'b', for a size that varies, "
+            "or '_' for the size that the argument has",
+            1,
+        ),
+        (
+            "a + True",
+            "'True' names no size; write a letter, such as 'b', for a size that varies, "
+            "or '_' for the size that the argument has",
+            4,
+        ),
+        ("a > 3", "expected an operator, ',' or the end, found '>'", 2),
         ("(a, _platform_index)", "the name '_platform_index' is reserved by JAX; choose another one", 4),
         ("a // 0", "division by zero", 2),
         ("a ^ b", "expected an integer exponent up to 64, found 'b'", 4),
@@ -94,7 +107,25 @@ def test_a_mistake_gets_a_caret_under_it(text, problem, column):
 @pytest.mark.parametrize(
     ("text", "problem", "column"),
     [
-        ("a > b", "unexpected character '>'", 2),
+        ("a > b", "there is no relation '>', only '>=', '<=' and '=='; write 'a >= b + 1'", 2),
+        ("a > b - 1", "there is no relation '>', only '>=', '<=' and '=='; write 'a >= b'", 2),
+        ("2*a < 8", "there is no relation '<', only '>=', '<=' and '=='; write '2*a <= 7'", 4),
+        ("b = 4", "there is no relation '=', only '>=', '<=' and '=='; write 'b == 4'", 2),
+        ("b => 4", "there is no relation '=>', only '>=', '<=' and '=='; write 'b >= 4'", 2),
+        ("b =< 4", "there is no relation '=<', only '>=', '<=' and '=='; write 'b <= 4'", 2),
+        ("b ≥ 4", "there is no relation '≥', only '>=', '<=' and '=='; write 'b >= 4'", 2),
+        (
+            "a != b",
+            "there is no relation '!=', only '>=', '<=' and '=='; write 'a >= b + 1' or 'a <= b - 1', whichever holds",
+            2,
+        ),
+        (
+            "a <> 4",
+            "there is no relation '<>', only '>=', '<=' and '=='; write 'a >= 5' or 'a <= 3', whichever holds",
+            2,
+        ),
+        ("a > ", "expected an integer, a name or '(', found the end of the text", 3),
+        ("False == 4", "'False' names no size; write a letter, such as 'b', for a size that varies", 0),
         ("a", "expected an operator or one of '>=', '<=', '==', found the end of the text", 1),
         ("a >= b >= c", "expected an operator or the end, found '>='", 7),
         ("a >= ", "expected an integer, a name or '(', found the end of the text", 4),
@@ -104,6 +135,11 @@ def test_a_mistake_in_a_constraint_gets_a_caret_too(text, problem, column):
     with pytest.raises(ShapeSpecError) as caught:
         SymbolicScope([text])
     assert str(caught.value) == f"syntax error in constraint {text!r}: {problem}\n  {text}\n  {' ' * column}^"
+
+
+@pytest.mark.parametrize("text", ["none", "nonetheless, true_size", "None1", "Truest"])
+def test_names_that_begin_as_constants_of_python_do_are_variables(text):
+    assert str(symbolic_shape(f"{text}, 3")) == f"({text}, 3)"
 
 
 def test_a_text_that_would_grow_without_bound_is_refused():

@@ -74,6 +74,13 @@ def test_a_constant_must_be_the_known_size():
 def test_a_specification_is_a_text_or_none():
     with pytest.raises(ShapeSpecError, match=r"should be None or a string; found \('b',\) of type tuple"):
         symbolic_shape(("b",))
+    with pytest.raises(ShapeSpecError) as caught:
+        symbolic_shape((None, 4))
+    assert str(caught.value) == (
+        'polymorphic shape spec should be None or a string; found (None, 4) of type tuple; write the text "(b, 4)"'
+    )
+    with pytest.raises(ShapeSpecError, match=r"found \{'b': 2\} of type dict$"):
+        symbolic_shape({"b": 2})
 
 
 def test_all_dimensions_of_a_call_share_a_scope():

@@ -233,6 +233,76 @@ def test_a_reshape_that_may_leave_a_remainder_is_refused():
     jax.jit(lambda x: x.reshape(2, -1)).trace(*specs(["(2*b, 5, 7)"], SymbolicScope()))
 
 
+RESHAPES = {
+    "pairs of rows": (
+        lambda x: x.reshape(x.shape[0] // 2, 2, -1),
+        "(b, 4)",
+        "Cannot divide '4*b' by '2*floordiv(b, 2)': that the divisor is not 0 is inconclusive.\n"
+        "  it is 0 for b=1\n"
+        '  if b is always a multiple of 2 for you, write 2*b for b in the shapes, or add the constraint "{}"\n',
+        ["mod(b, 2) == 0"],
+        "(2*b, 4)",
+    ),
+    "two heads": (
+        lambda x: x.reshape(x.shape[0], x.shape[1] // 2, -1),
+        "(b, n)",
+        "Cannot divide 'b*n' by 'b*floordiv(n, 2)': that the divisor is not 0 is inconclusive.\n"
+        "  it is 0 for b=1, n=1\n"
+        '  if n is always a multiple of 2 for you, write 2*n for n in the shapes, or add the constraint "{}"\n',
+        ["mod(n, 2) == 0"],
+        "(b, 2*n)",
+    ),
+    "patches": (
+        lambda x: x.reshape(x.shape[0] // 2, x.shape[1] // 4, -1),
+        "(h, w)",
+        "Cannot divide 'h*w' by 'floordiv(h, 2)*floordiv(w, 4)': that the divisor is not 0 is inconclusive.\n"
+        "  it is 0 for h=1, w=1\n"
+        "  if h is always a multiple of 2 for you, write 2*h for h in the shapes\n"
+        "  and if w is always a multiple of 4 for you, write 4*w for w in the shapes\n",
+        [],
+        "(2*h, 4*w)",
+    ),
+    "one row less": (
+        lambda x: x.reshape(-1, x.shape[0] - 1),
+        "(b, 4*b - 4)",
+        "Cannot divide '4*b^2 - 4*b' by 'b - 1': that the divisor is not 0 is inconclusive.\n"
+        "  it is 0 for b=1\n"
+        '  if the divisor is always positive for you, add the constraint "{}"\n',
+        ["b >= 2"],
+        "(b + 1, 4*b)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RESHAPES)
+def test_a_reshape_by_what_may_be_zero_is_refused_with_constraints_under_which_jax_traces_it(name):
+    function, text, message, constraints, other_text = RESHAPES[name]
+    with pytest.raises(jax.errors.InconclusiveDimensionOperation) as caught:
+        jax.jit(function).trace(*specs([text], SymbolicScope()))
+    more = "  see docs/shapepoly.md, section 'Division'"
+    assert str(caught.value) == message.format(*constraints) + more
+    if constraints:
+        jax.jit(function).trace(*specs([text], SymbolicScope(constraints)))
+    jax.jit(function).trace(*specs([other_text], SymbolicScope()))
+
+
+@pytest.mark.parametrize(
+    ("function", "constraint"),
+    [
+        (lambda x: x.reshape(-1, x.shape[0] - 1), "b >= 2"),
+        (lambda x: x.reshape(x.shape[0] // 2, 3, -1), "mod(b, 2) == 0"),
+    ],
+)
+def test_a_reshape_that_leaves_a_remainder_even_under_the_constraint_is_told_so(function, constraint):
+    with pytest.raises(jax.errors.InconclusiveDimensionOperation) as caught:
+        jax.jit(function).trace(*specs(["(b, 4)"], SymbolicScope()))
+    *_, advice, remainder, _ = str(caught.value).splitlines()
+    assert advice.endswith(f'add the constraint "{constraint}"')
+    assert remainder == "  a reshape needs a division without remainder as well, and that is not known of this one"
+    with pytest.raises(jax.errors.InconclusiveDimensionOperation, match="Cannot divide evenly the sizes of shapes"):
+        jax.jit(function).trace(*specs(["(b, 4)"], SymbolicScope([constraint])))
+
+
 def test_a_trace_is_found_again_for_equal_shapes():
     calls = []
 

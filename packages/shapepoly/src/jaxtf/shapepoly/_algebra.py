@@ -6,6 +6,7 @@ which the parser makes expressions.
 """
 
 from jaxtf.shapepoly import _normal
+from jaxtf.shapepoly._advice import refused_division
 from jaxtf.shapepoly._decision import Decider
 from jaxtf.shapepoly._errors import inconclusive
 from jaxtf.shapepoly._expression import Expression, variable
@@ -90,9 +91,4 @@ class Algebra:
             return
         if self.decider.is_zero(divisor):
             raise ZeroDivisionError(f"division of the symbolic dimension '{to_text(dividend)}' by zero")
-        positive = f'"{to_text(divisor)} >= 1"'
-        raise inconclusive(
-            f"Cannot divide '{to_text(dividend)}' by '{to_text(divisor)}': "
-            f"that the divisor is not 0 is inconclusive.\n"
-            f"  if the divisor is always positive for you, add the constraint {positive}"
-        )
+        raise inconclusive(refused_division(self.decider, dividend, divisor))

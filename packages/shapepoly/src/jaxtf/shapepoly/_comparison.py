@@ -8,11 +8,13 @@ import sys
 from collections.abc import Sequence
 from typing import Literal
 
-from jaxtf.shapepoly._decision import Sizes, Verdict
+from jaxtf.shapepoly._advice import advice_on_nonzero
+from jaxtf.shapepoly._decision import Verdict
 from jaxtf.shapepoly._errors import InconclusiveDimensionOperation, inconclusive
 from jaxtf.shapepoly._expression import Expression, integer
 from jaxtf.shapepoly._scope import SymbolicScope
 from jaxtf.shapepoly._text import to_text
+from jaxtf.shapepoly._witnesses import sizes_text
 
 # What stands between a user's line and a question: us, JAX, and what both call through, such as contextlib.
 _NOT_THE_USERS = frozenset(("jaxtf", "jax", "jaxlib")) | sys.stdlib_module_names
@@ -47,7 +49,8 @@ def nonzero(scope: SymbolicScope, expression: Expression) -> bool:
     if decider.is_zero(expression):
         return False
     text = to_text(expression)
-    raise _error(scope, f"'{text}' != 0", decider.witnesses_of_nonzero(expression), f"{text} >= 1")
+    advice = advice_on_nonzero(decider, expression, f"'{text}'")
+    raise _error(scope, f"'{text}' != 0", decider.witnesses_of_nonzero(expression), advice)
 
 
 def _decide(
@@ -60,19 +63,20 @@ def _decide(
     if verdict.never:
         return False
     constraint = f"{to_text(left)} >= {to_text(right if relation == '>=' else right + _ONE)}"
+    advice = [f'  if it always holds for you, add the constraint "{constraint}"']
     comparison = f"'{to_text(left)}' {relation} '{to_text(right)}'"
-    raise _error(scope, comparison, scope.algebra.decider.witnesses(difference), constraint)
+    raise _error(scope, comparison, scope.algebra.decider.witnesses(difference), advice)
 
 
 def _error(
-    scope: SymbolicScope, comparison: str, witnesses: Verdict, constraint: str
+    scope: SymbolicScope, comparison: str, witnesses: Verdict, advice: Sequence[str]
 ) -> InconclusiveDimensionOperation:
     """Returns the error for a comparison without an answer."""
     plain = comparison.replace("'", "")
     lines = [
         f"Symbolic dimension comparison {comparison} is inconclusive: cannot decide {plain} for every size",
         f"  {_witnesses_text(witnesses)}",
-        f'  if it always holds for you, add the constraint "{constraint}"',
+        *advice,
         *_context(scope),
         "  see docs/shapepoly.md, section 'When a comparison is inconclusive'",
     ]
@@ -83,15 +87,11 @@ def _witnesses_text(witnesses: Verdict) -> str:
     """Describes sizes for which a comparison holds and fails, as far as some were found."""
     holds, fails = witnesses.holds_for, witnesses.fails_for
     if holds is not None and fails is not None:
-        return f"it holds for {_sizes_text(holds)} and fails for {_sizes_text(fails)}"
+        return f"it holds for {sizes_text(holds)} and fails for {sizes_text(fails)}"
     if fails is not None:
-        return (
-            f"it fails for {_sizes_text(fails)}; no size was found for which it holds, nor a proof that there is none"
-        )
+        return f"it fails for {sizes_text(fails)}; no size was found for which it holds, nor a proof that there is none"
     if holds is not None:
-        return (
-            f"it holds for {_sizes_text(holds)}; no size was found for which it fails, nor a proof that there is none"
-        )
+        return f"it holds for {sizes_text(holds)}; no size was found for which it fails, nor a proof that there is none"
     return "no size was found for which it holds, nor one for which it fails"
 
 
@@ -104,11 +104,6 @@ def _context(scope: SymbolicScope) -> Sequence[str]:
     if scope.constraints:
         lines.append(f"  known:    {', '.join(c.text for c in scope.constraints)}")
     return lines
-
-
-def _sizes_text(sizes: Sizes) -> str:
-    """Returns sizes as a text such as `a=1, b=2`."""
-    return ", ".join(f"{name}={sizes[name]}" for name in sorted(sizes))
 
 
 def _caller() -> str | None:

@@ -67,6 +67,15 @@ class Decider:
         self._problems: Memo[frozenset[Monomial], Problem] = Memo(64)
         self._intervals: Memo[str, Interval] = Memo(1024)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables that the facts mention."""
+        return self._facts.names
+
+    def under(self, facts: Sequence[Expression]) -> "Decider":
+        """Returns a decider that knows further facts."""
+        return Decider((*self._facts.all, *facts))
+
     def is_contradictory(self) -> bool:
         """Returns whether it is known that no sizes satisfy the facts."""
         if self._facts.all_unary:

@@ -15,8 +15,8 @@ All else is public: `jax.interpreters.xla.canonicalize_dtype_handlers`, `jax.int
 `jax.extend.core.Primitive`, `jax.core.ShapedArray`, `jax.errors`.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,6 @@ from jax.interpreters import mlir, xla
 
 from jaxtf.shapepoly import _errors
 from jaxtf.shapepoly._dimension import Dimension
-from jaxtf.shapepoly._polyshape import PolyShape
 
 
 class InconclusiveDimensionOperation(_errors.InconclusiveDimensionOperation, _JaxInconclusive):
@@ -123,34 +122,43 @@ _private_dtypes.python_scalar_types_to_dtypes[Dimension] = np.dtype("int64")
 xla.canonicalize_dtype_handlers[Dimension] = lambda dimension: dimension
 
 
-def specs_of_arguments(args: Any, shapes_specs: Any, shape_of: Callable[[str, Any, Any], tuple[Any, ...]]) -> Any:
-    """Returns the pytree `args` with a `jax.ShapeDtypeStruct` for each leaf.
+class Container(NamedTuple):
+    """A container of a pytree, taken apart by one level.
 
-    Args:
-      args: A pytree of arrays, scalars or `jax.ShapeDtypeStruct`s.
-      shapes_specs: A prefix pytree of `args` of shape specifications.
-      shape_of: Makes a shape from the path of an argument, its specification and its actual shape.
+    Attributes:
+      structure: What it has in common with all containers of its type, its keys and its length.
+      children: What it contains, with paths such as `['w']` from the container.
     """
-    if isinstance(args, tuple) and isinstance(shapes_specs, list):
-        shapes_specs = tuple(shapes_specs)
-    try:
-        specs = tree_util.tree_broadcast(shapes_specs, args, is_leaf=_is_spec)
-    except ValueError as error:
-        raise _errors.ShapeSpecError(str(error).replace("broadcast_prefix prefix_tree", "shapes_specs")) from error
-    leaves, tree = tree_util.tree_flatten_with_path(args)
-    made = []
-    for (path, leaf), spec in zip(leaves, tree_util.tree_leaves(specs, is_leaf=_is_spec), strict=True):
-        shape, dtype = _shape_and_dtype(leaf)
-        made.append(jax.ShapeDtypeStruct(shape_of(f"args{tree_util.keystr(path)}", spec, shape), dtype))
-    return tree_util.tree_unflatten(tree, made)
+
+    structure: Any
+    children: tuple[tuple[str, Any], ...]
 
 
-def _is_spec(node: Any) -> bool:
-    """Returns whether a node of a pytree of specifications is one of them."""
-    return node is None or isinstance(node, PolyShape)
+def container(node: Any) -> Container | None:
+    """Returns a node of a pytree taken apart; None for a leaf. `None` is a container of nothing."""
+    children, structure = tree_util.tree_flatten_with_path(node, is_leaf=lambda inner: inner is not node)
+    if any(not path for path, _ in children):
+        return None
+    return Container(structure, tuple((tree_util.keystr(path), child) for path, child in children))
 
 
-def _shape_and_dtype(leaf: Any) -> tuple[Any, Any]:
+def flat(tree: Any) -> tuple[list[tuple[str, Any]], Any]:
+    """Returns the leaves of a pytree with their paths from its root, and its structure."""
+    leaves, structure = tree_util.tree_flatten_with_path(tree)
+    return [(tree_util.keystr(path), leaf) for path, leaf in leaves], structure
+
+
+def unflat(structure: Any, leaves: Sequence[Any]) -> Any:
+    """Returns the pytree of a structure and its leaves."""
+    return tree_util.tree_unflatten(structure, leaves)
+
+
+def spec_of(argument: Any, shape: Sequence[Any]) -> jax.ShapeDtypeStruct:
+    """Returns a specification with a shape, and the dtype of an argument."""
+    return jax.ShapeDtypeStruct(shape, shape_and_dtype(argument)[1])
+
+
+def shape_and_dtype(leaf: Any) -> tuple[Any, Any]:
     """Returns the shape and dtype of an argument."""
     if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
         return leaf.shape, leaf.dtype

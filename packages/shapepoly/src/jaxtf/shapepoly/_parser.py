@@ -24,13 +24,28 @@ from typing import Literal, NamedTuple, NoReturn, Protocol
 
 from jaxtf.shapepoly._errors import ShapeSpecError
 from jaxtf.shapepoly._expression import Expression, integer
+from jaxtf.shapepoly._text import to_text
 
 Relation = Literal[">=", "<=", "=="]
 
 RESERVED_NAMES = frozenset({"_platform_index"})
 """Names that JAX gives to integers of its own in a lowered module."""
 
-_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(\.\.\.|//|\*\*|>=|<=|==|[-+*%^(),])|(\S))", re.ASCII)
+_NO_NAMES = frozenset({"None", "True", "False"})
+# What stands for no relation of ours: the relation to write for it, and what to add to the right side.
+_OTHER_RELATIONS = {
+    ">": ((">=", 1),),
+    "<": (("<=", -1),),
+    "=": (("==", 0),),
+    "=>": ((">=", 0),),
+    "=<": (("<=", 0),),
+    "≥": ((">=", 0),),
+    "≤": (("<=", 0),),
+    **dict.fromkeys(("!=", "<>", "≠"), ((">=", 1), ("<=", -1))),
+}
+
+_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(\.\.\.|//|\*\*|[<>=!]=|=[<>]|<>|[-+*%^(),<>=≥≤≠])|(\S))", re.ASCII)
+_SHAPE = "symbolic shape"
 _LARGEST_EXPONENT = 64
 _DEEPEST_NESTING = 64
 _MOST_DIGITS = 18
@@ -84,7 +99,7 @@ def parse_shape(text: str, algebra: Algebra) -> ParsedShape:
     Raises:
       ShapeSpecError: The text is not in the grammar; the message has a caret.
     """
-    return _Parser(text, "symbolic shape", algebra).shape()
+    return _Parser(text, _SHAPE, algebra).shape()
 
 
 def parse_constraint(text: str, algebra: Algebra) -> ParsedConstraint:
@@ -118,6 +133,7 @@ class _Parser:
     def __init__(self, text: str, kind: str, algebra: Algebra) -> None:
         self._text = text
         self._heading = f"syntax error in {kind}"
+        self._is_shape = kind == _SHAPE
         self._algebra = algebra
         self._operations: dict[str, Callable[[Expression, Expression], Expression]] = {
             "floordiv": algebra.floordiv,
@@ -153,11 +169,26 @@ class _Parser:
         match relation.text:
             case ">=" | "<=" | "==" as symbol:
                 right = self._expression()
+            case other if other in _OTHER_RELATIONS:
+                self._fail_with_other_relation(left, relation)
             case _:
                 self._fail(relation, f"expected an operator or one of '>=', '<=', '==', found {relation.described}")
         if self._peek.kind != "end":
             self._fail(self._peek, f"expected an operator or the end, found {self._peek.described}")
         return ParsedConstraint(left, symbol, right)
+
+    def _fail_with_other_relation(self, left: Expression, relation: _Token) -> NoReturn:
+        """Raises for a relation that there is not, with the one to write: sizes are integers."""
+        right = self._expression()
+        constraints = [
+            f"'{to_text(left)} {symbol} {to_text(right + integer(more))}'"
+            for symbol, more in _OTHER_RELATIONS[relation.text]
+        ]
+        self._fail(
+            relation,
+            f"there is no relation '{relation.text}', only '>=', '<=' and '=='; write {' or '.join(constraints)}"
+            + (", whichever holds" if len(constraints) > 1 else ""),
+        )
 
     def _dimension(self) -> ParsedDimension:
         token = self._peek
@@ -226,6 +257,11 @@ class _Parser:
             self._fail(token, f"'{token.text}' is an operation; write {token.text}(e1, e2)")
         if token.text == "_":
             self._fail(token, "the placeholder '_' must stand alone in its dimension")
+        if token.text in _NO_NAMES:
+            placeholder = ", or '_' for the size that the argument has" if self._is_shape else ""
+            self._fail(
+                token, f"'{token.text}' names no size; write a letter, such as 'b', for a size that varies{placeholder}"
+            )
         if token.text in RESERVED_NAMES:
             self._fail(token, f"the name '{token.text}' is reserved by JAX; choose another one")
         if token.text.startswith("_"):

@@ -1,4 +1,7 @@
-"""A shape specification in pieces, as older programs write it. Knows nothing but its text."""
+"""A shape specification in pieces, as older programs write it, and other shapes that are no texts.
+
+Knows nothing but texts.
+"""
 
 from types import EllipsisType
 from typing import Any, Self
@@ -24,3 +27,39 @@ class PolyShape(tuple[Any, ...]):
 
 def _piece_text(piece: object) -> str:
     return "..." if piece is ... else "_" if piece is None else str(piece)
+
+
+def text_of_sizes(value: object) -> str | None:
+    """Returns the text to write for sizes that are no text, such as a tuple or a TensorShape; None for anything else.
+
+    An unknown size, None, becomes a dimension variable.
+
+    >>> text_of_sizes((None, 4))
+    '(b, 4)'
+    """
+    if isinstance(value, str | dict) or hasattr(value, "dtype"):
+        return None
+    try:
+        pieces: tuple[Any, ...] = (value,) if _is_size(value) else tuple(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # no sequence, or a TensorShape of unknown rank
+        return None
+    if not all(map(_is_piece, pieces)) or any(piece is ... for piece in pieces[:-1]):
+        return None
+    return str(PolyShape(*(_variable_for(axis) if piece is None else piece for axis, piece in enumerate(pieces))))
+
+
+def _is_piece(piece: object) -> bool:
+    """Returns whether an object says the size of one axis; a text of several is none."""
+    if isinstance(piece, str):
+        return "," not in piece
+    return piece is None or piece is ... or _is_size(piece)
+
+
+def _is_size(piece: object) -> bool:
+    """Returns whether an object is an integer or a dimension, also one of JAX; no boolean and no array is."""
+    is_number = hasattr(piece, "__index__") or hasattr(piece, "dimension_as_value")
+    return is_number and not isinstance(piece, bool) and not getattr(piece, "shape", ())
+
+
+def _variable_for(axis: int) -> str:
+    return f"d{axis}" if axis else "b"

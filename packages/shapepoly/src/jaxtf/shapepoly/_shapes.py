@@ -11,9 +11,10 @@ from jaxtf.shapepoly._dimension import Dimension
 from jaxtf.shapepoly._errors import JaxRequiredError, ShapeSpecError
 from jaxtf.shapepoly._expression import Expression
 from jaxtf.shapepoly._parser import ParsedShape, error_at, parse_shape
-from jaxtf.shapepoly._polyshape import PolyShape
+from jaxtf.shapepoly._polyshape import PolyShape, text_of_sizes
 from jaxtf.shapepoly._scope import SymbolicScope
-from jaxtf.shapepoly._sizes import DimSize
+from jaxtf.shapepoly._sizes import DimSize, is_symbolic_dim
+from jaxtf.shapepoly._unchecked import refuse_unchecked
 
 _MISMATCH = "mismatch in symbolic shape"
 
@@ -57,9 +58,11 @@ def symbolic_shape(
     elif isinstance(shape_spec, str | PolyShape):
         text = str(shape_spec)
     else:
+        text = text_of_sizes(shape_spec)
+        remedy = f'; write the text "{text}"' if text else ""
         raise ShapeSpecError(
             f"polymorphic shape spec should be None or a string; "
-            f"found {shape_spec!r} of type {type(shape_spec).__name__}"
+            f"found {shape_spec!r} of type {type(shape_spec).__name__}{remedy}"
         )
     scope = _scope(scope, constraints)
     parsed = parse_shape(text, scope.algebra)
@@ -76,31 +79,38 @@ def symbolic_args_specs(
 
     Args:
       args: A pytree of arrays, scalars or `jax.ShapeDtypeStruct`s. Their dtypes are kept, and their sizes
-        fill in the placeholders of the texts.
+        fill in the placeholders of the texts. None has neither and stays None, whatever is specified for it.
       shapes_specs: A shape text, None (the shape of the argument), or a pytree of these that is a prefix of
         `args`; a list may stand for the tuple of arguments.
-      constraints: As for `symbolic_shape`.
+      constraints: As for `symbolic_shape`; their variables must occur in the shapes, or be tied by `==` to
+        variables that do, for otherwise nothing would check them.
       scope: As for `symbolic_shape`.
 
     Raises:
-      ShapeSpecError: A text is not in the grammar or does not fit its argument, which the message names; or
-        `shapes_specs` is no prefix of `args`.
+      ShapeSpecError: A text is not in the grammar or does not fit its argument, which the message names;
+        `shapes_specs` is no prefix of `args`; or a constraint speaks of a variable that occurs in no shape.
       ValueError: Both `scope` and `constraints` were given.
       JaxRequiredError: JAX is not installed.
     """
     try:
-        from jaxtf.shapepoly import _jax
+        from jaxtf.shapepoly import _arguments
     except ImportError as error:
         raise JaxRequiredError("symbolic_args_specs needs JAX; install jaxtf-shapepoly[jax]") from error
     scope = _scope(scope, constraints)
+    variables: set[str] = set()
 
     def shape_of(path: str, spec: Any, like: Sequence[int | None]) -> tuple[DimSize, ...]:
         try:
-            return symbolic_shape(spec, scope=scope, like=like)
+            shape = symbolic_shape(spec, scope=scope, like=like)
         except ShapeSpecError as error:
             raise ShapeSpecError(f"in the specification of {path}: {error}") from error
+        variables.update(*(size.expression.variables() for size in shape if is_symbolic_dim(size)))
+        return shape
 
-    return _jax.specs_of_arguments(args, shapes_specs, shape_of)
+    specs = _arguments.specs_of_arguments(args, shapes_specs, shape_of)
+    if constraints:
+        refuse_unchecked(scope, frozenset(variables))
+    return specs
 
 
 def _scope(scope: SymbolicScope | None, constraints: Sequence[str]) -> SymbolicScope:

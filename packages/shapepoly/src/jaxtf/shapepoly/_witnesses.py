@@ -3,7 +3,7 @@
 People read these, so small sizes are tried before those that a decision procedure finds.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 
 from jaxtf.shapepoly._evaluation import evaluate_integer
@@ -60,3 +60,8 @@ def find_sizes(
         except ZeroDivisionError:  # these sizes are outside of what the expressions are defined for
             continue
     return None
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """Returns sizes as a text such as `a=1, b=2`."""
+    return ", ".join(f"{name}={sizes[name]}" for name in sorted(sizes))
