@@ -1,9 +1,25 @@
-"""Every test run begins by saying what it ran with; `--sample K/N` runs a part of the tests."""
+"""Every test run begins by saying what it ran with; `--sample K/N` runs a part of the tests.
+
+What hypothesis tries is always the same, and may take as long as the machine needs. `HYPOTHESIS_PROFILE=sweep` tries
+many more examples than a routine run does: `SWEEP_EXAMPLES` for each property.
+"""
 
 import argparse
 import importlib.metadata
+import os
 import re
 import zlib
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True)
+settings.register_profile(
+    "sweep",
+    max_examples=int(os.environ.get("SWEEP_EXAMPLES", "25000")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_addoption(parser) -> None:
