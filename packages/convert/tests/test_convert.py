@@ -131,6 +131,16 @@ def test_a_jitted_function_converts_with_its_name():
 
 
 class TestPolymorphicShapes:
+    def test_an_entry_for_an_argument_that_was_passed_by_name_is_refused(self):
+        converted = convert(lambda p, x: p * x, polymorphic_shapes=[None, "(b, _)"])
+        with pytest.raises(ShapeSpecError) as refused:
+            converted(np.float32(2), x=images(3))
+        assert str(refused.value) == (
+            "polymorphic_shapes has 2 entries and speaks of positional arguments only; the call passes 1 by position, "
+            "and 'x' by name\n  remedy: pass 'x' by position"
+        )
+        identical(converted(np.float32(2), images(3)), 2 * images(3))
+
     @in_each_mode
     @pytest.mark.parametrize("size", [1, 3, 7])
     def test_one_export_serves_every_batch_size(self, mode, size):

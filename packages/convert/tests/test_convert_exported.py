@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import OrderedDict
 from typing import NamedTuple
 
 import jax
@@ -110,15 +111,58 @@ def test_gradients_can_be_forbidden():
         tape.gradient(y, x)
 
 
+DIFFER = (
+    "The invocation args and kwargs must have the same pytree structure as when the function 'dense' was exported, but "
+    "they differ:\n"
+)
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        (lambda p, x, m: ((p, x), {}), ArgumentMismatch, "kwargs must be a dict with the keys 'mask'; found dict ({})"),
-        (lambda p, x, m: ((p,), {"mask": m}), ArgumentMismatch, "args must be a tuple of length 2; found tuple"),
+        (
+            lambda p, x, m: ((p, x), {}),
+            ArgumentMismatch,
+            f"{DIFFER}  kwargs['mask']: exported with it, missing in the call",
+        ),
+        (
+            lambda p, x, m: ((p,), {"mask": m}),
+            ArgumentMismatch,
+            f"{DIFFER}  args[1]: exported with it, missing in the call",
+        ),
         (
             lambda p, x, m: ((x, x), {"mask": m}),
             ArgumentMismatch,
-            "args[0] must be a dict with the keys 'w'; found ",
+            f"{DIFFER}  args[0]: a dict when exported, an ndarray in the call",
+        ),
+        (
+            lambda p, x, m: (({"v": x}, x, m), {}),
+            ArgumentMismatch,
+            f"{DIFFER}  args[0]['w']: exported with it, missing in the call\n"
+            "  args[0]['v']: in the call, not when exported\n"
+            "  args[2]: in the call, not when exported\n"
+            "  kwargs['mask']: exported with it, missing in the call\n"
+            "  remedy: pass mask by name, as when it was exported",
+        ),
+        (
+            lambda p, x, m: ((), {"parameters": p, "x": x, "mask": m}),
+            ArgumentMismatch,
+            f"{DIFFER}  args[0]: exported with it, missing in the call\n"
+            "  args[1]: exported with it, missing in the call\n"
+            "  kwargs['parameters']: in the call, not when exported\n"
+            "  kwargs['x']: in the call, not when exported\n"
+            "  remedy: pass the first 2 by position, as when it was exported",
+        ),
+        (
+            lambda p, x, m: ((p, x.tolist()), {"mask": m}),
+            ArgumentTypeError,
+            "Dtype mismatch for args[1] of the exported function 'dense': expected float32 and called with list\n"
+            "  remedy: make it an array, with np.asarray",
+        ),
+        (
+            lambda p, x, m: ((p, None), {"mask": m}),
+            ArgumentTypeError,
+            "expected float32 and called with NoneType\n  remedy: pass an array or a tensor",
         ),
         (
             lambda p, x, m: ((p, x[0]), {"mask": m}),
@@ -142,6 +186,51 @@ def test_arguments_that_do_not_fit_are_told(converted, change, error, message):
     with pytest.raises(error) as caught:
         converted(*args, **kwargs)
     assert message in str(caught.value)
+
+
+def containers(pair, ordered, nothing, tree):
+    return pair.y * ordered["b"] + pair.total + ordered["a"] + tree["x"][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "lines"),
+    [
+        ({"pair": (1.0, 2.0)}, ["args[0]: a Result when exported, a tuple in the call"]),
+        ({"pair": Result(1.0, {"sum": 2.0})}, None),
+        ({"ordered": {"b": 1.0, "a": 2.0}}, ["args[1]: an OrderedDict when exported, a dict in the call"]),
+        ({"ordered": OrderedDict(a=2.0, b=1.0)}, ["args[1]: its keys in another order than when exported"]),
+        ({"nothing": 3}, ["args[2]: None when exported, an int in the call"]),
+        ({"tree": {"x": (1.0,)}}, ["args[3]['x']: a list when exported, a tuple in the call"]),
+        (
+            {"tree": {"x": [1.0, 2.0], "z": 1}, "nothing": ()},
+            [
+                "args[2]: None when exported, a tuple in the call",
+                "args[3]['x'][1]: in the call, not when exported",
+                "args[3]['z']: in the call, not when exported",
+            ],
+        ),
+    ],
+)
+def test_the_place_of_another_structure_is_told_for_every_container(change, lines):
+    number = jax.ShapeDtypeStruct((), jnp.float32)
+    specified = (Result(number, number), OrderedDict(b=number, a=number), None, {"x": [number]})
+    converted = convert_exported(export(containers)(*specified))
+    values = {"pair": Result(1.0, 2.0), "ordered": OrderedDict(b=3.0, a=4.0), "nothing": None, "tree": {"x": [5.0]}}
+    assert converted(*values.values()) == 14
+    with pytest.raises((ArgumentMismatch, ArgumentTypeError)) as refused:
+        converted(*{**values, **change}.values())
+    if lines is None:
+        assert "called with dict\n  remedy: pass an array or a tensor" in str(refused.value)
+    else:
+        assert str(refused.value).splitlines()[1:] == [f"  {line}" for line in lines]
+
+
+def test_a_node_that_only_jax_takes_apart_is_told_by_its_path():
+    box = jax.tree_util.Partial
+    converted = convert_exported(export(lambda p: p.args[0] + 1)(box(abs, jax.ShapeDtypeStruct((), jnp.float32))))
+    assert converted(box(abs, 1.0)) == 2
+    with pytest.raises(ArgumentMismatch, match=r"args\[0\]: a Partial of another structure than when exported"):
+        converted(box(abs, 1.0, 2.0))
 
 
 @pytest.mark.parametrize(("value", "dtype"), [(1, "float32"), (True, "bool"), (np.arange(2.0), "float32"), (2, "int8")])

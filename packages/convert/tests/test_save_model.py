@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.convert import (
+    ArgumentTypeError,
     ConversionOptionError,
     DisabledSafetyCheck,
     GradientNotSaved,
@@ -226,6 +227,98 @@ def test_inputs_with_defaults_may_be_left_out(tmp_path):
     assert float(loaded(5.0)) == 30
 
 
+NUMBERS = {"offset": 3, "scale": 0.5, "made": lambda: jnp.asarray(2.0), "flag": True}
+
+
+def weak(params, x):
+    return {
+        "offset": x.astype(jnp.uint8) + params["offset"],
+        "scaled": jnp.tanh(x * params["scale"]) * params["made"],
+        "chosen": jnp.where(params["flag"], x, 0),
+    }
+
+
+# TensorFlow 2.21 reads bfloat16 constants so, with NumPy 2.5.
+@pytest.mark.filterwarnings("ignore:Setting the dtype on a NumPy array has been deprecated:DeprecationWarning")
+@pytest.mark.parametrize("native", [True, False], ids=["native mode", "graph mode"])
+@pytest.mark.parametrize("x64", [False, True])
+def test_python_numbers_among_the_parameters_take_the_dtype_of_the_other_operand(tmp_path, x64, native):
+    x = np.array([0.5, 250, 254]).astype(jnp.bfloat16)
+    with jax.enable_x64(x64):
+        params = {**NUMBERS, "made": NUMBERS["made"]()}
+        saved = save_model(
+            weak,
+            params,
+            tmp_path,
+            input_signatures=[tf.TensorSpec([None], tf.bfloat16)],
+            polymorphic_shapes=["(b,)"],
+            gradient_order=2,
+            native_serialization=native,
+        )
+        expected = jax.jit(weak)(params, x)
+        slope = jax.grad(lambda scale: weak({**params, "scale": scale}, x)["scaled"].sum())
+        first, second = slope(0.5), jax.grad(slope)(0.5)
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert expected["scaled"].dtype == jnp.bfloat16
+    for found in (loaded(tf.constant(x)), loaded.signatures["serving_default"](x=tf.constant(x))):
+        for name, value in expected.items():
+            assert found[name].dtype == value.dtype
+            np.testing.assert_allclose(np.float32(found[name]), np.float32(value), rtol=2**-7)
+    wide = "64" if x64 else "32"
+    names = {"offset": f"int{wide}", "scale": f"float{wide}", "made": f"float{wide}", "flag": "bool"}
+    assert {name: variable.dtype.name for name, variable in loaded.params.items()} == names
+    assert saved.parameter_bytes == 3 * int(wide) // 8 + 1
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            total = tf.reduce_sum(loaded(tf.constant(x))["scaled"])
+        gradient = inner.gradient(total, loaded.params["scale"])
+    assert gradient.dtype == first.dtype
+    np.testing.assert_allclose(gradient, first, rtol=2**-6)
+    np.testing.assert_allclose(outer.gradient(gradient, loaded.params["scale"]), second, rtol=2**-6)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_arrays_are_saved_in_the_dtype_that_jax_computes_in_and_variables_as_they_are(tmp_path, x64):
+    params = {"w": np.arange(3) / 3, "n": np.arange(3), "c": np.complex128(1j), "v": tf.Variable(np.arange(3) / 7)}
+    with jax.enable_x64(x64):
+        saved = save_model(
+            lambda p, x: x * p["w"] + p["n"] * p["c"].imag + p["v"],
+            params,
+            tmp_path,
+            input_signatures=[tf.TensorSpec([3], tf.float32)],
+        )
+    wide = {"w": "float64", "n": "int64", "c": "complex128", "v": "float64"}
+    narrow = {"w": "float32", "n": "int32", "c": "complex64", "v": "float64"}
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert {name: variable.dtype.name for name, variable in loaded.params.items()} == (wide if x64 else narrow)
+    assert saved.parameter_bytes == sum(v.dtype.size * v.shape.num_elements() for v in loaded.variables)
+    reader = tf.train.load_checkpoint(str(tmp_path / "variables" / "variables"))
+    held = {name.split("/")[1]: dtype.name for name, dtype in reader.get_variable_to_dtype_map().items() if "/" in name}
+    assert {name: held[name] for name in wide} == (wide if x64 else narrow)
+    expected = params["w"] + params["n"] + params["v"].numpy()
+    found = loaded(tf.ones(3))
+    assert found.dtype == ("float64" if x64 else "float32")
+    np.testing.assert_allclose(found, expected, rtol=1e-15 if x64 else 1e-6)
+
+
+def test_an_integer_too_large_for_jax_is_refused(tmp_path):
+    with pytest.raises(ArgumentTypeError) as refused:
+        save_model(lambda p, x: x * p["n"], {"n": 2**31}, tmp_path, input_signatures=[tf.TensorSpec([2])])
+    assert str(refused.value) == (
+        "args[0]['n'] is 2147483648, too large for int32, the dtype that JAX gives a Python integer\n"
+        "  remedy: turn on jax_enable_x64, pass a float, or an array of the dtype that you want"
+    )
+
+
+def test_parameters_that_are_no_numbers_are_refused_by_their_path(tmp_path):
+    for wrong, says in (
+        ("text", r"args\[0\]\['a'\] is not a numeric value: found str"),
+        (jax.random.key(0), "key<fry>"),
+    ):
+        with pytest.raises(ArgumentTypeError, match=says):
+            save_model(lambda p, x: x, {"a": wrong}, tmp_path, input_signatures=[tf.TensorSpec([2])])
+
+
 def loop(params, x):
     return jax.lax.while_loop(lambda x: x.sum() < 10, lambda x: x * params, x)
 
@@ -280,6 +373,28 @@ def test_constants_that_no_graph_can_hold_are_refused_with_the_remedy(tmp_path, 
         ({"input_signatures": {}}, "input_signatures is empty"),
         ({"input_signatures": {"a": tf.TensorSpec([])}}, "the signature 'a' of input_signatures must be a list"),
         ({"polymorphic_shapes": "(b,)"}, "polymorphic_shapes of save_model must be a list"),
+        (
+            {"polymorphic_shapes": [None, "(b,)"]},
+            "polymorphic_shapes of save_model must have one entry for each input, and none for the parameters. The "
+            "signature 'serving_default' has 1 input. Got: 2 entries: [None, '(b,)']\n"
+            "  remedy: leave out the first entry",
+        ),
+        (
+            {"polymorphic_shapes": ["(b,)"], "input_signatures": {"a": [SCALE], "b": [SCALE, SCALE]}},
+            "The signature 'b' has 2 inputs. Got: 1 entry: ['(b,)']\n"
+            "  remedy: write one for each input, None where no size of it is open; all signatures share them",
+        ),
+        (
+            {"input_signatures": tf.TensorSpec([2])},
+            "the signature 'serving_default' of input_signatures must be a list of specifications, one for each "
+            "input. Got: TensorSpec(shape=(2,), dtype=tf.float32, name=None)\n"
+            "  remedy: put it in brackets, also for one input: [tf.TensorSpec([None, 4], tf.float32)]",
+        ),
+        (
+            {"input_signatures": [(None, 4)]},
+            "input_signatures must say shape and dtype of 'x', as tf.TensorSpec([None, 4], tf.float32) does. "
+            "Got: (None, 4)",
+        ),
         ({"metadata": {"a": object()}}, "metadata must be what JSON can hold"),
         ({"metadata": {"a": 1, 2: 3}}, "metadata must be what JSON can hold"),
         (

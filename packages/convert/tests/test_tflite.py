@@ -173,6 +173,96 @@ def test_a_quantized_model_is_smaller_and_near():
     assert 0 < np.abs(found - expected).max() <= 4 * np.sqrt(128) * step * np.sqrt(2 / 12)
 
 
+def test_representative_data_are_in_the_order_of_the_arguments(tmp_path):
+    def weighted(x, a):
+        return x @ ramp(4, 4) + 100 * a @ ramp(4, 4)
+
+    signature = [tf.TensorSpec([1, 4]), tf.TensorSpec([1, 4])]
+    samples = [(ramp(1, 4) * scale, ramp(1, 4)[:, ::-1] * scale / 100) for scale in np.linspace(-1, 1, 50)]
+    model = to_tflite(weighted, input_signature=signature, representative_data=samples)
+    x, a = (array.astype(np.float32) for array in samples[-1])
+    [found] = interpreter(model).get_signature_runner()(x=x, a=a).values()
+    # With the ranges in the other order x, of up to 1, would be cut to 0.01.
+    np.testing.assert_allclose(found, weighted(x, a), atol=0.05)
+    options = {"gradient_order": 0, "native_serialization": False, "enable_xla": False}
+    save_model(lambda _, x, a: weighted(x, a), {}, tmp_path, input_signatures=signature, **options)
+    of_saved = to_tflite(tmp_path, representative_data=[[a, x] for x, a in samples])  # by name: a, x
+    [found] = interpreter(of_saved).get_signature_runner()(x=x, a=a).values()
+    np.testing.assert_allclose(found, weighted(x, a), atol=0.05)
+
+
+def test_nested_inputs_are_named_as_save_model_names_them():
+    model = to_tflite(
+        lambda pair: pair["x"] - pair["a"], input_signature=[{"x": tf.TensorSpec([2]), "a": tf.TensorSpec([2])}]
+    )
+    [difference] = (
+        interpreter(model).get_signature_runner()(pair_x=np.float32([5, 5]), pair_a=np.float32([1, 2])).values()
+    )
+    np.testing.assert_array_equal(difference, [4, 3])
+
+
+IMAGE = ramp(1, 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"input_signature": tf.TensorSpec([1, 4])},
+            "input_signature of to_tflite must be a list of specifications, one for each input. Got: "
+            "TensorSpec(shape=(1, 4), dtype=tf.float32, name=None)\n"
+            "  remedy: put it in brackets, also for one input: [tf.TensorSpec([None, 4], tf.float32)]",
+        ),
+        (
+            {"input_signature": [(1, 4)]},
+            "input_signature of to_tflite must say shape and dtype of 'x', as tf.TensorSpec([None, 4], tf.float32) "
+            "does. Got: (1, 4)",
+        ),
+        (
+            {"input_signature": [3]},
+            "must say shape and dtype of 'x', as tf.TensorSpec([None, 4], tf.float32) does. Got: 3",
+        ),
+        (
+            {"representative_data": [{"x": IMAGE}]},
+            "representative_data[0] must be a list with one array for each input. Got: dict\n"
+            "  remedy: [[x] for x in ...], also for one input",
+        ),
+        (
+            {"representative_data": [[IMAGE], IMAGE]},
+            "representative_data[1] must be a list with one array for each input. Got: ndarray of shape (1, 4)\n"
+            "  remedy: [[x] for x in ...], also for one input",
+        ),
+        (
+            {"representative_data": []},
+            "representative_data holds no samples: without any there are no ranges to make int8 of\n"
+            "  remedy: give a hundred or so; a generator that was read before is empty, so make a list of it",
+        ),
+        ({"representative_data": iter([])}, "representative_data holds no samples"),
+        (
+            {"representative_data": lambda: iter([[IMAGE]])},
+            "representative_data must be a list of samples, each a list with one array for each input. Got: <function",
+        ),
+        (
+            {"representative_data": {"x": [IMAGE]}},
+            "representative_data must be a list of samples, each a list with one array for each input. Got: dict",
+        ),
+        (
+            {"representative_data": [[IMAGE, IMAGE]]},
+            "representative_data[0] must have one array for each input, 1 in all. Got: 2",
+        ),
+        (
+            {"representative_data": [[IMAGE], [IMAGE[0]]]},
+            "representative_data[1][0] must be an array for the input 'x', float32 of shape (1, 4). Got: float32 of "
+            "shape (4,)",
+        ),
+        ({"representative_data": [["a"]]}, "float32 of shape (1, 4). Got: <U1 of shape ()"),
+    ],
+)
+def test_signatures_and_data_of_another_form_are_refused(options, said):
+    with pytest.raises(ConversionOptionError, match=re.escape(said)):
+        to_tflite(lambda x: x @ ramp(4, 2), **{"input_signature": [tf.TensorSpec([1, 4])], **options})
+
+
 def test_a_saved_model_of_graph_mode_becomes_a_model(tmp_path):
     options = {"input_signatures": [tf.TensorSpec([None, 8])], "polymorphic_shapes": ["(b, _)"], "gradient_order": 0}
     folder = tmp_path / "graph"

@@ -55,6 +55,24 @@ def test_dtypes_are_those_that_jax_computes_in(value, x64):
         assert dtype_of_val(tf.constant(value)) == convert(lambda x: x)(tf.constant(value)).dtype
 
 
+def test_an_array_that_jax_computed_from_python_numbers_takes_the_dtype_of_the_other_operand():
+    half, made = jnp.ones(2, jnp.bfloat16), jnp.asarray(3.0) * 2
+    assert (
+        convert(lambda x, y: x * y)(half, made).dtype == jax.jit(lambda x, y: x * y)(half, made).dtype == jnp.bfloat16
+    )
+    assert convert(lambda x, y: x * y)(half, jnp.float32(3)).dtype == tf.float32
+
+
+@pytest.mark.parametrize("value", [2**31, -(2**31) - 1])
+def test_an_integer_that_jax_has_no_room_for_is_refused(value):
+    with pytest.raises(
+        ArgumentTypeError, match=rf"args\[0\] is {value}, too large for int32, the dtype that JAX gives"
+    ):
+        convert(lambda x: x + 1)(value)
+    with jax.enable_x64(True):
+        assert int(convert(lambda x: x + 1)(value)) == value + 1
+
+
 def test_a_variable_of_that_dtype_needs_no_cast():
     assert dtype_of_val(tf.Variable(3.14, dtype=dtype_of_val(3.14))) == tf.float32
 

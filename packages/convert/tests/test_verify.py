@@ -116,6 +116,34 @@ def test_sizes_that_cannot_be_found_are_to_be_said():
 
 
 @pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ([{"B": 2, "n": 2}], "there is no dimension variable 'B': 'sin' has the dimension variables 'b', 'n'"),
+        (
+            [{"b": 2}],
+            "the sizes {'b': 2} say nothing of the dimension variable 'n': 'sin' has the dimension variables 'b', 'n'",
+        ),
+        (
+            {"b": 2, "n": 3},
+            "sizes must be a list of dicts, one for each run. Got: {'b': 2, 'n': 3}; 'sin' has the dimension variables "
+            "'b', 'n'\n  remedy: sizes=[{'b': 2, 'n': 2}]",
+        ),
+        ([{"b": 2.5, "n": 2}], "the size of 'b' must be an integer. Got: 2.5"),
+    ],
+)
+def test_sizes_of_another_form_are_refused(sizes, said):
+    with pytest.raises(ConversionOptionError) as refused:
+        verify(jnp.sin, *specs("b, n"), sizes=sizes, ways=["eager"])
+    assert str(refused.value) == said
+
+
+def test_sizes_of_a_function_without_dimension_variables_are_refused():
+    with pytest.raises(ConversionOptionError, match="no dimension variable 'b': 'sin' has no dimension variables"):
+        verify(jnp.sin, *specs("3"), sizes=[{"b": 2}])
+    assert verify(jnp.sin, *specs("3"), sizes=[{}], ways=["eager"]).ok
+
+
+@pytest.mark.parametrize(
     ("found", "expected", "error"),
     [
         (np.float32([1, 2]), np.float32([1, 2]), 0),
@@ -157,6 +185,8 @@ def test_the_command_verifies_functions_and_artifacts(tmp_path, monkeypatch, cap
     data = json.loads(capsys.readouterr().out)
     assert (data["name"], data["ok"]) == ("sin", True)
     assert [(row["question"], row["sizes"]) for row in data["rows"]] == [("values", {"b": 7}), ("gradients", {"b": 7})]
+    assert cli.main(["model_to_verify:predict", "float32[b, n]", " float32 [n, 3]", "--way", "eager"]) == 0
+    assert cli.main(["jax.numpy:sin", "bfloat16[b]", "--way", "eager", "--values-only"]) == 0
     assert cli.main(["model_to_verify:unstable", "f32[4]", "--way", "graph_mode", "--tolerance", "0"]) in (0, 1)
 
 
@@ -201,7 +231,11 @@ def test_the_command_ends_with_what_differs_most_and_what_allows_it(arguments, l
         (["no_such_module:f"], "jaxtf-verify: No module named 'no_such_module'"),
         (
             ["jax.numpy:sin", "float[3]"],
-            "jaxtf-verify: a shape is a dtype with sizes, such as 'f32[b, 8]'. Got: 'float[3]'",
+            "jaxtf-verify: a shape is a dtype with sizes, such as 'f32[b, 8]' or 'float32[b, 8]'. Got: 'float[3]'",
+        ),
+        (
+            ["jax.numpy:sin", "f32[b]", "--size", "B=2"],
+            "jaxtf-verify: there is no dimension variable 'B': 'sin' has the dimension variable 'b'",
         ),
         (
             ["jax.numpy:sin", "f32[3]", "--size", "b"],

@@ -21,6 +21,8 @@ from jaxtf.convert._gradient import run_differentiable, run_without_gradient
 from jaxtf.convert._mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization, is_native
 from jaxtf.convert._native import NativeFunction
 from jaxtf.convert._plain import plain
+from jaxtf.convert._protocol import read
+from jaxtf.convert._structure import flat_arguments
 from jaxtf.serialization import ArgumentMismatch, Exported, deserialize
 from jaxtf.shapepoly import is_symbolic_dim
 
@@ -92,6 +94,13 @@ def convert_exported(
     return converted
 
 
+def _remedy(value: Any) -> str:
+    """What to do with an argument that is not of the dtype expected."""
+    if hasattr(value, "dtype") or isinstance(value, int | float | complex):
+        return "tf.cast it, if that is what you want"
+    return "make it an array, with np.asarray" if isinstance(value, list | tuple) else "pass an array or a tensor"
+
+
 def _readable(exported: Exported) -> Exported:
     """The exported function in a StableHLO version that this TensorFlow reads."""
     newest = _tf.stablehlo_version()
@@ -127,8 +136,7 @@ class _ExportedConversion:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Applies the function to nested TensorFlow values."""
         exported = self.function.exported
-        positional, by_name = exported.in_structure.children
-        flat = [*positional.flatten(plain(args), "args"), *by_name.flatten(plain(kwargs), "kwargs")]
+        flat = flat_arguments(exported, plain(args), plain(kwargs))
         tensors = [self._tensor(index, value) for index, value in enumerate(flat)]
         run = run_differentiable if self.with_gradient else run_without_gradient
         return exported.out_structure.unflatten(run(self.function, tensors))
@@ -137,11 +145,12 @@ class _ExportedConversion:
         """A flat argument as a tensor, of the dtype and rank that the function was exported for."""
         exported, dtype = self.function.exported, self.function.argument_dtypes[index]
         name, aval = exported.in_names[index], exported.in_avals[index]
+        value = read(value, lambda: name)
         if not dtype_matches(value, dtype):
             found = getattr(value, "dtype", type(value).__name__)
             raise ArgumentTypeError(
                 f"Dtype mismatch for {name} of the exported function '{exported.fun_name}': expected {dtype.name} and "
-                f"called with {getattr(found, 'name', found)}\n  remedy: tf.cast it, if that is what you want"
+                f"called with {getattr(found, 'name', found)}\n  remedy: {_remedy(value)}"
             )
         tensor = as_tensor(value, dtype)
         if tensor.shape.rank is not None and tensor.shape.rank != aval.ndim:

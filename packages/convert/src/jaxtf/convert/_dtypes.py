@@ -15,7 +15,9 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
+from jaxtf.convert._protocol import read
 from jaxtf.convert._requires import require_jax
+from jaxtf.convert._weak import WeakVariable
 
 __all__ = ["as_tensor", "dtype_matches", "dtype_of_val", "is_float0", "numpy_dtype", "tf_dtype"]
 
@@ -107,11 +109,13 @@ def dtype_of_val(value: Any) -> tf.DType:
 
     if type(value) in _PYTHON_SCALARS:
         return tf_dtype(_jax.python_scalar_dtype(value))
-    return tf_dtype(_jax.canonical_dtype(numpy_dtype(value, lambda: "the value")))
+    return tf_dtype(_jax.canonical_dtype(numpy_dtype(read(value, lambda: "the value"), lambda: "the value")))
 
 
 def as_tensor(value: Any, dtype: tf.DType, name: str | None = None) -> tf.Tensor:
     """`value` as a tensor of `dtype`: a variable is read, a wider dtype is cast as JAX does."""
+    if isinstance(value, WeakVariable):
+        value = value.variable
     if isinstance(value, tf.Tensor | tf.Variable):
         tensor = tf.convert_to_tensor(value, name=name)
         return tensor if tensor.dtype == dtype else tf.cast(tensor, dtype)

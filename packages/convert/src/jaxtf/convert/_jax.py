@@ -32,6 +32,7 @@ __all__ = [
     "has_shardings",
     "is_literal",
     "is_tracer",
+    "is_weak",
     "of_one_equation",
     "python_scalar_dtype",
     "static_parameters",
@@ -60,6 +61,11 @@ def python_scalar_dtype(value: Any) -> np.dtype[Any]:
 def is_tracer(value: Any) -> bool:
     """Whether `value` belongs to a JAX transformation in progress."""
     return isinstance(value, jax.core.Tracer)
+
+
+def is_weak(array: jax.Array) -> bool:
+    """Whether an array takes the dtype of the other operand, as what JAX computes from Python scalars alone does."""
+    return bool(jax.typeof(array).weak_type)
 
 
 def cotangent_specification(aval: Any) -> jax.ShapeDtypeStruct:

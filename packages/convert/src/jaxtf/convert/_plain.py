@@ -1,6 +1,6 @@
-"""What is inside the containers of `tf.Module`.
+"""What is inside the containers of `tf.Module` and of Keras's layers.
 
-A `tf.Module` wraps what is assigned to its attributes in classes of its own, which JAX takes for leaves.
+They wrap what is assigned to their attributes in classes of their own, which JAX takes for leaves.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from typing import Any
 
 __all__ = ["plain"]
 
+_WRAPPERS = ("tensorflow.", "keras.", "tf_keras.")
+
 
 def plain(value: Any) -> Any:
-    """The dict, list or tuple in a container of `tf.Module`'s, at any depth; anything else as it is."""
+    """The dict, list or tuple in a container of `tf.Module`'s or Keras's, at any depth; anything else as it is."""
     if isinstance(value, dict):
         items = {key: plain(item) for key, item in value.items()}
-        is_wrapper = type(value).__module__.startswith("tensorflow.")
+        is_wrapper = type(value).__module__.startswith(_WRAPPERS)
         return items if is_wrapper or type(value) is dict else type(value)(items)
     if isinstance(value, list):
         return [plain(item) for item in value]

@@ -19,20 +19,22 @@ from jaxtf.convert._constants import Constants
 from jaxtf.convert._convert import Conversion, make_conversion
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._gradient import run_differentiable, run_without_gradient
+from jaxtf.convert._inputs import inputs_of
 from jaxtf.convert._mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization
 from jaxtf.convert._names import argument_names, call_signature_of, parameter_names, result_names
+from jaxtf.convert._protocol import read
 from jaxtf.convert._requires import require_jax
 from jaxtf.convert._save_options import (
     asset_files,
     check_function_and_folder,
     encoded_metadata,
     signatures_by_name,
-    spec_of,
     with_params,
 )
 from jaxtf.convert._saved import Saved, SavedSignature
 from jaxtf.convert._target import target_of
-from jaxtf.serialization import DisabledSafetyCheck, argument_paths
+from jaxtf.convert._weak import WeakVariable
+from jaxtf.serialization import DisabledSafetyCheck
 
 __all__ = ["save_model"]
 
@@ -60,13 +62,13 @@ def save_model(
 
     Args:
       fun_jax: A function that `jax.jit` accepts; its first argument are the parameters.
-      params: A pytree of arrays, or of `tf.Variable`s, which are then saved as they are. Floating and complex
-        ones can be trained.
+      params: A pytree of arrays and Python numbers, which are saved in the dtype that JAX computes in, or of
+        `tf.Variable`s, which are saved as they are. Floating and complex ones can be trained.
       path: The folder to write.
       input_signatures: What the inputs look like, one specification for each: a `tf.TensorSpec`, or
         anything else with shape and dtype, nested as the function takes it. Several of them by
         name, for several signatures; a single one is called `serving_default`.
-      polymorphic_shapes: As in `convert`, for the inputs only.
+      polymorphic_shapes: As in `convert`, for the inputs only: a list with one entry for each.
       polymorphic_constraints: As in `convert`.
       gradient_order: How often the loaded function can be differentiated in reverse mode; 0 for functions
         that JAX cannot differentiate so, as with `convert(..., with_gradient=False)`.
@@ -110,7 +112,7 @@ def save_model(
     constants = Constants(as_variables=True)
     conversion = make_conversion(
         fun_jax,
-        polymorphic_shapes=with_params(polymorphic_shapes),
+        polymorphic_shapes=with_params(polymorphic_shapes, signatures),
         polymorphic_constraints=polymorphic_constraints,
         target=target_of(
             native_serialization=native_serialization,
@@ -122,9 +124,9 @@ def save_model(
         run=run_without_gradient if gradient_order == 0 else partial(run_differentiable, orders=gradient_order),
         constants=constants,
     )
-    variables = _variables(params)
+    arguments, variables = _variables(params)
     required = min(map(len, signatures.values()))
-    model = _Model(conversion, variables, parameter_names(fun_jax)[1:], required)
+    model = _Model(conversion, arguments, parameter_names(fun_jax)[1:], required)
     functions = {name: model.serving(inputs) for name, inputs in signatures.items()}
 
     root = tf.train.Checkpoint()
@@ -156,7 +158,7 @@ class _Model:
 
     Args:
       conversion: The function of parameters and inputs.
-      variables: The parameters.
+      params: The parameters, as arguments of that.
       names: Of the inputs.
       required: How many of them every signature has.
 
@@ -164,50 +166,47 @@ class _Model:
       call: For inputs as `fun_jax` takes them; traced for each signature.
     """
 
-    def __init__(self, conversion: Conversion, variables: Any, names: Sequence[str], required: int) -> None:
+    def __init__(self, conversion: Conversion, params: Any, names: Sequence[str], required: int) -> None:
         self._names = names
 
         def call(*inputs: Any) -> Any:
-            return _standard(conversion.call((variables, *inputs), {}))
+            return _standard(conversion.call((params, *inputs), {}))
 
         call.__signature__ = call_signature_of(names[:required])  # type: ignore[attr-defined]
         self.call = tf.function(call, autograph=False)
 
-    def serving(self, inputs: Sequence[Any]) -> Any:
+    def serving(self, signature: Sequence[Any]) -> Any:
         """The concrete function of a signature: from inputs by name to results by name."""
-        import jax
+        inputs = inputs_of(signature, self._names, "input_signatures")
+        self.call.get_concrete_function(*inputs.nested(inputs.specs))
 
-        flat, tree = jax.tree.flatten((tuple(inputs), {}), is_leaf=_is_spec)
-        names = argument_names(argument_paths(tree), self._names)
-        specs = list(map(spec_of, flat, names))
-        structured, _ = jax.tree.unflatten(tree, specs)
-        self.call.get_concrete_function(*structured)
+        def serve(**by_name: tf.Tensor) -> dict[str, tf.Tensor]:
+            return _by_result_name(self.call(*inputs.nested(by_name)))
 
-        def serve(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-            # By the names in the order of the flat inputs; TensorFlow sorts them.
-            positional, _ = jax.tree.unflatten(tree, [inputs[name] for name in names])
-            return _by_result_name(self.call(*positional))
-
-        return tf.function(serve, autograph=False).get_concrete_function(**dict(zip(names, specs, strict=True)))
+        return tf.function(serve, autograph=False).get_concrete_function(**inputs.specs)
 
 
-def _is_spec(value: Any) -> bool:
-    return isinstance(value, tf.TensorSpec)
-
-
-def _variables(params: Any) -> Any:
-    """The parameters as variables, in the same structure."""
+def _variables(params: Any) -> tuple[Any, Any]:
+    """The parameters as arguments of the conversion and as variables, both in the same structure."""
     import jax
 
-    def variable(path: Any, leaf: Any) -> tf.Variable:
+    from jaxtf.convert._signature import leaf_spec
+
+    def argument(path: Any, leaf: Any) -> tf.Variable | WeakVariable:
         if isinstance(leaf, tf.Variable):
             return leaf
-        value = np.asarray(leaf)
-        is_inexact = tf.as_dtype(value.dtype).is_floating or tf.as_dtype(value.dtype).is_complex
-        words = argument_names((f"args[0]{jax.tree_util.keystr(path)}",), ("params",))
-        return tf.Variable(value, trainable=is_inexact, name=words[0])
+        where = f"args[0]{jax.tree_util.keystr(path)}"
+        leaf = read(leaf, lambda: where)
+        spec = leaf_spec(leaf, lambda: where)
+        is_inexact = tf.as_dtype(spec.dtype).is_floating or tf.as_dtype(spec.dtype).is_complex
+        [name] = argument_names((where,), ("params",))
+        value = np.asarray(leaf).astype(spec.dtype, copy=False)
+        variable = tf.Variable(value, trainable=is_inexact, name=name)
+        return WeakVariable(variable) if spec.weak_type else variable
 
-    return jax.tree_util.tree_map_with_path(variable, params)
+    arguments = jax.tree_util.tree_map_with_path(argument, params)
+    variables = jax.tree.map(lambda held: held.variable if isinstance(held, WeakVariable) else held, arguments)
+    return arguments, variables
 
 
 def _flat(variables: Any) -> list[tf.Variable]:

@@ -10,13 +10,13 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._inputs import check_specifications
 
 __all__ = [
     "asset_files",
     "check_function_and_folder",
     "encoded_metadata",
     "signatures_by_name",
-    "spec_of",
     "with_params",
 ]
 
@@ -48,35 +48,21 @@ def signatures_by_name(input_signatures: Any) -> dict[str, Sequence[Any]]:
     for name, inputs in signatures.items():
         if not isinstance(name, str):
             raise ConversionOptionError(f"a signature of input_signatures must have a text for a name. Got: {name!r}")
-        if not isinstance(inputs, list | tuple):
-            raise ConversionOptionError(
-                f"the signature '{name}' of input_signatures must be a list of specifications, one for each input. "
-                f"Got: {inputs!r:.60}"
-            )
+        check_specifications(inputs, f"the signature '{name}' of input_signatures")
     if not signatures:
         raise ConversionOptionError("input_signatures is empty: a SavedModel needs at least one signature")
     return signatures
 
 
-def spec_of(like: Any, name: str) -> tf.TensorSpec:
-    """The specification of the input of this name, like something with shape and dtype.
-
-    Raises:
-      ConversionOptionError: It has none.
-    """
-    if not hasattr(like, "shape") or not hasattr(like, "dtype"):
-        raise ConversionOptionError(
-            f"input_signatures must say shape and dtype of '{name}', as tf.TensorSpec([None, 4], tf.float32) does. "
-            f"Got: {like!r:.60}"
-        )
-    return tf.TensorSpec([None if size is None else int(size) for size in like.shape], like.dtype, name)
-
-
-def with_params(polymorphic_shapes: Any) -> Any:
+def with_params(polymorphic_shapes: Any, signatures: Mapping[str, Sequence[Any]]) -> Any:
     """Polymorphic shapes of the inputs, with none of the parameters before them.
 
+    Args:
+      polymorphic_shapes: As the user gave them, for all of the signatures.
+      signatures: The specifications of the inputs by the name of the signature.
+
     Raises:
-      ConversionOptionError: They are no list.
+      ConversionOptionError: They are no list with one entry for each input.
     """
     if polymorphic_shapes is None:
         return None
@@ -85,7 +71,21 @@ def with_params(polymorphic_shapes: Any) -> Any:
             "polymorphic_shapes of save_model must be a list, with one entry for each input. "
             f"Got: {polymorphic_shapes!r:.60}"
         )
+    for name, inputs in signatures.items():
+        if len(polymorphic_shapes) != len(inputs):
+            has_params = len(polymorphic_shapes) == len(inputs) + 1 and polymorphic_shapes[0] is None
+            entries = "one for each input, None where no size of it is open; all signatures share them"
+            raise ConversionOptionError(
+                "polymorphic_shapes of save_model must have one entry for each input, and none for the parameters. "
+                f"The signature '{name}' has {_counted(len(inputs), 'input', 'inputs')}. "
+                f"Got: {_counted(len(polymorphic_shapes), 'entry', 'entries')}: {polymorphic_shapes!r:.60}\n"
+                f"  remedy: {'leave out the first entry' if has_params else f'write {entries}'}"
+            )
     return [None, *polymorphic_shapes]
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
 
 
 def asset_files(assets: Any) -> dict[str, str]:

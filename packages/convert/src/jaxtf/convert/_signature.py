@@ -9,7 +9,7 @@ each structure and tuple of ranks.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -21,10 +21,12 @@ from jaxtf.convert import _jax
 from jaxtf.convert._dtypes import numpy_dtype
 from jaxtf.convert._errors import ArgumentTypeError, ConversionStateError
 from jaxtf.convert._plain import plain
+from jaxtf.convert._protocol import read
+from jaxtf.convert._weak import WeakVariable
 from jaxtf.serialization import argument_paths
 from jaxtf.shapepoly import ShapeSpecError, is_symbolic_dim, symbolic_args_specs
 
-__all__ = ["LeafSpec", "Signature", "Signatures"]
+__all__ = ["LeafSpec", "Signature", "Signatures", "leaf_spec"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class LeafSpec:
     Attributes:
       shape: Sizes; None where unknown to TensorFlow, or left open by the polymorphic shapes.
       dtype: The dtype in which JAX computes.
-      weak_type: Whether it is a Python scalar.
+      weak_type: Whether it takes the dtype of the other operand, as a Python scalar does.
     """
 
     shape: tuple[int | None, ...]
@@ -72,10 +74,11 @@ class Signatures:
     _open_sizes: dict[Hashable, tuple[tuple[bool, ...], ...]] = field(default_factory=dict)
 
     def of_call(self, tree: Any, flat: list[Any]) -> tuple[Signature, list[Any]]:
-        """The signature of a call of flat arguments, and the arguments without the containers of `tf.Module`."""
+        """The signature of a call of flat arguments, and the arguments, read, without containers of `tf.Module`."""
         if any(isinstance(value, dict | list | tuple) for value in flat):
             flat, tree = jax.tree.flatten(jax.tree.unflatten(tree, map(plain, flat)))
-        leaves = tuple(_leaf_spec(value, partial(_path, tree, index)) for index, value in enumerate(flat))
+        flat = [read(value, partial(_path, tree, index)) for index, value in enumerate(flat)]
+        leaves = tuple(leaf_spec(value, partial(_path, tree, index)) for index, value in enumerate(flat))
         if self._are_known(leaves):
             return Signature(tree, leaves, _jax.tracing_configuration()), flat
         ranks = tuple(len(leaf.shape) for leaf in leaves)
@@ -106,6 +109,7 @@ class Signatures:
         """The leaves with the shapes that the polymorphic shapes say; these speak of positional arguments only."""
         _refuse_unknown_keywords(tree, leaves)
         args, kwargs = jax.tree.unflatten(tree, leaves)
+        _refuse_shapes_of_keywords(self.polymorphic_shapes, args, kwargs)
         args = symbolic_args_specs(args, self.polymorphic_shapes, constraints=self.polymorphic_constraints)
         return jax.tree.leaves((args, symbolic_args_specs(kwargs, None)))
 
@@ -120,6 +124,17 @@ def _refuse_unknown_keywords(tree: Any, leaves: Sequence[LeafSpec]) -> None:
             )
 
 
+def _refuse_shapes_of_keywords(polymorphic_shapes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuses more shapes than positional arguments where further arguments are passed by name."""
+    if not kwargs or not isinstance(polymorphic_shapes, list | tuple) or len(polymorphic_shapes) <= len(args):
+        return
+    names = ", ".join(f"'{name}'" for name in kwargs)
+    raise ShapeSpecError(
+        f"polymorphic_shapes has {len(polymorphic_shapes)} entries and speaks of positional arguments only; the call "
+        f"passes {len(args)} by position, and {names} by name\n  remedy: pass {names} by position"
+    )
+
+
 def _leave_open(leaf: LeafSpec, open_sizes: tuple[bool, ...]) -> LeafSpec:
     if not any(open_sizes):
         return leaf
@@ -127,10 +142,28 @@ def _leave_open(leaf: LeafSpec, open_sizes: tuple[bool, ...]) -> LeafSpec:
     return LeafSpec(shape, leaf.dtype, leaf.weak_type)
 
 
-def _leaf_spec(value: Any, path: Callable[[], str]) -> LeafSpec:
+def leaf_spec(value: Any, path: Callable[[], str]) -> LeafSpec:
+    """Shape and dtype of a flat argument, as JAX sees it.
+
+    Args:
+      value: The argument.
+      path: Says where it stands, for the message of an error; not called otherwise.
+
+    Raises:
+      ArgumentTypeError: It is not numeric, of unknown rank, or a Python integer too large for JAX.
+      ConversionStateError: It is a value of a JAX transformation in progress.
+    """
     # By exact type: NumPy's float64 is a Python float too, and has a dtype of its own.
     if type(value) in (bool, int, float, complex):
-        return LeafSpec((), _jax.python_scalar_dtype(value), weak_type=True)
+        dtype = _jax.python_scalar_dtype(value)
+        if type(value) is int and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+            raise ArgumentTypeError(
+                f"{path()} is {value}, too large for {dtype}, the dtype that JAX gives a Python integer\n"
+                "  remedy: turn on jax_enable_x64, pass a float, or an array of the dtype that you want"
+            )
+        return LeafSpec((), dtype, weak_type=True)
+    if isinstance(value, WeakVariable):
+        return replace(leaf_spec(value.variable, path), weak_type=True)
     if isinstance(value, tf.Tensor | tf.Variable):
         dtype = _jax.canonical_dtype(numpy_dtype(value, path))
         if value.shape.rank is None:
@@ -146,7 +179,7 @@ def _leaf_spec(value: Any, path: Callable[[], str]) -> LeafSpec:
             "  remedy: call the JAX function itself there; convert what jit, grad or vmap returns"
         )
     dtype = _jax.canonical_dtype(numpy_dtype(value, path))
-    return LeafSpec(tuple(value.shape), dtype)
+    return LeafSpec(tuple(value.shape), dtype, weak_type=isinstance(value, jax.Array) and _jax.is_weak(value))
 
 
 def _path(tree: Any, index: int) -> str:

@@ -17,6 +17,9 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._convert import convert_for
 from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
+from jaxtf.convert._inputs import check_specifications, inputs_of
+from jaxtf.convert._names import parameter_names
+from jaxtf.convert._representative import checked_samples
 from jaxtf.convert._requires import require_jax
 from jaxtf.convert._target import target_of
 from jaxtf.convert._tflite_limits import refused
@@ -51,7 +54,8 @@ def to_tflite(
       input_signature: For a function: a `tf.TensorSpec` for each argument, or anything else with shape and dtype.
       polymorphic_shapes: For a function: as in `convert`, where sizes of the signature are None.
       polymorphic_constraints: As in `convert`.
-      representative_data: Lists of arguments, a hundred or so, such as the model will see. If given, weights and
+      representative_data: Samples such as the model will see, a hundred or so: for each a list with one array for
+        each argument, in their order (of a SavedModel: in that of the names of its inputs). If given, weights and
         activations become int8, with the ranges seen here; inputs and results stay as they are.
       signature: For a SavedModel: which of its signatures.
 
@@ -60,7 +64,8 @@ def to_tflite(
       runner takes the inputs by the names of the function's arguments.
 
     Raises:
-      ConversionOptionError: No such folder or signature, a SavedModel of native mode, or shapes left out.
+      ConversionOptionError: No such folder or signature, a SavedModel of native mode, shapes left out, or
+        representative data of other shapes or without samples.
       JaxRequiredError: A function, where JAX is not installed.
       GraphModeUnsupported: An operation that graph mode has no regular TensorFlow operations for.
       TFLiteUnsupported: An operation that TFLite has no builtin operation for; with its place in the program.
@@ -72,14 +77,15 @@ def to_tflite(
     b'TFL3'
     """
     if isinstance(target, str | Path):
-        converter, concrete = _of_saved_model(Path(target), signature)
+        converter, concrete, specs = _of_saved_model(Path(target), signature)
     elif callable(target):
         require_jax("to_tflite of a function")
         if input_signature is None:
             raise ConversionOptionError(
                 "to_tflite of a function needs input_signature, a tf.TensorSpec for each argument"
             )
-        converter, concrete = _of_function(target, input_signature, polymorphic_shapes, polymorphic_constraints)
+        check_specifications(input_signature, "input_signature of to_tflite")
+        converter, concrete, specs = _of_function(target, input_signature, polymorphic_shapes, polymorphic_constraints)
     else:
         raise ConversionOptionError(
             f"to_tflite needs a JAX function or the folder of a SavedModel, found {type(target).__name__}"
@@ -87,7 +93,7 @@ def to_tflite(
     graph = concrete.graph.as_graph_def()
     _check(concrete, graph)
     if representative_data is not None:
-        data = [list(arguments) for arguments in representative_data]
+        data = checked_samples(representative_data, specs)
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
         converter.representative_dataset = lambda: iter(data)
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8, tf.lite.OpsSet.TFLITE_BUILTINS]
@@ -100,8 +106,8 @@ def to_tflite(
 
 def _of_function(
     fun: Callable[..., Any], signature: Sequence[Any], shapes: Any, constraints: Sequence[str]
-) -> tuple[Any, Any]:
-    """The converter of a JAX function, and the concrete function."""
+) -> tuple[Any, Any, dict[str, tf.TensorSpec]]:
+    """The converter of a JAX function, the concrete function, and what its inputs look like, by name."""
     target = target_of(
         native_serialization=False,
         platforms=None,
@@ -111,15 +117,19 @@ def _of_function(
         avoids=_AVOIDED,
     )
     converted = convert_for(fun, target, shapes, constraints, with_gradient=False)
-    specs = tf.nest.map_structure(lambda like: tf.TensorSpec(like.shape, like.dtype), list(signature))
+    inputs = inputs_of(signature, parameter_names(fun), "input_signature of to_tflite")
+
+    def serve(**by_name: tf.Tensor) -> Any:
+        return converted(*inputs.nested(by_name))
+
     module = tf.Module()
-    module.f = tf.function(converted, autograph=False)
-    concrete = module.f.get_concrete_function(*specs)
-    return tf.lite.TFLiteConverter.from_concrete_functions([concrete], module), concrete
+    module.f = tf.function(serve, autograph=False)
+    concrete = module.f.get_concrete_function(**inputs.specs)
+    return tf.lite.TFLiteConverter.from_concrete_functions([concrete], module), concrete, inputs.specs
 
 
-def _of_saved_model(folder: Path, signature: str) -> tuple[Any, Any]:
-    """The converter of a SavedModel, and the concrete function of its signature."""
+def _of_saved_model(folder: Path, signature: str) -> tuple[Any, Any, dict[str, tf.TensorSpec]]:
+    """The same of a SavedModel; a signature has no order of inputs but that of their names."""
     if not tf.saved_model.contains_saved_model(str(folder)):
         raise ConversionOptionError(f"there is no SavedModel in {folder}")
     loaded = tf.saved_model.load(str(folder))
@@ -132,7 +142,9 @@ def _of_saved_model(folder: Path, signature: str) -> tuple[Any, Any]:
             f"the SavedModel in {folder} is of native mode: its functions are StableHLO, which TFLite does not read\n"
             "  remedy: save it in graph mode: save_model(..., native_serialization=False, enable_xla=False)"
         )
-    return tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=[signature]), concrete
+    _, specs = concrete.structured_input_signature
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=[signature])
+    return converter, concrete, dict(sorted(specs.items()))
 
 
 def _nodes(graph: Any) -> list[Any]:

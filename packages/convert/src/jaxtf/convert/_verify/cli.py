@@ -30,8 +30,8 @@ exit codes:
   1  one of them differs
   2  usage, or a function or artifact that cannot be read
 
-SHAPE is a dtype with sizes, such as f32[b, 8] or i32[]; the dtypes are
-b1 i8 i16 i32 i64 u8 u16 u32 u64 bf16 f16 f32 f64 c64 c128.
+SHAPE is a dtype with sizes, such as f32[b, 8], float32[b, 8] or i32[]; the dtypes are
+b1 i8 i16 i32 i64 u8 u16 u32 u64 bf16 f16 f32 f64 c64 c128, or NumPy's names of these.
 """
 
 _DTYPES = {
@@ -132,9 +132,12 @@ def _specs(shapes: Sequence[str], constraints: Sequence[str]) -> tuple[Any, ...]
     specs = []
     for text in shapes:
         matched = re.fullmatch(r"\s*(\w+)\s*\[(.*)\]\s*", text)
-        if matched is None or matched[1] not in _DTYPES:
-            raise ConversionOptionError(f"a shape is a dtype with sizes, such as 'f32[b, 8]'. Got: {text!r}")
-        specs.append(jax.ShapeDtypeStruct(symbolic_shape(matched[2], scope=scope), jnp.dtype(_DTYPES[matched[1]])))
+        dtype = matched and (matched[1] if matched[1] in _DTYPES.values() else _DTYPES.get(matched[1]))
+        if matched is None or dtype is None:
+            raise ConversionOptionError(
+                f"a shape is a dtype with sizes, such as 'f32[b, 8]' or 'float32[b, 8]'. Got: {text!r}"
+            )
+        specs.append(jax.ShapeDtypeStruct(symbolic_shape(matched[2], scope=scope), jnp.dtype(dtype)))
     return tuple(specs)
 
 

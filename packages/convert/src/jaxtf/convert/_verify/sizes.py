@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._sizes import result_shapes
 from jaxtf.serialization import Exported
 from jaxtf.shapepoly import IntegerOperations, ShapeMismatch, evaluate
 
-__all__ = ["admissible_sizes", "argument_shapes"]
+__all__ = ["admissible_sizes", "argument_shapes", "given_sizes"]
 
 _VALUES = (1, 2, 3, 5, 8, 4, 6, 7, 9, 10, 12, 16)
 _TRIES = 5_000
@@ -45,6 +48,36 @@ def admissible_sizes(exported: Exported, count: int) -> list[dict[str, int]]:
         rest = [sizes for sizes in allowed if sizes not in chosen]
         chosen.append(max(rest, key=lambda sizes: _differences(sizes, chosen)))
     return chosen
+
+
+def given_sizes(exported: Exported, sizes: Any) -> list[dict[str, int]]:
+    """The values of the dimension variables that a caller gave: for each run all of them, by name.
+
+    Raises:
+      ConversionOptionError: It is no list of dictionaries, or one has other names than the variables, or no integers.
+    """
+    names = tuple(exported.solution.variables)
+    known = f"'{exported.fun_name}' has {_listed(names)}"
+    if not isinstance(sizes, list | tuple) or not all(isinstance(case, Mapping) for case in sizes):
+        example = dict.fromkeys(names, 2)
+        raise ConversionOptionError(
+            f"sizes must be a list of dicts, one for each run. Got: {sizes!r:.60}; {known}\n  remedy: sizes=[{example}]"
+        )
+    for case in sizes:
+        if unknown := [name for name in case if name not in names]:
+            raise ConversionOptionError(f"there is no dimension variable {unknown[0]!r}: {known}")
+        if missing := [name for name in names if name not in case]:
+            raise ConversionOptionError(f"the sizes {dict(case)} say nothing of {_listed(missing)}: {known}")
+        if wrong := [name for name in names if not isinstance(case[name], int | np.integer)]:
+            raise ConversionOptionError(f"the size of {wrong[0]!r} must be an integer. Got: {case[wrong[0]]!r:.60}")
+    return [{name: int(case[name]) for name in names} for case in sizes]
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Dimension variables, as part of a sentence."""
+    if not names:
+        return "no dimension variables"
+    return f"the dimension variable{'s' if len(names) > 1 else ''} {', '.join(map(repr, names))}"
 
 
 def _candidates(names: Sequence[str]) -> Iterator[dict[str, int]]:

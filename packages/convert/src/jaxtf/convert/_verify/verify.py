@@ -14,7 +14,7 @@ from jaxtf.convert._sizes import result_shapes
 from jaxtf.convert._verify.compare import difference
 from jaxtf.convert._verify.numbers import argument, cotangent, is_inexact
 from jaxtf.convert._verify.report import Report, Row
-from jaxtf.convert._verify.sizes import admissible_sizes, argument_shapes
+from jaxtf.convert._verify.sizes import admissible_sizes, argument_shapes, given_sizes
 from jaxtf.convert._verify.subject import Subject, make_subject
 from jaxtf.convert._verify.ways import WAYS
 
@@ -39,7 +39,8 @@ def verify(
     Args:
       target: A JAX function, an `Exported`, or the bytes of an artifact.
       specs: For a function: what its positional arguments look like, as `jax.ShapeDtypeStruct`, also symbolic.
-      sizes: Values of the dimension variables to run at; by default up to three that the constraints allow.
+      sizes: Values of the dimension variables to run at, a dict by name for each run; by default up to three that the
+        constraints allow.
       ways: Names among `exported`, `artifact`, `eager`, `graph`, `compiled`, `saved_model`, `graph_mode`,
         `graph_mode_saved_model`; by default all. Each is compared with JAX.
       gradients: Whether reverse mode is compared too, where the function has it.
@@ -49,7 +50,7 @@ def verify(
       A report that prints as a table; `report.ok` tells whether all agree.
 
     Raises:
-      ConversionOptionError: No such way, no values that the constraints allow, or no function.
+      ConversionOptionError: No such way or dimension variable, no values that the constraints allow, or no function.
       JaxRequiredError: JAX, which everything is compared with, is not installed.
 
     >>> import jax, jax.numpy as jnp
@@ -65,11 +66,12 @@ def verify(
     if unknown := [name for name in names if name not in WAYS]:
         raise ConversionOptionError(f"verify has no way {unknown[0]!r}; there are {', '.join(WAYS)}")
     subject = make_subject(target, specs)
-    cases = admissible_sizes(subject.exported, _SIZES) if sizes is None else [dict(case) for case in sizes]
+    exported = subject.exported
+    cases = admissible_sizes(exported, _SIZES) if sizes is None else given_sizes(exported, sizes)
     rows = [row for name in names if name != "jax" for row in _rows(name, subject, cases, gradients, tolerance)]
     if gradients and subject.no_gradient:
         rows.append(Row("jax", {}, "gradients", "refused", float("inf"), subject.no_gradient))
-    return Report(subject.exported.fun_name, tolerance, tuple(rows))
+    return Report(exported.fun_name, tolerance, tuple(rows))
 
 
 def _rows(

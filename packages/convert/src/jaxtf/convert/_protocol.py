@@ -1,0 +1,45 @@
+"""Values that make tensors of themselves by TensorFlow's protocol, the method `__tf_tensor__`: variables of Keras.
+
+`tf.convert_to_tensor` asks values for it, and `tf.types.experimental.TensorLike` lists it. The tensor decides, not what
+the value says of itself: in an autocast scope of Keras a float32 variable makes a float16 tensor. Tapes see it made.
+Imports no Keras; of Keras it knows the name of the class of symbolic inputs, to refuse them with what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.convert._errors import ArgumentTypeError
+
+__all__ = ["read"]
+
+
+def read(value: Any, path: Callable[[], str]) -> Any:
+    """The tensor that a value makes of itself; tensors, variables of TensorFlow and all other values as they are.
+
+    Args:
+      value: What the caller passed.
+      path: Says where, for the message of an error; not called otherwise.
+
+    Raises:
+      ArgumentTypeError: It is a symbolic input of Keras, or makes no tensor.
+    """
+    if isinstance(value, tf.Tensor | tf.Variable) or not hasattr(value, "__tf_tensor__"):
+        return value
+    if any(base.__name__ == "KerasTensor" for base in type(value).__mro__):
+        raise ArgumentTypeError(
+            f"{path()} is a KerasTensor, a symbolic input or result of Keras layers, of shape {tuple(value.shape)}: it "
+            "holds no numbers\n"
+            "  remedy: call the converted function in a layer: keras.layers.Lambda(converted)(...), or the method "
+            "`call` of a layer of your own; polymorphic_shapes name the sizes that Keras leaves open"
+        )
+    try:
+        return tf.convert_to_tensor(value)
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise ArgumentTypeError(
+            f"{path()} is a {type(value).__name__} of which TensorFlow makes no tensor: {error}\n"
+            "  remedy: pass a dense tf.Tensor, tf.Variable, NumPy array or Python scalar"
+        ) from error

@@ -1,0 +1,85 @@
+"""Representative data of `to_tflite`, checked: what TFLite's converter runs to see the ranges of numbers.
+
+The user gives the arguments of each sample in their order. TFLite takes lists in the order of its own inputs, which is
+that of their names: in another one it would refuse shapes that differ, and quantize wrongly where they do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert._errors import ConversionOptionError
+
+__all__ = ["checked_samples"]
+
+_Sample = list[np.ndarray[Any, Any]]
+
+
+def checked_samples(representative_data: Any, specs: Mapping[str, tf.TensorSpec]) -> list[_Sample]:
+    """The samples, each a list of arrays in the order of the names of the inputs.
+
+    Args:
+      representative_data: For each sample a list with an array for each input.
+      specs: Of the inputs by name, in the order of the lists.
+
+    Raises:
+      ConversionOptionError: There are no samples, or one is not such a list: its shapes or dtypes are others.
+    """
+    if not isinstance(representative_data, Iterable) or isinstance(representative_data, str | bytes | Mapping):
+        raise ConversionOptionError(
+            "representative_data must be a list of samples, each a list with one array for each input. "
+            f"Got: {_described(representative_data)}\n  remedy: {_remedy(specs)}"
+        )
+    samples = [_sample(sample, specs, f"representative_data[{i}]") for i, sample in enumerate(representative_data)]
+    if not samples:
+        raise ConversionOptionError(
+            "representative_data holds no samples: without any there are no ranges to make int8 of\n"
+            "  remedy: give a hundred or so; a generator that was read before is empty, so make a list of it"
+        )
+    return samples
+
+
+def _sample(sample: Any, specs: Mapping[str, tf.TensorSpec], where: str) -> _Sample:
+    if not isinstance(sample, list | tuple):
+        raise ConversionOptionError(
+            f"{where} must be a list with one array for each input. Got: {_described(sample)}\n"
+            f"  remedy: {_remedy(specs)}"
+        )
+    if len(sample) != len(specs):
+        raise ConversionOptionError(
+            f"{where} must have one array for each input, {len(specs)} in all. Got: {len(sample)}\n"
+            f"  remedy: {_remedy(specs)}"
+        )
+    arrays = {
+        name: _array(value, spec, f"{where}[{index}]", name)
+        for index, (value, (name, spec)) in enumerate(zip(sample, specs.items(), strict=True))
+    }
+    return [arrays[name] for name in sorted(arrays)]
+
+
+def _array(value: Any, spec: tf.TensorSpec, where: str, name: str) -> np.ndarray[Any, Any]:
+    found, dtype = np.asarray(value), np.dtype(spec.dtype.as_numpy_dtype)
+    if not np.can_cast(found.dtype, dtype, "same_kind") or not spec.shape.is_compatible_with(found.shape):
+        raise ConversionOptionError(
+            f"{where} must be an array for the input '{name}', {spec.dtype.name} of shape {tuple(spec.shape)}. "
+            f"Got: {found.dtype} of shape {found.shape}"
+        )
+    return found.astype(dtype, copy=False)
+
+
+def _described(value: Any) -> str:
+    """A value in a few words: what an array holds says nothing here."""
+    if hasattr(value, "shape"):
+        return f"{type(value).__name__} of shape {tuple(value.shape)}"
+    return type(value).__name__ if isinstance(value, Mapping) else f"{value!r:.60}"
+
+
+def _remedy(specs: Mapping[str, tf.TensorSpec]) -> str:
+    names = ", ".join(specs)
+    return (
+        f"[[{names}] for {names} in ...]" if len(specs) > 1 else f"[[{names}] for {names} in ...], also for one input"
+    )
