@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from jax import export  # the authority: what it takes is an ordinary JAX program
 
-from jaxtf.calltf import _traced, call_tf
+from jaxtf.calltf import CompilationError, _traced, call_tf
 
 
 def step(x):
@@ -240,3 +240,40 @@ def test_what_a_cpu_alone_has_is_refused_for_others(monkeypatch):
 def test_a_platform_that_tensorflow_does_not_know_is_refused():
     with pytest.raises(NotImplementedError, match=r"(?s)step cannot be lowered for \('metal',\).*remedy"):
         lowered(call_tf(step), jnp.ones(3), platforms=("metal",))
+
+
+@tf.function
+def growing(x):
+    found = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+    for i in tf.range(3):
+        found = found.write(i, x[i])
+    return tf.reduce_sum(found.stack())
+
+
+@pytest.mark.parametrize(
+    "staged",
+    [
+        lambda call, x: jax.jit(call)(x),
+        lambda call, x: jax.vmap(call)(x[None]),
+        jax.eval_shape,
+        lambda _, x: jax.jit(call_tf(lambda x: tf.cond(x[0] > 0, lambda: growing(x), lambda: x[0])))(x),
+    ],
+    ids=["jit", "vmap", "eval_shape", "in a branch"],
+)
+def test_a_list_that_grows_is_refused_where_the_compiler_would_cut_it(staged):
+    x = np.arange(1, 5, dtype=np.float32)
+    assert call_tf(growing)(x) == 6.0
+    with pytest.raises(CompilationError, match=r"TensorArray with dynamic_size=True"):
+        staged(call_tf(growing), x)
+
+
+def test_lists_of_the_size_they_need_are_compiled():
+    @tf.function
+    def sized(x):
+        found = tf.TensorArray(tf.float32, size=3)
+        for i in tf.range(3):
+            found = found.write(i, x[i])
+        return tf.reduce_sum(found.stack())
+
+    x = np.arange(1, 5, dtype=np.float32)
+    assert jax.jit(call_tf(sized))(x) == jax.vmap(call_tf(sized))(x[None])[0] == 6.0

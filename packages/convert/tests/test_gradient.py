@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.convert import convert
+from jaxtf.convert import ConversionStateError, convert
 
 
 def loss(params, x):
@@ -159,3 +159,50 @@ def test_gradients_of_complex_numbers_follow_tensorflows_convention(mode):
     found = through(convert(lambda z: z**2 * (1 + 1j)))(z)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4)
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "graph mode"])
+@pytest.mark.parametrize("mode", ["eager", "graph", "compiled", "tf.gradients"])
+@pytest.mark.parametrize("pick", [tf.gather, tf.nn.embedding_lookup], ids=["gather", "embedding_lookup"])
+def test_rows_picked_behind_the_function_have_gradients(pick, mode, native):
+    tripled = convert(lambda x: x * 3, native_serialization=native)
+    x = tf.reshape(tf.range(8.0), [4, 2])
+
+    def by_tape(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(pick(tripled(x), [0, 0, 2]))
+        return tape.gradient(y, x)
+
+    def in_graph(x):
+        return tf.gradients(tf.reduce_sum(pick(tripled(x), [0, 0, 2])), x)[0]
+
+    gradient = {
+        "eager": by_tape,
+        "graph": tf.function(by_tape),
+        "compiled": tf.function(by_tape, jit_compile=True),
+        "tf.gradients": tf.function(in_graph),
+    }[mode]
+    np.testing.assert_array_equal(tf.convert_to_tensor(gradient(x)), [[6, 6], [0, 0], [3, 3], [0, 0]])
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "graph mode"])
+def test_forward_mode_is_right_eagerly_and_refused_in_a_graph(native):
+    sine = convert(jnp.sin, native_serialization=native)
+    x = tf.range(3.0)
+
+    def pushed(x):
+        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as accumulator:
+            y = sine(x)
+        return accumulator.jvp(y)
+
+    def beside(x):
+        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)):
+            return sine(tf.ones_like(x))
+
+    np.testing.assert_allclose(pushed(x), tf.cos(x), rtol=1e-6)
+    with pytest.raises(ConversionStateError, match=r"ForwardAccumulator watches an argument of 'sin'"):
+        tf.function(pushed, autograph=False)(x)
+    np.testing.assert_allclose(tf.function(beside, autograph=False)(x), tf.sin(tf.ones(3)), rtol=1e-6)
+    tangents = convert(lambda x, t: jax.jvp(jnp.sin, (x,), (t,))[1], native_serialization=native)
+    np.testing.assert_allclose(tf.function(tangents, autograph=False)(x, tf.ones(3)), tf.cos(x), rtol=1e-6)

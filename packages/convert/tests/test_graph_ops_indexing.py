@@ -151,3 +151,18 @@ def test_a_region_of_several_operations_is_applied_to_repeated_updates_in_turn()
     for mode in MODES:
         (found,) = run_module(module_region, np.array([1, 2, 3, 4], np.int32), index, update, mode=mode)
         np.testing.assert_array_equal(found, [6, 2, (3 + 70 + 80 + 90) % 100, 4])
+
+
+APPLIED = {
+    "an index twice": lambda x: x.at[jnp.array([0, 0, 3])].apply(lambda y: y * 2 + 1),
+    "outside": lambda x: x.at[jnp.array([0, 0, 1, 9])].apply(jnp.sin),
+    "elements": lambda x: x.at[jnp.array([1, 1, 1]), jnp.array([0, 0, 2])].apply(lambda y: y * 3 - 1),
+    "each once": lambda x: x.at[jnp.array([3, 1])].apply(jnp.exp, unique_indices=True),
+    "a slice": lambda x: x.at[1:3].apply(jnp.cos),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", APPLIED)
+def test_a_function_is_applied_as_often_as_an_index_occurs(name, mode):
+    same_as_jax(APPLIED[name], numbers(4, 3) / 7, mode=mode, roundings=8)

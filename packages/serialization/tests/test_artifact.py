@@ -441,6 +441,12 @@ def test_an_artifact_without_its_end_is_refused():
         deserialize(blob[:-1])
 
 
+@pytest.mark.parametrize("what", ["model.bin", None, 3])
+def test_what_is_no_bytes_is_refused_with_the_remedy(what):
+    with pytest.raises(ArtifactError, match=r"needs the bytes of an artifact, found .*\n  remedy: read the file first"):
+        deserialize(what)
+
+
 @pytest.mark.parametrize("blob", [b"", b"\0", b"not an artifact", bytes(1000)])
 def test_foreign_bytes_are_refused(blob):
     with pytest.raises(ArtifactError):

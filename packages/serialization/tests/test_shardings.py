@@ -255,3 +255,49 @@ def test_donated_arguments_are_exported_as_jax_export_does(mesh):
     x = jnp.asarray(X)
     ours.call(x)
     assert not x.is_deleted()
+
+
+def over_devices(scaled, sine, mesh):
+    """What calls inside of `shard_map` give, where some arguments vary over the devices and some do not."""
+    x, w = X[:, :2], np.array([2.0, 3.0], F32)
+    over = P(("a", "b"))
+
+    def across(f, in_specs, out_specs):
+        return jax.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
+
+    def total(w):
+        return across(scaled, (over, P()), over)(x, w).sum()
+
+    def loss(w, x):
+        return lax.pmean(jnp.mean(scaled(x, w)), ("a", "b"))
+
+    def inside(x, w):
+        return jax.grad(lambda w: scaled(x, w).sum())(w)
+
+    def twice(x):
+        return lax.scan(lambda state, _: (sine(state), None), x, None, length=2)[0]
+
+    return {
+        "gradient of a loss": jax.jit(jax.grad(across(loss, (P(), over), P())))(w, x),
+        "gradient": jax.grad(total)(w),
+        "gradient inside": jax.jit(across(inside, (over, P()), P()))(x, w),
+        "gradient of what varies": jax.grad(lambda x: across(sine, over, over)(x).sum())(x),
+        "jvp": jax.jvp(total, (w,), (w,))[1],
+        "hessian": jax.jit(jax.hessian(total))(w),
+        "scan": jax.jit(across(twice, over, over))(x),
+    }
+
+
+def test_calls_inside_of_shard_map_have_the_derivatives_of_the_function(mesh):
+    scaled = export(lambda x, w: jnp.sin(x * w))(ShapeDtypeStruct((1, 2), F32), ShapeDtypeStruct((2,), F32))
+    sine = export(jnp.sin)(ShapeDtypeStruct((1, 2), F32))
+    found = over_devices(scaled.call, sine.call, mesh)
+    for name, expected in over_devices(lambda x, w: jnp.sin(x * w), jnp.sin, mesh).items():
+        np.testing.assert_allclose(found[name], expected, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+def test_a_result_that_varies_is_not_taken_for_one_that_does_not(mesh):
+    sine = export(jnp.sin)(ShapeDtypeStruct((1, 2), F32))
+    mapped_sine = jax.shard_map(sine.call, mesh=mesh, in_specs=P(("a", "b")), out_specs=P())
+    with pytest.raises(ValueError, match="can't be statically inferred"):
+        jax.jit(mapped_sine)(X[:, :2])

@@ -24,6 +24,7 @@ import tensorflow as tf
 from jax.core import ShapedArray
 from jax.tree_util import PyTreeDef
 
+from jaxtf.calltf import _graph
 from jaxtf.calltf._declared import Declared, known_sizes
 from jaxtf.calltf._errors import LIMITATIONS, CompilationError, DynamicShapeError
 from jaxtf.calltf._jax import result_types
@@ -136,6 +137,13 @@ class Function:
                     "staging context (jax.jit, lax.scan, ...) or under jax.vmap; there it meets symbolic tensors"
                 )
                 raise
+        if _graph.has_growing_lists(concrete):
+            raise CompilationError(
+                f"Error compiling TensorFlow function {self.name}: it writes to a TensorArray with dynamic_size=True, "
+                "and TensorFlow's compiler drops, without a word, what is written beyond the size at first\n"
+                "  remedy: make the TensorArray of the size that it needs, without dynamic_size, or call the function "
+                f"outside of staged contexts; see {LIMITATIONS}"
+            )
         assert body.tree is not None, "TensorFlow traced the function without calling it"
         if symbolic_sizes([shape for shape, _ in signature]):
             return SymbolicTraced.of(self, concrete, signature, body.tree)

@@ -36,6 +36,7 @@ from jaxtf.calltf._primitive import call_tf_evaluated_p, call_tf_linear_p, call_
 from jaxtf.calltf._recorded import Recorded
 from jaxtf.calltf._traced import Traced
 from jaxtf.calltf._transfer import is_differentiable
+from jaxtf.calltf._varying import typed
 from jaxtf.calltf._vectorized import vjp
 
 
@@ -104,8 +105,8 @@ def _evaluated_linearization(
     return found, moved, lambda tangents: _tangents(function, args, tangents, found, recorded)
 
 
-def _linear_abstract(*operands: Any, avals: tuple[ShapedArray, ...], **_: Any) -> list[ShapedArray]:
-    return [ShapedArray(aval.shape, aval.dtype) for aval in avals]
+def _linear_abstract(*operands: Any, avals: tuple[ShapedArray, ...], **_: Any) -> tuple[ShapedArray, ...]:
+    return typed([ShapedArray(aval.shape, aval.dtype) for aval in avals], operands)
 
 
 def _linear_transpose(

@@ -32,6 +32,7 @@ _WRITES = re.compile(
 _NO_SIZE = 1 << 18  # larger integers are seeds, masks and limits of types
 _LONGEST_SHAPE = 64
 _CONTROL_FLOW = re.compile(r"(Stateless)?(If|While|Case)|TensorList.*|Optional.*|TensorArray.*|Switch|Merge|Enter")
+_LIST_WRITE = "TensorListSetItem"
 # Linear ops, parts of gradients, that TensorFlow declares not differentiable, so that its tape
 # silently passes zeros on. Among all such declarations, these are wrong. Seen in TensorFlow 2.21.
 _LINEAR_WITHOUT_GRADIENT = {
@@ -56,6 +57,11 @@ def variable_writes(stateful: frozenset[str]) -> list[str]:
 def has_control_flow(concrete: Any) -> bool:
     """Whether the graph branches, loops, or keeps lists of tensors, as loops do."""
     return any(_CONTROL_FLOW.fullmatch(op) for op in _op_types(concrete))
+
+
+def has_growing_lists(concrete: Any) -> bool:
+    """Whether a list of tensors may grow by being written to, as `tf.TensorArray(..., dynamic_size=True)` does."""
+    return any(node.attr["resize_if_index_out_of_bounds"].b for node in _nodes(concrete) if node.op == _LIST_WRITE)
 
 
 def linear_ops_without_gradient(concrete: Any) -> list[str]:

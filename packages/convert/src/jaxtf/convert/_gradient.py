@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._constants import check_graph_holds
-from jaxtf.convert._errors import GradientNotSaved
+from jaxtf.convert._errors import ConversionStateError, GradientNotSaved
 from jaxtf.convert._function import ExportedFunction
 
 __all__ = ["GRADIENT_PREVENTED", "NOT_SAVED", "NO_VJP", "run_differentiable", "run_without_gradient"]
@@ -64,6 +64,12 @@ def _run(function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int
         return function(arguments)
     if orders is None and tf.executing_eagerly():
         return _run_recorded(function, arguments) if function.has_vjp() else _run_refusing(function, arguments, NO_VJP)
+    if _tf.has_tangents(arguments):
+        raise ConversionStateError(
+            f"tf.autodiff.ForwardAccumulator watches an argument of '{function.exported.fun_name}' inside of a "
+            "tf.function: TensorFlow does not know how to differentiate a converted function forwards in a graph\n"
+            "  remedy: call it in eager mode there, or convert a function that gives the derivative, by jax.jvp"
+        )
     if orders == 0:
         return _prevent_gradient(function(arguments), NOT_SAVED)
     if not function.has_vjp():
@@ -117,7 +123,7 @@ def _run_recorded(function: ExportedFunction, arguments: Sequence[tf.Tensor]) ->
     def gradient(*cotangents: tf.Tensor | None) -> Sequence[tf.Tensor | None]:
         # The short way first, for the time it takes: most gradients are of the first order, and of real numbers alone.
         if function.pulls_back_plainly and _tf.executing_eagerly() and not _tf.any_tape_watches():
-            given = [tf.zeros_like(r) if c is None else c for r, c in zip(kept, cotangents, strict=True)]
+            given = [tf.zeros_like(r) if c is None else _dense(c) for r, c in zip(kept, cotangents, strict=True)]
             return function.vjp.run_eagerly([*arguments, *given])
         return _pull_back(function, arguments, kept, cotangents, _run_vjp)
 
@@ -184,7 +190,7 @@ def _pull_back(
         if not has_gradient:
             # Whatever TensorFlow passes for it (None, or zeros of some dtype), JAX expects float0.
             return tf.zeros_like(result, dtype=tf.bool)
-        return tf.zeros_like(result) if cotangent is None else _conjugate(cotangent)
+        return tf.zeros_like(result) if cotangent is None else _conjugate(_dense(cotangent))
 
     given = map(cotangent_of, results, cotangents, function.result_has_gradient)
     known = dict(zip(function.constants, arguments[count:], strict=True))
@@ -196,6 +202,11 @@ def _pull_back(
         for cotangent, has_gradient in zip(pulled, function.argument_has_gradient, strict=True)
     ]
     return [*cotangents_of_arguments, *([None] * len(function.constants))]
+
+
+def _dense(cotangent: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
+    """A cotangent as a tensor: that of a gather comes as rows with their indices."""
+    return cotangent if isinstance(cotangent, tf.Tensor) else tf.convert_to_tensor(cotangent)
 
 
 def _conjugate(cotangent: tf.Tensor) -> tf.Tensor:

@@ -11,6 +11,7 @@ Each private name stands once, with why it is needed and the versions it was see
 - `TFE_Py_TapeSetIsEmpty`, `IsStopped`, `StopOnThread`, `RestartOnThread`, `RecordOperation` (2.21): whether any tape
   watches, so that an eager call without one need not record how to differentiate it; recording that without the detour
   of `tf.custom_gradient`, which costs more than the operation.
+- `TFE_Py_PackJVPs` (2.19.1, 2.20.0, 2.21): whether a forward accumulator watches a tensor, of which nothing else tells.
 - `invoking_op_callbacks` of `tensorflow.python.eager.context` (2.19.1, 2.20.0, 2.21):
   `tf.debugging.enable_check_numerics` and its like add operations of the host to each graph that is traced, also to
   one that is to be compiled.
@@ -58,6 +59,7 @@ __all__ = [
     "eager_layout",
     "executing_eagerly",
     "flat_call",
+    "has_tangents",
     "left_alone_by_autograph",
     "newest_calling_convention_version",
     "record_gradient",
@@ -145,6 +147,11 @@ def stablehlo_version() -> str:
 def any_tape_watches() -> bool:
     """Whether a gradient tape or a forward accumulator may record what happens now."""
     return not pywrap_tfe.TFE_Py_TapeSetIsEmpty()
+
+
+def has_tangents(tensors: Sequence[tf.Tensor]) -> bool:
+    """Whether a forward accumulator watches one of them."""
+    return any_tape_watches() and any(pywrap_tfe.TFE_Py_PackJVPs(list(tensors))[0])
 
 
 def unrecorded(

@@ -63,6 +63,11 @@ def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
 
     Source: docs/artifact_format.md.
     """
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise ArtifactError(
+            f"deserialize needs the bytes of an artifact, found {type(blob).__name__}: {blob!r:.60}\n"
+            "  remedy: read the file first: deserialize(pathlib.Path(path).read_bytes())"
+        )
     split = split_trailer(blob)
     table = read_payload(split.payload)
     check_end(table, split.notes)

@@ -27,7 +27,7 @@ from jaxtf.convert._graph._support import (
 from jaxtf.convert._graph.ops.gather import batch_positions, index_vectors
 from jaxtf.convert._graph.ops.reductions import Combine, region_of
 from jaxtf.convert._graph.ops.slices import wide_index
-from jaxtf.convert._graph.program import Block
+from jaxtf.convert._graph.program import Block, read_in
 from jaxtf.convert._graph.registry import Bound, translates
 
 SCATTERS: dict[str, Callable[..., tf.Tensor]] = {
@@ -69,7 +69,7 @@ class Rows:
 def scatter(bound: Bound, *tensors: tf.Tensor) -> list[tf.Tensor]:
     """The operands with the updates combined into them by the region; updates that lie outside are left out.
 
-    Differs: updates of one element are combined in any order; a region has to be associative.
+    Differs: updates of one element are combined in any order; a region that uses them has to be associative.
     Source: StableHLO specification, `scatter`.
     """
     count = len(tensors) // 2
@@ -81,7 +81,9 @@ def scatter(bound: Bound, *tensors: tf.Tensor) -> list[tf.Tensor]:
     flat = [_flatten(x, rows.order, rows.walked) for x in operands]
     changes = [tf.reshape(tf.transpose(u, update_order), as_shape([-1, *rows.row_shape])) for u in updates]
     kind = _kind(bound.operation.regions[0])
-    if kind is None:
+    if kind is None and _ignores_updates(bound.operation.regions[0]):
+        done = _applied(region_of(bound), flat, rows, once=bool(bound.operation.attributes.get("unique_indices")))
+    elif kind is None:
         done = _by_region(region_of(bound), flat, changes, rows)
     else:
         done = [_scattered(kind, flat[0], changes[0], rows)]
@@ -170,6 +172,27 @@ def _scattered(kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows) -> tf
         return _by_region(lambda a, b: [BINARY[kind](a[0], b[0])], [flat], [changes], rows)[0]
     spare = tf.concat([flat, tf.zeros(as_shape([1, *rows.row_shape]), dtype)], 0)
     return SCATTERS[kind](spare, rows.index[:, tf.newaxis], changes)[: rows.count]
+
+
+def _ignores_updates(block: Block) -> bool:
+    """Whether the region computes with what the operand holds alone, as that of `x.at[indices].apply(f)`."""
+    return set(block.arguments[len(block.arguments) // 2 :]).isdisjoint(read_in(block))
+
+
+def _applied(combine: Combine, flat: Sequence[tf.Tensor], rows: Rows, *, once: bool) -> list[tf.Tensor]:
+    """The region applied to each row as often as there are updates of it."""
+    hits = tf.math.unsorted_segment_sum(tf.ones_like(rows.index), rows.index, rows.count + 1)[: rows.count]
+    hits = tf.reshape(hits, as_shape([-1, *(1 for _ in rows.row_shape)]))
+
+    def step(number: tf.Tensor, *held: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        computed = combine(list(held), list(held))
+        return (number + 1, *(tf.where(hits > number, new, old) for new, old in zip(computed, held, strict=True)))
+
+    zero = tf.zeros([], hits.dtype)
+    if once:
+        return list(step(zero, *flat)[1:])
+    most = tf.reduce_max(hits)
+    return list(tf.while_loop(lambda number, *_: number < most, step, (zero, *flat))[1:])
 
 
 def _by_region(

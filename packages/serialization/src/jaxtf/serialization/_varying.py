@@ -1,0 +1,46 @@
+"""Calls inside of `jax.shard_map`, where a type says over which axes of the mesh a value varies.
+
+A call varies over all axes over which one of its arguments does. Arguments that are the same on all devices are made
+varying before the call, as JAX does for its own operations: the transpose of that sums cotangents over the devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from jax.core import ShapedArray
+
+__all__ = ["together", "typed"]
+
+
+def together(args: Sequence[Any]) -> list[Any]:
+    """The operands of one call, each varying over the axes over which any of them does."""
+    own = [_axes(jax.typeof(arg)) for arg in args]
+    axes = frozenset().union(*own)
+    return [
+        jax.lax.pcast(arg, tuple(sorted(axes - varying)), to="varying") if axes - varying else arg
+        for arg, varying in zip(args, own, strict=True)
+    ]
+
+
+def typed(results: Sequence[ShapedArray], operands: Sequence[Any]) -> tuple[ShapedArray, ...]:
+    """The avals of the results of a call of operands of these avals."""
+    varying = [aval for aval in operands if _axes(aval)]
+    if not varying:
+        return tuple(results)
+    widest = max(varying, key=lambda aval: len(_axes(aval)))
+    mesh = widest.sharding.mesh
+    return tuple(
+        aval.update(
+            sharding=jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*[None] * aval.ndim)),
+            manual_axis_type=widest.manual_axis_type,
+        )
+        for aval in results
+    )
+
+
+def _axes(aval: Any) -> frozenset[Any]:
+    axes: frozenset[Any] = getattr(getattr(aval, "manual_axis_type", None), "varying", frozenset())
+    return axes
