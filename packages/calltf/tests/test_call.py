@@ -267,12 +267,15 @@ def test_an_error_over_an_argument_made_narrower_says_so(staged):
         np.testing.assert_array_equal(call({"ids": given}), [1.0, 2.0])
 
 
-def test_an_error_over_arguments_passed_as_they_are_has_no_note():
+@pytest.mark.parametrize(
+    "make", [np.float32, tf.constant, tf.Variable, tf.keras.Variable], ids=lambda make: make.__name__
+)
+def test_an_error_over_arguments_passed_as_they_are_has_no_note(make):
     def fails(x):
         raise ValueError("mine")
 
     with pytest.raises(ValueError, match=r"^mine$") as caught:
-        call_tf(fails)(np.ones(2, np.float32))
+        call_tf(fails)(make(np.float32(2)))
     assert not getattr(caught.value, "__notes__", [])
 
 

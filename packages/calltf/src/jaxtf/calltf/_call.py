@@ -145,11 +145,11 @@ def _refuse_by_address(args: Any, kwargs: Any) -> None:
 def _note_narrowed(error: Exception, args: Any, kwargs: Any) -> None:
     """Notes on an error of the TensorFlow function which arguments it got in 32 bits that were given in 64."""
     given = [
-        (address, leaf.dtype, as_array(leaf, address).dtype)
+        (address, getattr(leaf.dtype, "name", leaf.dtype), as_array(leaf, address).dtype.name)  # of Keras, a name
         for address, leaf in _addressed(args, kwargs)
         if hasattr(leaf, "dtype")
     ]
-    narrowed = [f"{address} as {taken}, not {wide.name}" for address, wide, taken in given if wide.name != taken.name]
+    narrowed = [f"{address} as {taken}, not {wide}" for address, wide, taken in given if wide != taken]
     if narrowed:
         error.add_note(
             f"call_tf passed {', '.join(narrowed)}: JAX's 64-bit types are off\n"

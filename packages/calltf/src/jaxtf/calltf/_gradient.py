@@ -36,8 +36,8 @@ from jaxtf.calltf._primitive import call_tf_evaluated_p, call_tf_linear_p, call_
 from jaxtf.calltf._recorded import Recorded
 from jaxtf.calltf._traced import Traced
 from jaxtf.calltf._transfer import is_differentiable
-from jaxtf.calltf._varying import typed
 from jaxtf.calltf._vectorized import vjp
+from jaxtf.serialization import varying_like
 
 
 def _is_zero(tangent: Any) -> bool:
@@ -106,7 +106,7 @@ def _evaluated_linearization(
 
 
 def _linear_abstract(*operands: Any, avals: tuple[ShapedArray, ...], **_: Any) -> tuple[ShapedArray, ...]:
-    return typed([ShapedArray(aval.shape, aval.dtype) for aval in avals], operands)
+    return varying_like([ShapedArray(aval.shape, aval.dtype) for aval in avals], operands)
 
 
 def _linear_transpose(

@@ -32,7 +32,7 @@ from jaxtf.calltf._recorded import recorded_call
 from jaxtf.calltf._tf import outside_of_graphs
 from jaxtf.calltf._traced import Traced
 from jaxtf.calltf._transfer import to_array, to_tensor
-from jaxtf.calltf._varying import together, typed
+from jaxtf.serialization import vary_alike, varying_like
 
 call_tf_p = Primitive("call_tf")
 call_tf_evaluated_p = Primitive("call_tf_evaluated")
@@ -60,7 +60,7 @@ def invoke(function: Function, args: Sequence[Any]) -> Results:
                 *args, function=function, results=tuple(evaluated.leaves), recorded=recorded
             )
             return Results(tied, evaluated.tree)
-    args = together(args)
+    args = vary_alike(args)
     traced = function.trace([jax.typeof(arg) for arg in args])
     refuse_variable_writes(traced)
     return Results(call_tf_p.bind(*args, traced=traced), traced.tree)
@@ -92,7 +92,7 @@ def _call_impl(*args: Any, traced: Traced) -> list[Any]:
 
 
 def _call_abstract(*args: Any, traced: Traced) -> tuple[tuple[ShapedArray, ...], set[Any]]:
-    results = typed(traced.avals, args)
+    results = varying_like(traced.avals, args)
     if traced.function.staging.ordered:
         return results, {CALL_TF_ORDERED_EFFECT}
     return results, {CALL_TF_EFFECT} if traced.has_effect else set()

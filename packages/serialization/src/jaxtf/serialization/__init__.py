@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._requires import JaxRequiredError
     from jaxtf.serialization._shardings import AbstractDevice, AbstractMesh, NamedSharding
     from jaxtf.serialization._tree import Tree
+    from jaxtf.serialization._varying import vary_alike, varying_like
     from jaxtf.serialization._versions import (
         maximum_supported_calling_convention_version,
         minimum_supported_calling_convention_version,
@@ -94,6 +95,8 @@ __all__ = [
     "minimum_supported_calling_convention_version",
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",
+    "vary_alike",
+    "varying_like",
 ]
 
 # The module of each name; a test holds it against the imports above.
@@ -137,6 +140,8 @@ _MODULES = {
     "AbstractMesh": "_shardings",
     "NamedSharding": "_shardings",
     "Tree": "_tree",
+    "vary_alike": "_varying",
+    "varying_like": "_varying",
     "maximum_supported_calling_convention_version": "_versions",
     "minimum_supported_calling_convention_version": "_versions",
 }

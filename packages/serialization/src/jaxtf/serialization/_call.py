@@ -16,7 +16,7 @@ from jaxtf.serialization._errors import ArgumentMismatch, CalledFunctionsRefused
 from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._paths import argument_paths
 from jaxtf.serialization._primitive import Callee, call_exported_p
-from jaxtf.serialization._varying import together
+from jaxtf.serialization._varying import vary_alike
 
 __all__ = ["call_exported", "differentiable_flat_call"]
 
@@ -48,7 +48,7 @@ def differentiable_flat_call(exported: Exported) -> FlatCall:
     callee = Callee(exported)
 
     def call(*flat: Any) -> tuple[Any, ...]:
-        return tuple(call_exported_p.bind(*together(flat), callee=callee))
+        return tuple(call_exported_p.bind(*vary_alike(flat), callee=callee))
 
     return call
 

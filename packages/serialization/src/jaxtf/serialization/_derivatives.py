@@ -28,7 +28,7 @@ from jax.interpreters import ad, mlir
 
 from jaxtf.serialization._errors import EffectsRefused
 from jaxtf.serialization._primitive import Callee, call_exported_p, new_call_primitive
-from jaxtf.serialization._varying import together
+from jaxtf.serialization._varying import vary_alike
 
 __all__ = ["call_exported_linear_p", "register"]
 
@@ -77,7 +77,7 @@ def _pull_back(cotangents: Sequence[Any], args: Sequence[Any], callee: Callee) -
     """The VJP at `args`, with zeros for the cotangents that are symbolic ones."""
     pullback = callee.differentiated(1, "reverse mode")
     given = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
-    return call_exported_p.bind(*together([*args, *given]), callee=pullback)  # type: ignore[no-any-return]
+    return call_exported_p.bind(*vary_alike([*args, *given]), callee=pullback)  # type: ignore[no-any-return]
 
 
 def _linear_abstract(*operands: Any, callee: Callee, arguments: tuple[int, ...]) -> tuple[list[Any], set[Any]]:
@@ -100,7 +100,7 @@ def _linear_evaluate(*operands: Any, callee: Callee, arguments: tuple[int, ...])
     tangents = [_zeros(jax.typeof(arg)) for arg in args]
     for index, tangent in zip(arguments, given, strict=True):
         tangents[index] = tangent
-    found = call_exported_p.bind(*together([*args, *map(_zeros, avals), *tangents]), callee=twice)
+    found = call_exported_p.bind(*vary_alike([*args, *map(_zeros, avals), *tangents]), callee=twice)
     pushed = found[len(args) :]
     return [pushed[index] for index in _inexact(avals)]
 

@@ -31,7 +31,7 @@ from jaxtf.serialization._errors import ArgumentMismatch, PlatformError, VjpUnav
 from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._module import load_module
 from jaxtf.serialization._placement import check_device_count, constrained, device_count, typed_shardings
-from jaxtf.serialization._varying import typed
+from jaxtf.serialization._varying import varying_like
 from jaxtf.shapepoly import ShapeMismatch, SymbolicOperations, evaluate, is_symbolic_dim
 
 __all__ = ["Callee", "call_exported_p", "new_call_primitive"]
@@ -115,7 +115,7 @@ def _abstract_call(*actual: Any, callee: Callee) -> tuple[tuple[Any, ...], set[A
         values = exported.solution.run(operations)
     except ShapeMismatch as error:
         raise ArgumentMismatch(str(error)) from error
-    results = typed(
+    results = varying_like(
         [
             to_shaped_array(aval, [evaluate(size, values, operations) for size in aval.shape])
             for aval in exported.out_avals

@@ -2,6 +2,7 @@
 
 A call varies over all axes over which one of its arguments does. Arguments that are the same on all devices are made
 varying before the call, as JAX does for its own operations: the transpose of that sums cotangents over the devices.
+For the primitives of this package and of jaxtf-calltf.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-from jax.core import ShapedArray
-
-__all__ = ["together", "typed"]
+__all__ = ["vary_alike", "varying_like"]
 
 
-def together(args: Sequence[Any]) -> list[Any]:
-    """The operands of one call, each varying over the axes over which any of them does."""
+def vary_alike(args: Sequence[Any]) -> list[Any]:
+    """The operands of one call, each varying over the axes over which any of them does; elsewhere as they are.
+
+    Args:
+      args: Arrays or tracers.
+    """
+    import jax
+
     own = [_axes(jax.typeof(arg)) for arg in args]
     axes = frozenset().union(*own)
     return [
@@ -25,8 +29,15 @@ def together(args: Sequence[Any]) -> list[Any]:
     ]
 
 
-def typed(results: Sequence[ShapedArray], operands: Sequence[Any]) -> tuple[ShapedArray, ...]:
-    """The avals of the results of a call of operands of these avals."""
+def varying_like(results: Sequence[Any], operands: Sequence[Any]) -> tuple[Any, ...]:
+    """The avals of the results of a call, which vary as its operands do.
+
+    Args:
+      results: Their shapes and dtypes.
+      operands: The avals of what `vary_alike` gave.
+    """
+    import jax
+
     varying = [aval for aval in operands if _axes(aval)]
     if not varying:
         return tuple(results)
