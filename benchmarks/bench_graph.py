@@ -70,7 +70,7 @@ def cnn(params: Any, images: Any) -> Any:
 
 
 def subjects() -> Mapping[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """Functions with their arguments, by a name that tells the size."""
+    """Functions with their parameters and what they are applied to, by a name that tells the size."""
     layer = jax.tree.map(lambda spec: filled(*spec.shape), parameters(1)[0])
     dense = [(filled(m, n), filled(n)) for m, n in ((784, 1024), (1024, 1024), (1024, 10))]
     kernels = {
@@ -89,7 +89,7 @@ def subjects() -> Mapping[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
             cnn,
             ({**kernels, "depthwise": filled(3, 3, 1, 32)}, filled(32, 32, 32, 3)),
         ),
-        "transformer block, width 256, 4x128": (block, (filled(4, 128, WIDTH), layer)),
+        "transformer block, width 256, 4x128": (lambda layer, x: block(x, layer), (layer, filled(4, 128, WIDTH))),
     }
 
 
@@ -130,7 +130,8 @@ def table(found: Mapping[str, list[float]], base: str) -> None:
 def calls() -> None:
     """Compiled graph mode, without and with XLA operations, and native mode, beside jax.jit.
 
-    An eager call in native mode runs compiled, without the way through tf.function. What that way costs is seen on a
+    Parameters are arguments, as JAX has them; and variables of the TensorFlow function, as SavedModels have them. An
+    eager call in native mode runs compiled, without the way through tf.function. What that way costs is seen on a
     compiled function of the same arguments that gives an element of the last one.
     """
     print("compiled calls")
@@ -149,14 +150,24 @@ def calls() -> None:
             }.items()
         }
         compiled["native mode, eager call"] = convert(function)
-        for name, converted in compiled.items():
-            difference = np.abs(converted(*tensors) - np.asarray(jitted(*given))).max()
+        variables = tf.nest.map_structure(tf.Variable, arguments[0])
+        for mode, is_native in (("graph", False), ("native", True)):
+            converted = convert(function, native_serialization=is_native)
+            compiled[f"{mode} mode, variables"] = served(converted, variables)
+        for name, compiled_function in compiled.items():
+            difference = np.abs(compiled_function(*tensors) - np.asarray(jitted(*given))).max()
             assert difference < 1e-4, f"{what}, {name}: {difference}"
-            actions[name] = lambda f=converted, tensors=tensors: seconds(lambda: f(*tensors))
+            actions[name] = lambda f=compiled_function, tensors=tensors: seconds(lambda: f(*tensors))
         empty = tf.function(lambda *values: tf.nest.flatten(values)[-1][:1, :1], autograph=False, jit_compile=True)
         actions["tf.function alone"] = lambda empty=empty, tensors=tensors: seconds(lambda: empty(*tensors))
         found = in_turns(actions, ROUNDS)
         table({f"{what}: {name}": times for name, times in found.items()}, f"{what}: jax.jit")
+
+
+def served(converted: Callable[..., Any], variables: Any) -> Callable[..., Any]:
+    """A compiled function that reads variables, and leaves the parameters that it is called with."""
+    compiled = tf.function(lambda x: converted(variables, x), autograph=False, jit_compile=True)
+    return lambda _, x: compiled(x)
 
 
 # --- operations ---

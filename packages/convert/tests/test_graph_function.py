@@ -30,7 +30,7 @@ from jaxtf.convert._graph import registry
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.platforms import for_platform
 from jaxtf.convert._mode import is_native
-from jaxtf.serialization import export
+from jaxtf.serialization import LoweringRuleMissing, export
 from jaxtf.shapepoly import symbolic_shape
 
 HERE = Path(__file__).parent
@@ -299,6 +299,33 @@ def test_a_refusal_says_what_where_why_and_what_to_do():
         "  asked at: exchange/axis_index, /home/model.py:41\n"
         "  remedy:   compute it otherwise, or use native mode (native_serialization=True)"
     )
+
+
+def by_pallas(x):
+    from jax.experimental import pallas
+
+    def kernel(source, target):
+        target[...] = source[...]
+
+    return pallas.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+
+def by_platform(x):
+    return lax.platform_dependent(x, cpu=jnp.sin, cuda=jnp.cos)
+
+
+@pytest.mark.parametrize(
+    ("function", "named"),
+    [(by_pallas, "primitive 'pallas_call'"), (by_platform, "platform_dependent without a default")],
+)
+def test_what_jax_lowers_for_platforms_only_is_refused_by_name(function, named):
+    with pytest.raises(LoweringRuleMissing, match=f"'{function.__name__}' has .*{named}.*graph mode lowers for no"):
+        graph(function)(X)
+
+
+def test_of_branches_for_platforms_the_default_is_taken():
+    dependent = graph(lambda x: lax.platform_dependent(x, cuda=jnp.cos, default=jnp.sin))
+    np.testing.assert_allclose(dependent(X), np.sin(X), rtol=1e-6)
 
 
 def test_an_unknown_custom_call_is_refused():

@@ -21,6 +21,7 @@ from jaxtf.serialization import (
     UnstableDialect,
     default_export_platform,
     export,
+    export_for_graph,
 )
 from jaxtf.shapepoly import ScopeError, symbolic_shape
 
@@ -171,12 +172,21 @@ def test_the_module_is_written_for_the_stablehlo_version_asked_for():
         export(double, stablehlo_version="99.0.0")
 
 
-def test_a_callback_into_python_is_refused():
+@pytest.mark.parametrize("exporter", [export, functools.partial(export, platforms=["rocm"]), export_for_graph])
+@pytest.mark.parametrize(
+    ("callback", "named"),
+    [
+        (lambda x: jax.pure_callback(np.sin, x, x), "jax.pure_callback"),
+        (lambda x: jax.experimental.io_callback(np.sin, x, x), "jax.experimental.io_callback"),
+        (lambda x: jax.debug.print("{}", x), "jax.debug."),
+    ],
+)
+def test_a_callback_into_python_is_refused(exporter, callback, named):
     def noisy(x):
-        return jax.pure_callback(np.sin, x, x)
+        return callback(x), x
 
-    with pytest.raises(HostCallbackError, match=r"'noisy' calls back into Python, by jax.pure_callback: "):
-        export(noisy)(ShapeDtypeStruct((3,), F32))
+    with pytest.raises(HostCallbackError, match=rf"'noisy' calls back into Python, by {named}"):
+        exporter(noisy)(ShapeDtypeStruct((3,), F32))
 
 
 def test_callbacks_are_named_wherever_they_stand():

@@ -14,6 +14,7 @@ __all__ = [
     "EffectsRefused",
     "HostCallbackError",
     "LapackNeeded",
+    "LoweringRuleMissing",
     "PlatformError",
     "SerializationError",
     "StablehloVersionError",
@@ -58,6 +59,10 @@ class CalledFunctionsRefused(NotImplementedError):
 
 class LapackNeeded(NotImplementedError):
     """Linear algebra that calls LAPACK, for a process that has none."""
+
+
+class LoweringRuleMissing(NotImplementedError):
+    """An operation of JAX that is lowered for particular platforms only, in graph mode, which lowers for none."""
 
 
 class DeviceCountError(ValueError):

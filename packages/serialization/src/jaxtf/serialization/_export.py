@@ -15,7 +15,6 @@ from jaxtf.serialization._avals import Aval
 from jaxtf.serialization._callbacks import callback_names
 from jaxtf.serialization._called import called_functions
 from jaxtf.serialization._checks import STABLE_DIALECTS, DisabledSafetyCheck, check_custom_calls, check_dialects
-from jaxtf.serialization._errors import HostCallbackError
 from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._lapack import check_lapack
 from jaxtf.serialization._paths import argument_paths, result_paths
@@ -29,6 +28,7 @@ from jaxtf.serialization._target import (
     stablehlo_version_or_default,
 )
 from jaxtf.serialization._tree import Tree
+from jaxtf.serialization._unlowered import host_callback_refused, rule_missing
 
 __all__ = ["default_export_platform", "export", "export_for_graph"]
 
@@ -222,14 +222,16 @@ def _lower(traced: Any, target: Target, in_avals: tuple[Aval, ...]) -> tuple[byt
 
     shapes = tuple(aval.shape for aval in in_avals)
     solution = solve_dimension_variables(tuple(zip(argument_paths(traced.in_tree), shapes, strict=True)))
-    facts = _jax.lower(traced, target.platforms, overriding_rules(target.linear_algebra, target.platforms))
+    try:
+        facts = _jax.lower(traced, target.platforms, overriding_rules(target.linear_algebra, target.platforms))
+    except (NotImplementedError, ValueError) as error:
+        if callback_names(traced.jaxpr):
+            raise host_callback_refused(traced.fun_name, traced.jaxpr) from error
+        if target.linear_algebra == "named" and type(error) is NotImplementedError:
+            raise rule_missing(traced.fun_name, error) from error
+        raise
     if facts.host_callbacks:
-        names = ", ".join(callback_names(traced.jaxpr)) or "a host callback"
-        raise HostCallbackError(
-            f"'{traced.fun_name}' calls back into Python, by {names}: serialization of host_callbacks is not possible, "
-            "the callback exists in this process only\n"
-            "  remedy: leave the callback out of the function that is exported"
-        )
+        raise host_callback_refused(traced.fun_name, traced.jaxpr)
     export_main(facts.module, Dimensions(shapes, facts.kept_arguments, solution))
     mark_refined_at_run_time(facts.module, facts.refined_at_run_time)
     facts = replace(facts, called_functions=called_functions(traced.jaxpr, number_called_functions(facts.module)))

@@ -1,0 +1,44 @@
+"""What JAX does not lower, in the words of who exports: callbacks, and primitives without a rule for graph mode.
+
+Graph mode lowers for no platform (`export_for_graph`); JAX speaks of a platform that the user has never named.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from jaxtf.serialization._callbacks import callback_names
+from jaxtf.serialization._errors import HostCallbackError, LoweringRuleMissing
+
+__all__ = ["host_callback_refused", "rule_missing"]
+
+# MLIR translation rule for primitive 'name' not found for platform tf; the name may come with parameters.
+_PRIMITIVE = re.compile(r"primitive '([\w.-]+)")
+
+
+def host_callback_refused(fun_name: str, jaxpr: Any) -> HostCallbackError:
+    """The error for a function that calls back into Python."""
+    names = ", ".join(callback_names(jaxpr)) or "a host callback"
+    return HostCallbackError(
+        f"'{fun_name}' calls back into Python, by {names}: serialization of host_callbacks is not possible, "
+        "the callback exists in this process only\n"
+        "  remedy: leave the callback out of the function that is exported"
+    )
+
+
+def rule_missing(fun_name: str, error: NotImplementedError) -> LoweringRuleMissing:
+    """The error for a primitive that JAX lowers for particular platforms only, from JAX's own."""
+    found = _PRIMITIVE.search(str(error))
+    name = found[1] if found else ""
+    if name == "platform_index":
+        return LoweringRuleMissing(
+            f"'{fun_name}' has jax.lax.platform_dependent without a default: graph mode lowers for no platform, so "
+            "that none of the given ones is chosen\n"
+            "  remedy: give it default=, or use native mode (native_serialization=True)"
+        )
+    what = f"the primitive '{name}', which JAX lowers for particular platforms, if at all" if name else f"this: {error}"
+    return LoweringRuleMissing(
+        f"'{fun_name}' has {what}: graph mode lowers for no platform\n"
+        "  remedy: compute it otherwise, or use native mode (native_serialization=True)"
+    )
