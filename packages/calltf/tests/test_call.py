@@ -279,6 +279,22 @@ def test_an_error_over_arguments_passed_as_they_are_has_no_note(make):
     assert not getattr(caught.value, "__notes__", [])
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: call_tf(lambda y: y * x)(jnp.ones(3)).sum(),
+        lambda x: call_tf(lambda y: y * tf.constant(x))(1.0).sum(),
+        lambda x: call_tf(lambda y: y * np.asarray(x))(y=x).sum(),
+    ],
+    ids=["shared", "eager", "traced"],
+)
+@pytest.mark.parametrize("transform", [jax.jit, jax.grad, jax.vmap])
+def test_a_tracer_that_the_function_closes_over_is_to_be_an_argument(transform, use):
+    with pytest.raises((TypeError, jax.errors.TracerArrayConversionError)) as caught:
+        transform(use)(jnp.arange(3.0))
+    assert any("make that value an argument of the function" in note for note in caught.value.__notes__)
+
+
 @pytest.mark.parametrize("staged", [False, True], ids=["eager", "staged"])
 def test_a_variable_of_keras_is_an_argument(staged):
     variable = tf.keras.Variable(np.arange(3, dtype=np.float32))

@@ -190,6 +190,16 @@ def test_a_function_that_does_not_compile_is_refused_under_jit():
         jax.jit(call)(np.float32(42.0))
 
 
+def test_what_the_compiler_says_comes_without_the_lines_of_libraries():
+    call = call_tf(lambda x: tf.while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, tf.sin(a)), (0, x))[1])
+    with pytest.raises(ValueError, match="Error compiling TensorFlow function vjp_<lambda> for CPU") as caught:
+        jax.jit(jax.grad(call))(np.float32(1.0))
+    message = str(caught.value)
+    assert "maximum_iteration" in message
+    assert "test_lowering.py" in message
+    assert "site-packages" not in message
+
+
 def test_a_compiled_function_with_a_bounded_dynamic_shape_is_refused():
     call = call_tf(lambda x: tf.where(x > 0), output_shape_dtype=jax.ShapeDtypeStruct((2, 1), jnp.int32))
     with pytest.raises(ValueError, match=r"(?s)has dynamic output shape tensor<\?x1xi32.*remedy: pad the result"):

@@ -16,6 +16,7 @@ from jaxtf.serialization import (
     DisabledSafetyCheck,
     HostCallbackError,
     PlatformError,
+    ReferenceRefused,
     StablehloVersionError,
     UnstableCustomCall,
     UnstableDialect,
@@ -187,6 +188,33 @@ def test_a_callback_into_python_is_refused(exporter, callback, named):
 
     with pytest.raises(HostCallbackError, match=rf"'noisy' calls back into Python, by {named}"):
         exporter(noisy)(ShapeDtypeStruct((3,), F32))
+
+
+def test_a_reference_that_a_function_takes_or_closes_over_is_refused():
+    reference = jax.new_ref(jnp.zeros(3))
+
+    def adds(x):
+        return x + reference[...]
+
+    def writes(target, x):
+        target[...] = x
+        return x
+
+    with pytest.raises(ReferenceRefused, match=r"'adds' closes over what is no array: Ref\{.*\n  remedy: take"):
+        export(adds)(ShapeDtypeStruct((3,), F32))
+    with pytest.raises(ReferenceRefused, match=r"(?s)'writes' takes what is no array: Ref\{"):
+        export(jax.jit(writes))(reference, ShapeDtypeStruct((3,), F32))
+
+
+def test_a_reference_that_a_function_makes_is_its_own():
+    def total(x):
+        sums = jax.new_ref(jnp.zeros(3))
+        for row in range(2):
+            sums[...] += x[row]
+        return sums[...]
+
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(export(total)(x).call(x), x.sum(0))
 
 
 def test_callbacks_are_named_wherever_they_stand():

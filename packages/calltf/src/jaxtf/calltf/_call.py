@@ -21,6 +21,7 @@ from jaxtf.calltf._eager import plain_array, plain_tensors
 from jaxtf.calltf._errors import ArgumentTypeError, UnsupportedError
 from jaxtf.calltf._function import Staging, UserFunction
 from jaxtf.calltf._jax import evaluating
+from jaxtf.calltf._notes import note_causes
 from jaxtf.calltf._primitive import invoke
 from jaxtf.calltf._transfer import as_array, to_array
 
@@ -110,7 +111,11 @@ def call_tf(
             )
         tensors = None if kwargs else plain_tensors(args)
         if tensors is not None:
-            value = callable_tf(*tensors)
+            try:
+                value = callable_tf(*tensors)
+            except Exception as error:
+                note_causes(error)  # they are passed as they are
+                raise
             array = plain_array(value) if declared is None else None
             if array is not None:
                 return array
@@ -125,7 +130,7 @@ def call_tf(
         try:
             results = invoke(function_for(in_tree), arrays)
         except Exception as error:
-            _note_narrowed(error, args, kwargs)
+            note_causes(error, _addressed(args, kwargs))
             raise
         return jax.tree.unflatten(results.tree, results.leaves)
 
@@ -140,21 +145,6 @@ def _refuse_by_address(args: Any, kwargs: Any) -> None:
     """Raises the error of the first bad argument under its address, like args[0]['x']."""
     for address, leaf in _addressed(args, kwargs):
         as_array(leaf, address)
-
-
-def _note_narrowed(error: Exception, args: Any, kwargs: Any) -> None:
-    """Notes on an error of the TensorFlow function which arguments it got in 32 bits that were given in 64."""
-    given = [
-        (address, getattr(leaf.dtype, "name", leaf.dtype), as_array(leaf, address).dtype.name)  # of Keras, a name
-        for address, leaf in _addressed(args, kwargs)
-        if hasattr(leaf, "dtype")
-    ]
-    narrowed = [f"{address} as {taken}, not {wide}" for address, wide, taken in given if wide != taken]
-    if narrowed:
-        error.add_note(
-            f"call_tf passed {', '.join(narrowed)}: JAX's 64-bit types are off\n"
-            "  remedy: tf.cast it in the function that call_tf calls, or jax.config.update('jax_enable_x64', True)"
-        )
 
 
 def _addressed(args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:

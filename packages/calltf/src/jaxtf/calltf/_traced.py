@@ -26,6 +26,7 @@ from jaxtf.calltf._errors import (
     UnsupportedError,
 )
 from jaxtf.calltf._jax import custom_call_targets, result_types
+from jaxtf.calltf._notes import without_libraries
 from jaxtf.calltf._sizes import Formula, Sample, samples, symbolic_sizes
 from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs
 from jaxtf.calltf._transfer import canonical_dtype, jax_dtype, tensorflow_dtype
@@ -146,7 +147,7 @@ class Traced:
                     "only with compilable functions with static output shapes.\n"
                     "  remedy: call it outside of staged contexts, where it runs eagerly, or make "
                     f"tf.function(function, jit_compile=True) work; see {LIMITATIONS}\n\n"
-                    f"Caught TensorFlow exception: {error}"
+                    f"Caught TensorFlow exception: {without_libraries(str(error))}"
                 ) from error
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "LapackNeeded",
     "LoweringRuleMissing",
     "PlatformError",
+    "ReferenceRefused",
     "SerializationError",
     "StablehloVersionError",
     "UnstableCustomCall",
@@ -63,6 +64,10 @@ class LapackNeeded(NotImplementedError):
 
 class LoweringRuleMissing(NotImplementedError):
     """An operation of JAX that is lowered for particular platforms only, in graph mode, which lowers for none."""
+
+
+class ReferenceRefused(NotImplementedError):
+    """A function that takes or closes over a mutable reference of JAX (`jax.Ref`)."""
 
 
 class DeviceCountError(ValueError):

@@ -28,7 +28,7 @@ from jaxtf.serialization._target import (
     stablehlo_version_or_default,
 )
 from jaxtf.serialization._tree import Tree
-from jaxtf.serialization._unlowered import host_callback_refused, rule_missing
+from jaxtf.serialization._unlowered import host_callback_refused, refuse_references, rule_missing
 
 __all__ = ["default_export_platform", "export", "export_for_graph"]
 
@@ -145,6 +145,7 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
     jitted = fun if isinstance(fun, type(jax.jit(abs))) else jax.jit(fun)
     _check_scopes(args, kwargs)
     traced = jitted.trace(*_as_specs(args), **_as_specs(kwargs))
+    refuse_references(traced.fun_name, traced.jaxpr)
     in_avals = _as_declared(tuple(map(to_aval, jax.tree.leaves(traced.in_avals))), jax.tree.leaves((args, kwargs)))
     out_avals = tuple(map(to_aval, jax.tree.leaves(traced.out_avals)))
     with partitioner_that_fits(target.calling_convention_version):

@@ -1,4 +1,4 @@
-"""What JAX does not lower, in the words of who exports: callbacks, and primitives without a rule for graph mode.
+"""What is not exported, in the words of who exports: state, callbacks, and primitives without a rule for graph mode.
 
 Graph mode lowers for no platform (`export_for_graph`); JAX speaks of a platform that the user has never named.
 """
@@ -9,12 +9,31 @@ import re
 from typing import Any
 
 from jaxtf.serialization._callbacks import callback_names
-from jaxtf.serialization._errors import HostCallbackError, LoweringRuleMissing
+from jaxtf.serialization._errors import HostCallbackError, LoweringRuleMissing, ReferenceRefused
 
-__all__ = ["host_callback_refused", "rule_missing"]
+__all__ = ["host_callback_refused", "refuse_references", "rule_missing"]
 
 # MLIR translation rule for primitive 'name' not found for platform tf; the name may come with parameters.
 _PRIMITIVE = re.compile(r"primitive '([\w.-]+)")
+
+
+def refuse_references(fun_name: str, jaxpr: Any) -> None:
+    """Refuses a function that reads or writes mutable references of others: an exported function has no state.
+
+    Args:
+      fun_name: Its name.
+      jaxpr: Closed, as JAX traces it.
+    """
+    from jax.core import ShapedArray
+
+    for found, how in ((jaxpr.jaxpr.invars, "takes"), (jaxpr.jaxpr.constvars, "closes over")):
+        references = [str(variable.aval) for variable in found if not isinstance(variable.aval, ShapedArray)]
+        if references:
+            raise ReferenceRefused(
+                f"'{fun_name}' {how} what is no array: {', '.join(references)}. An exported function has no state\n"
+                "  remedy: take the array of a jax.Ref as an argument and return what becomes of it; a reference made "
+                "by jax.new_ref within the function is exported"
+            )
 
 
 def host_callback_refused(fun_name: str, jaxpr: Any) -> HostCallbackError:

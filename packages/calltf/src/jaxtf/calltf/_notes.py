@@ -1,0 +1,53 @@
+"""What call_tf adds to an error of the TensorFlow function that it called: what the function cannot know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+
+from jaxtf.calltf._transfer import as_array
+
+__all__ = ["note_causes", "without_libraries"]
+
+# A line of the stack that TensorFlow prints for an operation.
+_OF_LIBRARIES = re.compile(r'File ".*(/site-packages/|/jaxtf/)')
+
+
+def note_causes(error: Exception, arguments: Iterable[tuple[str, Any]] = ()) -> None:
+    """Notes on an error what may have caused it: arguments that were made narrower, a tracer of JAX within the function.
+
+    Args:
+      error: What the TensorFlow function raised.
+      arguments: The arguments as the user gave them, each with its address.
+    """
+    given = [
+        (address, getattr(leaf.dtype, "name", leaf.dtype), as_array(leaf, address).dtype.name)  # of Keras, a name
+        for address, leaf in arguments
+        if hasattr(leaf, "dtype")
+    ]
+    narrowed = [f"{address} as {taken}, not {wide}" for address, wide, taken in given if wide != taken]
+    if narrowed:
+        error.add_note(
+            f"call_tf passed {', '.join(narrowed)}: JAX's 64-bit types are off\n"
+            "  remedy: tf.cast it in the function that call_tf calls, or jax.config.update('jax_enable_x64', True)"
+        )
+    if isinstance(error, jax.errors.TracerArrayConversionError) or "Tracer" in str(error):
+        error.add_note(
+            "the function that call_tf called uses a value which JAX traces (in jax.jit, jax.grad, jax.vmap, ...): one "
+            "that it closes over, or that it computes by JAX\n"
+            "  remedy: make that value an argument of the function"
+        )
+
+
+def without_libraries(text: str) -> str:
+    """An error of TensorFlow's compiler without the lines of its stacks that are in libraries.
+
+    >>> print(without_libraries('why\\nFile "model.py", line 3\\nFile "v/site-packages/jax/api.py", line 4\\nwhere'))
+    why
+    File "model.py", line 3
+    where
+    """
+    return "\n".join(line for line in text.splitlines() if not _OF_LIBRARIES.match(line))
