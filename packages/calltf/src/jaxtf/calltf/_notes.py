@@ -17,7 +17,7 @@ _OF_LIBRARIES = re.compile(r'File ".*(/site-packages/|/jaxtf/)')
 
 
 def note_causes(error: Exception, arguments: Iterable[tuple[str, Any]] = ()) -> None:
-    """Notes on an error what may have caused it: arguments that were made narrower, a tracer of JAX within the function.
+    """Notes on an error what may have caused it: arguments made narrower, or a tracer within the function.
 
     Args:
       error: What the TensorFlow function raised.
