@@ -295,6 +295,16 @@ def test_a_tracer_that_the_function_closes_over_is_to_be_an_argument(transform, 
     assert any("make that value an argument of the function" in note for note in caught.value.__notes__)
 
 
+@pytest.mark.parametrize("stage", [lambda f: f, jax.jit], ids=["eager", "staged"])
+def test_an_error_of_the_users_that_speaks_of_a_tracer_has_no_note_about_one(stage):
+    def fails(x):
+        raise ValueError("no Tracer is configured")
+
+    with pytest.raises(ValueError, match="no Tracer is configured") as caught:
+        stage(call_tf(fails))(jnp.ones(2))
+    assert not any("JAX traces" in note for note in getattr(caught.value, "__notes__", []))
+
+
 @pytest.mark.parametrize("staged", [False, True], ids=["eager", "staged"])
 def test_a_variable_of_keras_is_an_argument(staged):
     variable = tf.keras.Variable(np.arange(3, dtype=np.float32))

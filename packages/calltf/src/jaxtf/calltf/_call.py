@@ -114,7 +114,7 @@ def call_tf(
             try:
                 value = callable_tf(*tensors)
             except Exception as error:
-                note_causes(error)  # they are passed as they are
+                note_causes(error)  # no argument was made narrower
                 raise
             array = plain_array(value) if declared is None else None
             if array is not None:

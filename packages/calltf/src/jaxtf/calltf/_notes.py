@@ -15,6 +15,9 @@ __all__ = ["note_causes", "without_libraries"]
 # A line of the stack that TensorFlow prints for an operation.
 _OF_LIBRARIES = re.compile(r'File ".*(/site-packages/|/jaxtf/)')
 
+# What TensorFlow says of a tracer that it was to make a tensor of; for NumPy, JAX has an error of its own.
+_OF_A_TRACER = re.compile(r"of type '\w*Tracer'|called on traced array")
+
 
 def note_causes(error: Exception, arguments: Iterable[tuple[str, Any]] = ()) -> None:
     """Notes on an error what may have caused it: arguments made narrower, or a tracer within the function.
@@ -34,7 +37,7 @@ def note_causes(error: Exception, arguments: Iterable[tuple[str, Any]] = ()) -> 
             f"call_tf passed {', '.join(narrowed)}: JAX's 64-bit types are off\n"
             "  remedy: tf.cast it in the function that call_tf calls, or jax.config.update('jax_enable_x64', True)"
         )
-    if isinstance(error, jax.errors.TracerArrayConversionError) or "Tracer" in str(error):
+    if isinstance(error, jax.errors.TracerArrayConversionError) or _OF_A_TRACER.search(str(error)):
         error.add_note(
             "the function that call_tf called uses a value which JAX traces (in jax.jit, jax.grad, jax.vmap, ...): one "
             "that it closes over, or that it computes by JAX\n"

@@ -145,7 +145,7 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
     jitted = fun if isinstance(fun, type(jax.jit(abs))) else jax.jit(fun)
     _check_scopes(args, kwargs)
     traced = jitted.trace(*_as_specs(args), **_as_specs(kwargs))
-    refuse_references(traced.fun_name, traced.jaxpr)
+    refuse_references(traced)
     in_avals = _as_declared(tuple(map(to_aval, jax.tree.leaves(traced.in_avals))), jax.tree.leaves((args, kwargs)))
     out_avals = tuple(map(to_aval, jax.tree.leaves(traced.out_avals)))
     with partitioner_that_fits(target.calling_convention_version):
@@ -226,9 +226,11 @@ def _lower(traced: Any, target: Target, in_avals: tuple[Aval, ...]) -> tuple[byt
     try:
         facts = _jax.lower(traced, target.platforms, overriding_rules(target.linear_algebra, target.platforms))
     except (NotImplementedError, ValueError) as error:
+        if type(error) not in (NotImplementedError, ValueError):
+            raise  # of a class of its own, which says what it is
         if callback_names(traced.jaxpr):
             raise host_callback_refused(traced.fun_name, traced.jaxpr) from error
-        if target.linear_algebra == "named" and type(error) is NotImplementedError:
+        if target.linear_algebra == "named" and isinstance(error, NotImplementedError):
             raise rule_missing(traced.fun_name, error) from error
         raise
     if facts.host_callbacks:

@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxtf.serialization._callbacks import callback_names
 from jaxtf.serialization._errors import HostCallbackError, LoweringRuleMissing, ReferenceRefused
+from jaxtf.serialization._paths import argument_paths
 
 __all__ = ["host_callback_refused", "refuse_references", "rule_missing"]
 
@@ -17,23 +18,31 @@ __all__ = ["host_callback_refused", "refuse_references", "rule_missing"]
 _PRIMITIVE = re.compile(r"primitive '([\w.-]+)")
 
 
-def refuse_references(fun_name: str, jaxpr: Any) -> None:
+def refuse_references(traced: Any) -> None:
     """Refuses a function that reads or writes mutable references of others: an exported function has no state.
 
     Args:
-      fun_name: Its name.
-      jaxpr: Closed, as JAX traces it.
+      traced: What JAX made of the function.
+
+    Raises:
+      ReferenceRefused: It takes one as an argument, or closes over one.
     """
     from jax.core import ShapedArray
 
-    for found, how in ((jaxpr.jaxpr.invars, "takes"), (jaxpr.jaxpr.constvars, "closes over")):
-        references = [str(variable.aval) for variable in found if not isinstance(variable.aval, ShapedArray)]
-        if references:
-            raise ReferenceRefused(
-                f"'{fun_name}' {how} what is no array: {', '.join(references)}. An exported function has no state\n"
-                "  remedy: take the array of a jax.Ref as an argument and return what becomes of it; a reference made "
-                "by jax.new_ref within the function is exported"
-            )
+    def found(variables: Any) -> list[tuple[int, Any]]:
+        return [(i, var.aval) for i, var in enumerate(variables) if not isinstance(var.aval, ShapedArray)]
+
+    jaxpr = traced.jaxpr.jaxpr
+    what = [f"closes over a {aval}" for _, aval in found(jaxpr.constvars)]
+    if taken := found(jaxpr.invars):
+        paths = argument_paths(traced.in_tree)
+        what += [f"takes a {aval} as {paths[index]}" for index, aval in taken]
+    if what:
+        raise ReferenceRefused(
+            f"'{traced.fun_name}' {' and '.join(what)}: an exported function has no state\n"
+            "  remedy: take the array of a jax.Ref as an argument and return what becomes of it; a reference made "
+            "by jax.new_ref within the function is exported"
+        )
 
 
 def host_callback_refused(fun_name: str, jaxpr: Any) -> HostCallbackError:
