@@ -232,11 +232,11 @@ def once(action: Callable[[], None]) -> float:
     return time.process_time() - start
 
 
-WAYS = ("export", "graph mode", "native mode")
+WAYS = ("export", "graph mode", "native mode", "JAX: trace and lower")
 
 
 def first() -> None:
-    """The first conversion of a process, and the first export, when nothing has been traced in it."""
+    """The first conversion of a process, the first export, and JAX's part of both, when nothing has been traced yet."""
     print("the first conversion of a process: a transformer of 12 layers")
     ask = [sys.executable, __file__, "--first"]
     actions = {
@@ -252,6 +252,9 @@ def run_first(way: str) -> None:
     tensor_specs = jax.tree.map(lambda spec: tf.TensorSpec(spec.shape, spec.dtype.name), specs)
     if way == "export":
         print(once(lambda: export(jax.jit(transformer_of()))(*specs)))
+        return
+    if way == "JAX: trace and lower":
+        print(once(lambda: jax.jit(transformer_of()).trace(*specs).lower(lowering_platforms=("cpu",))))
         return
     converted = convert(transformer_of(), native_serialization=way == "native mode")
     print(once(lambda: tf.function(converted, autograph=False).get_concrete_function(*tensor_specs)))
