@@ -132,6 +132,14 @@ def graph_harness(session: nox.Session) -> None:
 
 
 @nox.session
+def random_programs(session: nox.Session) -> None:
+    """JAX programs of random steps, six ways, compared with JAX: `python3 run.py random_programs -- 1000`."""
+    install(session, *from_tree(*EVERYTHING), *PYTEST)
+    count = {"RANDOM_PROGRAMS": session.posargs[0]} if session.posargs else {}
+    session.run("pytest", "tests/test_random_programs.py", env=ON_CPU | {"JAXTF_FULL": "1"} | count)
+
+
+@nox.session
 @nox.parametrize("package", [nox.param(name, id=name) for name in ISOLATED])
 def isolated(session: nox.Session, package: str) -> None:
     """A package's own tests with that package and its declared needs alone: `python3 run.py 'isolated(shapepoly)'`.

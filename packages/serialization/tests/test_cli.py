@@ -153,6 +153,18 @@ def test_diff_tells_each_field_with_code_1(capsys):
     assert json.loads(out)["functions[0].arguments[0].shape"] == {"left": ["b", "n"], "right": ["3"]}
 
 
+def test_diff_tells_a_vjp_that_one_file_lacks_once(capsys):
+    three, one = STATIC, str(CORPUS / "0.12.0.1" / "elementary.bin")
+    code, out, _ = run(capsys, "diff", three, one)
+    assert code == 1
+    lines = out.splitlines()
+    for order in (1, 2):
+        place = lines.index(f"functions[{order}]")
+        assert lines[place + 1].startswith(f"  {three}: ")
+        assert lines[place + 2] == f"  {one}: nothing"
+    assert not any(line.startswith("functions[1].") for line in lines)
+
+
 def test_upgrade_adds_a_trailer_and_keeps_the_rest(capsys, tmp_path):
     out = tmp_path / "new.bin"
     assert run(capsys, "upgrade", str(CORPUS / "0.4.30" / "vjp_2.bin"), "-o", str(out))[0] == 0

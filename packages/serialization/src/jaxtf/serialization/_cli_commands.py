@@ -7,6 +7,7 @@ parses or rewrites modules, and what checks shapes, imports more than the readin
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -210,9 +211,8 @@ def _check_shapes(blob: bytes, shapes: dict[str, tuple[int, ...]]) -> str | None
 def diff_files(options: argparse.Namespace) -> int:
     """Prints each field in which two files differ; 1 if there is any."""
     left_file, right_file = options.files
-    left, right = (dict(_fields("", _described(file))) for file in options.files)
-    names = [*left, *(name for name in right if name not in left)]
-    differing = {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
+    left, right = map(_described, options.files)
+    differing = {name: values for name, *values in _differing("", left, right)}
     if options.json:
         _print_json({name: {"left": values[0], "right": values[1]} for name, values in differing.items()})
     else:
@@ -238,20 +238,26 @@ def _described(file: str) -> dict[str, Any]:
     return description
 
 
-def _fields(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Each field of nested JSON values, by its path."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _fields(f"{name}.{key}" if name else key, item)
-    elif isinstance(value, list | tuple) and any(isinstance(item, dict) for item in value):
-        for index, item in enumerate(value):
-            yield from _fields(f"{name}[{index}]", item)
-    else:
-        yield name, list(value) if isinstance(value, tuple) else value
+def _differing(name: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Where nested JSON values differ, by path, and what stands there; what only one has, is told as a whole."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in {**left, **right}:
+            yield from _differing(f"{name}.{key}" if name else key, left.get(key), right.get(key))
+    elif _has_records(left) or _has_records(right):
+        for index, items in enumerate(itertools.zip_longest(left or (), right or ())):
+            yield from _differing(f"{name}[{index}]", *items)
+    elif left != right:
+        yield name, left, right
+
+
+def _has_records(value: Any) -> bool:
+    return isinstance(value, list | tuple) and any(isinstance(item, dict) for item in value)
 
 
 def _shown(value: Any) -> str:
-    return "nothing" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, dict):
+        return str(next(iter(value.values())))  # a record begins with its name
+    return "nothing" if value is None else ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 # upgrade, extract

@@ -1,0 +1,110 @@
+"""Programs of random steps give JAX's numbers, whichever way they are exported or converted: values, gradients, sizes.
+
+A few are tried always, the same ones; JAXTF_FULL=1 tries `RANDOM_PROGRAMS` of them, 300 if it is not set, others each
+time (the session `random_programs`).
+"""
+
+import os
+
+import jax
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from jaxtf.calltf import call_tf
+from jaxtf.convert import convert
+from jaxtf.serialization import deserialize, export
+from jaxtf.shapepoly import symbolic_args_specs
+
+from .random_programs import POLYMORPHIC_SHAPES, arguments, programs
+
+FULL = os.environ.get("JAXTF_FULL") == "1"
+PROGRAMS = int(os.environ.get("RANDOM_PROGRAMS", "300")) if FULL else 8
+
+BATCHES = (1, 2, 3)
+
+
+def in_jax(function):
+    """Values and gradients by JAX, of a function for JAX."""
+
+    def scalar(x, y):
+        values = function(x, y)
+        return values[1], values
+
+    def both(x, y):
+        (_, values), gradients = jax.value_and_grad(scalar, (0, 1), has_aux=True)(x, y)
+        return [*values, *gradients]
+
+    return jax.jit(both)
+
+
+def in_tensorflow(function):
+    """The same by TensorFlow."""
+
+    def both(x, y):
+        x, y = tf.constant(x), tf.constant(y)
+        with tf.GradientTape() as tape:
+            tape.watch([x, y])
+            values = function(x, y)
+        return [*values, *tape.gradient(values[1], [x, y], unconnected_gradients="zero")]
+
+    return both
+
+
+def reloaded(program):
+    """As an artifact, written and read again."""
+    specs = symbolic_args_specs(arguments(1, 0), POLYMORPHIC_SHAPES)
+    return deserialize(bytes(export(jax.jit(program))(*specs).serialize(vjp_order=1))).call
+
+
+def compiled(function):
+    return tf.function(function, autograph=False, jit_compile=True)
+
+
+def in_graphs(program, **options):
+    return convert(program, polymorphic_shapes=POLYMORPHIC_SHAPES, native_serialization=False, **options)
+
+
+WAYS = {
+    "artifact": lambda program: in_jax(reloaded(program)),
+    "native": lambda program: in_tensorflow(convert(program, polymorphic_shapes=POLYMORPHIC_SHAPES)),
+    "graph": lambda program: in_tensorflow(tf.function(in_graphs(program), autograph=False)),
+    "graph without XLA operations": lambda program: in_tensorflow(in_graphs(program, enable_xla=False)),
+    "graph, compiled": lambda program: in_tensorflow(
+        tf.function(in_graphs(program), autograph=False, jit_compile=True)
+    ),
+    "call_tf of convert": lambda program: in_jax(call_tf(convert(program))),
+}
+
+
+def expected_of(program, given_arguments):
+    """What JAX computes, and how far apart results may be; programs that rounding decides on are passed over.
+
+    Rounding is like another input: where arguments that differ by some roundings give other results than those allowed,
+    as on the edge of a comparison, nothing can be said.
+    """
+    function = in_jax(program)
+    expected = [np.asarray(value) for value in function(*given_arguments)]
+    assume(all(np.isfinite(value).all() for value in expected))
+    allowed = [2e-4 * max(1.0, np.abs(value).max(initial=0)) for value in expected]
+    for sign in (1, -1):
+        beside = function(*(argument * np.float32(1 + sign * 2e-6) for argument in given_arguments))
+        for value, other, most in zip(expected, beside, allowed, strict=True):
+            assume(np.abs(value - other).max(initial=0) < most / 4)
+    return expected, allowed
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(program=programs(), seed=st.integers(0, 3))
+@settings(max_examples=PROGRAMS, deadline=None, derandomize=not FULL, suppress_health_check=list(HealthCheck))
+def test_random_programs_give_the_numbers_of_jax(way, program, seed):
+    run = WAYS[way](program)
+    for batch in BATCHES:
+        given_arguments = arguments(batch, seed)
+        expected, allowed = expected_of(program, given_arguments)
+        for found, value, most in zip(run(*given_arguments), expected, allowed, strict=True):
+            assert tuple(found.shape) == value.shape
+            difference = np.abs(np.asarray(found) - value).max(initial=0)
+            assert difference <= most, f"b={batch}: differs by {difference}, allowed are {most}"
