@@ -58,11 +58,21 @@ class Program:
 
     steps: tuple[Step, ...]
 
-    def __call__(self, x: jax.Array, y: jax.Array) -> list[jax.Array]:
-        """The last array, and the sum of the means of all that were made."""
+    def __call__(self, x: jax.Array, y: jax.Array, noise: float = 0.0) -> list[jax.Array]:
+        """The last array, and the sum of the means of all that were made.
+
+        Args:
+          x: The first argument.
+          y: The second one.
+          noise: How far from its value each array that is made may be, relative to its largest element.
+        """
         arrays = [jnp.asarray(x), jnp.asarray(y)]
         for step in self.steps:
-            arrays.append(step.apply(*(arrays[place] for place in step.operands)))
+            made = step.apply(*(arrays[place] for place in step.operands))
+            if noise:
+                waves = jnp.sin(1.0 + 2.3 * len(arrays) + 1.7 * jnp.arange(made.size)).reshape(made.shape)
+                made += lax.stop_gradient(noise * jnp.abs(made).max(initial=0) * waves)
+            arrays.append(made)
         return [arrays[-1], sum(jnp.mean(array) for array in arrays[2:])]
 
 
@@ -323,7 +333,9 @@ def taken(draw: Draw, shapes: Sequence[Shape]) -> Step | None:
     place = _array(draw, shapes, 1)
     axis = draw(st.integers(0, len(shapes[place]) - 1))
     indices = np.array(draw(st.lists(st.integers(-2, 3), min_size=1, max_size=3)), np.int32)
-    mode = draw(st.sampled_from(["clip", "wrap", "fill"]))
+    # JAX itself takes a remainder by the size, as a constant.
+    modes = ["clip", "fill"] if shapes[place][axis] == BATCH else ["clip", "fill", "wrap"]
+    mode = draw(st.sampled_from(modes))
     return Step(
         f"take {indices.tolist()} along {axis}, {mode}",
         (place,),

@@ -4,6 +4,7 @@ A few are tried always, the same ones; JAXTF_FULL=1 tries `RANDOM_PROGRAMS` of t
 time (the session `random_programs`).
 """
 
+import functools
 import os
 
 import jax
@@ -82,23 +83,24 @@ WAYS = {
 def expected_of(program, given_arguments):
     """What JAX computes, and how far apart results may be; programs that rounding decides on are passed over.
 
-    Rounding is like another input: where arguments that differ by some roundings give other results than those allowed,
-    as on the edge of a comparison, nothing can be said.
+    Where results differ by more when each array on the way is off by some roundings, as on the edge of a comparison,
+    nothing can be said.
     """
-    function = in_jax(program)
-    expected = [np.asarray(value) for value in function(*given_arguments)]
+    expected = [np.asarray(value) for value in in_jax(program)(*given_arguments)]
     assume(all(np.isfinite(value).all() for value in expected))
     allowed = [2e-4 * max(1.0, np.abs(value).max(initial=0)) for value in expected]
-    for sign in (1, -1):
-        beside = function(*(argument * np.float32(1 + sign * 2e-6) for argument in given_arguments))
+    for noise in (1e-6, -1e-6):
+        beside = in_jax(functools.partial(program, noise=noise))(*given_arguments)
         for value, other, most in zip(expected, beside, allowed, strict=True):
-            assume(np.abs(value - other).max(initial=0) < most / 4)
+            assume(np.abs(value - other).max(initial=0) < most / 2)
     return expected, allowed
 
 
 @pytest.mark.parametrize("way", WAYS)
 @given(program=programs(), seed=st.integers(0, 3))
-@settings(max_examples=PROGRAMS, deadline=None, derandomize=not FULL, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=PROGRAMS, deadline=None, derandomize=not FULL, suppress_health_check=list(HealthCheck), print_blob=True
+)
 def test_random_programs_give_the_numbers_of_jax(way, program, seed):
     run = WAYS[way](program)
     for batch in BATCHES:
