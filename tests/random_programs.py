@@ -87,10 +87,10 @@ def arguments(batch: int, seed: int) -> list[np.ndarray]:
 
 @st.composite
 def programs(draw: Draw) -> Program:
-    """Programs of one to eight steps."""
+    """Programs of up to twelve steps; what fits nowhere is left out."""
     shapes: list[Shape] = list(ARGUMENT_SHAPES)
     steps: list[Step] = []
-    for _ in range(draw(st.integers(1, 8))):
+    for _ in range(draw(st.integers(1, 12))):
         step = draw(st.sampled_from(MAKERS))(draw, shapes)
         if step is not None and len(step.shape) <= RANK and all(size == BATCH or size <= SIZE for size in step.shape):
             steps.append(step)
