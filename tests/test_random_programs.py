@@ -73,9 +73,7 @@ WAYS = {
     "native": lambda program: in_tensorflow(convert(program, polymorphic_shapes=POLYMORPHIC_SHAPES)),
     "graph": lambda program: in_tensorflow(tf.function(in_graphs(program), autograph=False)),
     "graph without XLA operations": lambda program: in_tensorflow(in_graphs(program, enable_xla=False)),
-    "graph, compiled": lambda program: in_tensorflow(
-        tf.function(in_graphs(program), autograph=False, jit_compile=True)
-    ),
+    "graph, compiled": lambda program: in_tensorflow(compiled(in_graphs(program))),
     "call_tf of convert": lambda program: in_jax(call_tf(convert(program))),
 }
 

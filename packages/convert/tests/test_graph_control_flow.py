@@ -200,3 +200,17 @@ def test_a_loop_over_a_size_that_is_open_keeps_it_open():
     for size in (1, 3, 7):
         x = np.ones((size, 4), np.float32)
         np.testing.assert_array_equal(traced(tf.constant(x)), x * 8 + 4)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_a_scan_over_rows_of_any_batch_size_is_compiled(batch):
+    def sums(x):
+        return lax.scan(lambda c, e: (c * 0.5 + e, c), jnp.zeros(x.shape[1:]), x)[1]
+
+    converted = graph(sums, polymorphic_shapes=["(2, b, 3)"])
+    x = tf.constant(np.arange(6.0 * batch, dtype=np.float32).reshape(2, batch, 3))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        found = tf.function(converted, autograph=False, jit_compile=True)(x)
+    np.testing.assert_array_equal(found, sums(x.numpy()))
+    np.testing.assert_array_equal(tape.gradient(found, x), jax.grad(lambda x: sums(x).sum())(x.numpy()))

@@ -82,7 +82,12 @@ def real_dynamic_slice(
 
     Source: StableHLO specification, `real_dynamic_slice`.
     """
-    return tf.strided_slice(operand, *(as_shape(listed(vector)) for vector in (start, limit, stride)))
+    steps = tf.get_static_value(stride)
+    if steps is None or (steps != 1).any():
+        return tf.strided_slice(operand, *(as_shape(listed(vector)) for vector in (start, limit, stride)))
+    # Compiled, TensorFlow knows the sizes of a slice only if they are given.
+    extent = listed(limit - start, bound.result_type.shape)
+    return tf.slice(operand, as_shape(listed(start)), as_shape(extent))
 
 
 @translates("custom_call.stablehlo.dynamic_top_k")
