@@ -1,7 +1,8 @@
 """What graph mode costs: compiled calls beside JAX's, operations beside StableHLO's, conversion beside export.
 
-    python benchmarks/bench_graph.py              all of it, in about two minutes
+    python benchmarks/bench_graph.py              all of it, in about four minutes
     python benchmarks/bench_graph.py calls        compiled graph mode, native mode and jax.jit, called in turns
+    python benchmarks/bench_graph.py windows      the same of single convolutions and pools
     python benchmarks/bench_graph.py operations   TensorFlow operations for each operation of StableHLO
     python benchmarks/bench_graph.py conversion   first trace of transformers of 3 to 24 layers, beside their export
     python benchmarks/bench_graph.py first        the same of 12 layers, the first of a process: each in its own
@@ -171,6 +172,43 @@ def served(converted: Callable[..., Any], variables: Any) -> Callable[..., Any]:
     return lambda _, x: compiled(x)
 
 
+# --- convolutions and pools ---
+
+
+def pooled(x: Any, size: int, stride: int) -> Any:
+    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, size, size, 1), (1, stride, stride, 1), "SAME")
+
+
+def windows() -> None:
+    """Single convolutions and pools, in graph mode and as XLA has them: native mode, jax.jit."""
+    print("compiled convolutions and pools")
+    images, features = filled(16, 64, 64, 3), filled(8, 28, 28, 64)
+    single: Mapping[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+        "3x3, 3 to 32 features, 16x64x64": (convolved, (images, filled(3, 3, 3, 32))),
+        "depthwise 3x3, 8x28x28x64": (lambda x, k: convolved(x, k, groups=64), (features, filled(3, 3, 1, 64))),
+        "its gradients": (
+            jax.grad(lambda x, k: jnp.sin(convolved(x, k, groups=64)).sum(), (0, 1)),
+            (features, filled(3, 3, 1, 64)),
+        ),
+        "depthwise 7x7, 8x28x28x64": (lambda x, k: convolved(x, k, groups=64), (features, filled(7, 7, 1, 64))),
+        "max pool 3x3, stride 2, 8x28x28x64": (lambda x: pooled(jax.nn.relu(x), 3, 2), (features,)),
+    }
+    for what, (function, arguments) in single.items():
+        jitted, given = jax.jit(function), jax.tree.map(jnp.asarray, arguments)
+        tensors = tf.nest.map_structure(tf.constant, arguments)
+        actions: dict[str, Callable[[], float]] = {
+            "jax.jit": lambda jitted=jitted, given=given: seconds(lambda: jax.block_until_ready(jitted(*given)))
+        }
+        for name, is_native in (("graph mode", False), ("native mode", True)):
+            converted = convert(function, native_serialization=is_native)
+            call = tf.function(converted, autograph=False, jit_compile=True)
+            for ours, theirs in zip(tf.nest.flatten(call(*tensors)), jax.tree.leaves(jitted(*given)), strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+            actions[name] = lambda call=call, tensors=tensors: seconds(lambda: call(*tensors))
+        found = in_turns(actions, ROUNDS)
+        table({f"{what}: {name}": times for name, times in found.items()}, f"{what}: jax.jit")
+
+
 # --- operations ---
 
 
@@ -265,7 +303,7 @@ def run_first(way: str) -> None:
     print(once(lambda: tf.function(converted, autograph=False).get_concrete_function(*tensor_specs)))
 
 
-PARTS = {"calls": calls, "operations": operations, "conversion": conversion, "first": first}
+PARTS = {"calls": calls, "windows": windows, "operations": operations, "conversion": conversion, "first": first}
 
 
 def main(arguments: list[str]) -> None:

@@ -25,6 +25,14 @@ def run_module(module, *arguments, mode="graph", allows_xla=False):
     return [np.asarray(result.numpy()) for result in run(*map(tf.constant, arguments))]
 
 
+def operations(module, *shapes, compiled):
+    """The types of the operations that a module is, for arguments of float32."""
+    program = plan(parse(module), False)
+    traced = tf.function(lambda *tensors: emit(program, tensors), autograph=False, jit_compile=compiled)
+    graph = traced.get_concrete_function(*map(tf.TensorSpec, shapes)).graph
+    return [operation.type for operation in graph.get_operations()]
+
+
 def run_graph_mode(function, *arguments, mode="graph", allows_xla=False):
     """The leaves of what a JAX function gives in graph mode."""
     exported = export_for_graph(jax.jit(function))(*arguments)

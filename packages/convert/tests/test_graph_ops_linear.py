@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from jax import lax
 
-from .graph_mode import MODES, run_graph_mode, run_jax
+from jaxtf.serialization._export import export_for_graph
+from jaxtf.shapepoly import symbolic_shape
+
+from .graph_mode import MODES, operations, run_graph_mode, run_jax
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +129,73 @@ def test_gradients_of_convolutions_agree():
         return (lax.conv_general_dilated(x, k, (2, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")) ** 2).sum()
 
     assert_close(jax.grad(loss, (0, 1)), values(2, 6, 5, 3), values(3, 2, 3, 4), terms=256)
+
+
+def convolved(x, kernel, *, strides=(1, 1), padding="SAME", dilation=(1, 1), groups=1):
+    return lax.conv_general_dilated(
+        x,
+        kernel,
+        strides,
+        padding,
+        rhs_dilation=dilation,
+        feature_group_count=groups,
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+
+
+# Operand, kernel, strides, padding, dilation, groups: few features, many, and a kernel for each.
+SUMMED = {
+    "one feature": ((2, 7, 6, 1), (3, 2, 1, 5), (1, 2), "SAME", (1, 1), 1),
+    "three, dilated": ((2, 7, 6, 3), (2, 3, 3, 5), (2, 1), ((1, 0), (2, 1)), (2, 1), 1),
+    "five": ((2, 7, 6, 5), (3, 2, 5, 4), (2, 1), "SAME", (1, 2), 1),
+    "depthwise": ((2, 7, 6, 5), (3, 3, 1, 5), (2, 1), "SAME", (1, 2), 5),
+    "depthwise, two each": ((2, 7, 6, 3), (2, 3, 1, 6), (1, 1), ((1, 0), (2, 1)), (2, 1), 3),
+    "depthwise, large": ((1, 12, 11, 2), (9, 8, 1, 2), (1, 1), "SAME", (1, 1), 2),
+}
+
+
+@pytest.mark.parametrize("name", SUMMED)
+def test_small_kernels_and_their_gradients_agree(name):
+    x, kernel, strides, padding, dilation, groups = SUMMED[name]
+
+    def loss(x, k):
+        y = convolved(x, k, strides=strides, padding=padding, dilation=dilation, groups=groups)
+        return y, jnp.sin(y).sum()
+
+    def values_and_gradients(x, k):
+        return loss(x, k)[0], jax.grad(lambda *both: loss(*both)[1], (0, 1))(x, k)
+
+    for mode in MODES:
+        assert_close(values_and_gradients, values(*x), values(*kernel) / 8, mode=mode, terms=256)
+
+
+@pytest.mark.parametrize("name", SUMMED)
+def test_only_compiled_small_kernels_become_sums_of_products(name):
+    x, kernel, strides, padding, dilation, groups = SUMMED[name]
+
+    def convolve(x, k):
+        return convolved(x, k, strides=strides, padding=padding, dilation=dilation, groups=groups)
+
+    module = export_for_graph(jax.jit(convolve))(values(*x), values(*kernel)).mlir_module_serialized
+
+    def convolutions(compiled):
+        return sum("Conv2" in kind for kind in operations(module, x, kernel, compiled=compiled))
+
+    assert convolutions(False) == 1
+    assert convolutions(True) == (name in ("five", "depthwise, large"))
+
+
+def test_the_gradient_of_a_depthwise_kernel_does_not_grow_with_the_features():
+    def count(features):
+        def loss(k, x):
+            return jnp.sin(convolved(x, k, groups=features)).sum()
+
+        kernel, batch = values(3, 3, 1, features), symbolic_shape("b")[0]
+        x = jax.ShapeDtypeStruct((batch, 6, 6, features), "float32")
+        module = export_for_graph(jax.jit(jax.grad(loss)))(kernel, x).mlir_module_serialized
+        return len(operations(module, [3, 3, 1, features], [None, 6, 6, features], compiled=False))
+
+    assert count(24) == count(12) < 200
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -7,8 +7,9 @@ import pytest
 from jax import lax
 
 from jaxtf.convert._errors import GraphModeUnsupported
+from jaxtf.serialization._export import export_for_graph
 
-from .graph_mode import MODES, run_graph_mode, run_jax, run_module, same_as_jax
+from .graph_mode import MODES, operations, run_graph_mode, run_jax, run_module, same_as_jax
 
 NAN, INF = np.nan, np.inf
 SPECIAL = np.array([[1, NAN, 3, NAN], [INF, 2, -INF, 2], [-0.0, 0.0, -1, 5], [7, 7, -7, 7]], np.float32)
@@ -110,6 +111,18 @@ def test_windows_are_reduced(name, mode):
     found = run_graph_mode(every, waves(2, 6, 8, 3), mode=mode)
     for ours, theirs in zip(found, run_jax(every, waves(2, 6, 8, 3)), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)  # sums of up to 35 terms of magnitude 3
+
+
+@pytest.mark.parametrize("reduction", [(-np.inf, lax.max), (0.0, lax.add)])
+@pytest.mark.parametrize(("size", "stride", "is_pool"), [(2, 2, False), (3, 2, False), (3, 1, True)])
+def test_only_compiled_windows_that_overlap_little_are_no_pools(size, stride, is_pool, reduction):
+    def pool(x):
+        return lax.reduce_window(x, *reduction, (1, size, size, 1), (1, stride, stride, 1), "SAME")
+
+    module = export_for_graph(jax.jit(pool))(waves(2, 6, 8, 3)).mlir_module_serialized
+    for compiled in (False, True):
+        kinds = operations(module, (2, 6, 8, 3), compiled=compiled)
+        assert any("Pool" in kind for kind in kinds) == (is_pool or not compiled)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -7,7 +7,6 @@ convolution, batch groups become feature groups, integers become float64 and com
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,20 +15,9 @@ import tensorflow as tf
 from jaxtf.convert._graph._support import Size, as_shape, pad, refuse, sizes
 from jaxtf.convert._graph.ops.conversion import cast
 from jaxtf.convert._graph.ops.dynamic import listed
+from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, with_holes
+from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
 from jaxtf.convert._graph.registry import Bound, translates
-
-Integers = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Windows:
-    """How the kernel moves, by spatial dimension."""
-
-    stride: Integers
-    low: tuple[Size, ...]
-    high: tuple[Size, ...]
-    dilation: Integers
-    kernel_dilation: Integers
 
 
 @translates("stablehlo.convolution")
@@ -164,11 +152,6 @@ def _prepared(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: i
     return _grouped(operand, kernel, windows, groups, padding)
 
 
-def _reach(kernel: tf.Tensor, windows: Windows) -> list[int]:
-    """How many elements the kernel spans, with its holes."""
-    return [(kernel.shape[i] - 1) * d + 1 for i, d in enumerate(windows.kernel_dilation)]
-
-
 def _empty(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tf.Tensor | None:
     """Zeros where the result, or what is summed, has no elements; kernels do not take such."""
     known = [*operand.shape, *kernel.shape, *windows.low, *windows.high]
@@ -176,7 +159,7 @@ def _empty(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tf.Tensor
         return None
     batch, *extent, _ = operand.shape
     places = []
-    for i, reach in enumerate(_reach(kernel, windows)):
+    for i, reach in enumerate(windows.reach(kernel)):
         size = max((extent[i] - 1) * windows.dilation[i] + 1, 0) + windows.low[i] + windows.high[i]
         places.append(max((size - reach) // windows.stride[i] + 1, 0) if size >= reach else 0)
     shape = [batch, *places, kernel.shape[-1]]
@@ -194,7 +177,7 @@ def _named_padding(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> s
         return None
     if all(edge == (0, 0) for edge in edges):
         return "VALID"
-    for i, reach in enumerate(_reach(kernel, windows)):
+    for i, reach in enumerate(windows.reach(kernel)):
         size = operand.shape[i + 1]
         if size is None:
             return None
@@ -205,10 +188,16 @@ def _named_padding(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> s
 
 
 def _grouped(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int, padding: str) -> tf.Tensor:
-    """Depthwise where each group is one feature; other groups one by one."""
+    """Depthwise where each group is one feature; other groups one by one. Sums of products where those are faster."""
+    is_depthwise = groups > 1 and kernel.shape[-2] == 1
+    if operand.shape.rank == 4:
+        instead = by_elements if groups == 1 or is_depthwise else by_places
+        result = instead(operand, kernel, windows, groups, padding)
+        if result is not None:
+            return result
     if groups == 1:
         return _plain(operand, kernel, windows, padding)
-    if kernel.shape[-2] == 1 and operand.shape.rank == 4:
+    if is_depthwise and operand.shape.rank == 4:
         return _depthwise(operand, kernel, windows, padding)
     operands, kernels = tf.split(operand, groups, -1), tf.split(kernel, groups, -1)
     parts = [_plain(x, k, windows, padding) for x, k in zip(operands, kernels, strict=True)]
@@ -218,28 +207,20 @@ def _grouped(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: in
 def _plain(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
     if operand.shape.rank == 4:
         return tf.nn.conv2d(operand, kernel, windows.stride, padding, dilations=windows.kernel_dilation)
-    kernel = _with_holes(kernel, windows.kernel_dilation)
+    kernel = with_holes(kernel, windows.kernel_dilation)
     return tf.nn.conv3d(operand, kernel, [1, *windows.stride, 1], padding)
-
-
-def _with_holes(kernel: tf.Tensor, dilation: Integers) -> tf.Tensor:
-    """The kernel with zeros between its elements, for kernels that know no dilation on CPU."""
-    nothing = [0] * kernel.shape.rank
-    return pad(kernel, tf.zeros([], kernel.dtype), nothing, nothing, [*(d - 1 for d in dilation), 0, 0])
 
 
 def _depthwise(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
     """Each feature on its own; strides that differ are taken out of a result of stride 1."""
     features = operand.shape[-1]
-    kernel = _with_holes(kernel, windows.kernel_dilation)
+    kernel = with_holes(kernel, windows.kernel_dilation)
     height, width, _, outputs = kernel.shape
     kernel = tf.reshape(kernel, [height, width, features, outputs // features])
     vertical, horizontal = windows.stride
     if vertical == horizontal:
         return tf.nn.depthwise_conv2d(operand, kernel, [1, vertical, horizontal, 1], padding)
-    if padding == "SAME":
-        edges = zip(windows.low, windows.high, strict=True)
-        operand = tf.pad(operand, [[0, 0], *edges, [0, 0]])
+    operand = padded(operand, windows, padding)
     return tf.nn.depthwise_conv2d(operand, kernel, [1, 1, 1, 1], "VALID")[:, ::vertical, ::horizontal]
 
 
@@ -254,7 +235,7 @@ def _is_transposed(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, grou
 def _transposed_convolution(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tf.Tensor:
     """All places where the kernel meets the operand, then padded or cut to those that are asked for."""
     batch, *extent, _ = sizes(operand)
-    reach = _reach(kernel, windows)
+    reach = windows.reach(kernel)
     full = [(n - 1) * d + k for n, d, k in zip(extent, windows.dilation, reach, strict=True)]
     flipped = tf.transpose(tf.reverse(kernel, [0, 1]), [0, 1, 3, 2])
     shape = as_shape([batch, *full, kernel.shape[-1]])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import tensorflow as tf
@@ -23,6 +24,7 @@ from jaxtf.convert._graph._support import (
     sizes,
     smallest,
 )
+from jaxtf.convert._graph._tf import is_compiled_for_cpu
 from jaxtf.convert._graph.ops.reductions import Combine, region_of
 from jaxtf.convert._graph.registry import Bound, translates
 
@@ -79,10 +81,10 @@ def reduce_window(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Ten
     if kind is None:
         return windowed(region_of(bound), operands, initial, window)
     special = None if bound.scans else _cumulative(kind, operands[0], initial[0], window)
-    if special is None:
+    if special is None and not (is_compiled_for_cpu() and _overlap_little(window)):
         special = _max_pool(kind, operands[0], initial[0], window)
-    if special is None:
-        special = _sum_pool(kind, operands[0], initial[0], window)
+        if special is None:
+            special = _sum_pool(kind, operands[0], initial[0], window)
     if special is not None:
         return [special]
     return windowed(lambda a, b: [BINARY[kind](a[0], b[0])], operands, initial, window, kind)
@@ -110,6 +112,15 @@ def windowed(
         return values
     start = [tf.broadcast_to(i, as_shape(sizes(v))) for i, v in zip(initial, values, strict=True)]
     return combine(start, values)
+
+
+def _overlap_little(window: Window) -> bool:
+    """Whether no element lies in more than four windows.
+
+    Compiled, XLA makes one loop of such and of what they take, in less time than it has for a pool. What lies in more
+    windows it would compute again for each.
+    """
+    return prod(-(-length // stride) for length, stride in zip(window.size, window.stride, strict=True)) <= 4
 
 
 def _along(

@@ -1,0 +1,75 @@
+"""Convolutions as sums of products, where a convolution of TensorFlow's takes longer.
+
+Operands have two spatial dimensions and the features last; the features of one group are beside each other.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import tensorflow as tf
+
+from jaxtf.convert._graph._tf import is_compiled_for_cpu
+from jaxtf.convert._graph.ops.kernel_windows import Windows, padded
+
+__all__ = ["by_elements", "by_places"]
+
+# Measured with XLA for CPU: kernels of 1 to 147 elements for each output feature, 1 to 128 features, strides 1 and 2.
+_FEW_ELEMENTS = 64
+_FEW_FEATURES = 4
+_FEW_PLACES = 64
+
+
+def by_elements(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int, padding: str) -> tf.Tensor | None:
+    """The sum, over the elements of the kernel, of the part of the operand that each meets, times the element.
+
+    XLA makes one loop of it for CPU, with which a depthwise convolution takes a tenth of the time, and one of few
+    features half of it. None where that is not so, or not known: a larger kernel, or not compiled.
+    """
+    features = operand.shape[-1]
+    height, width, inputs, outputs = kernel.shape
+    if None in kernel.shape or not is_compiled_for_cpu():
+        return None
+    is_depthwise = groups == features and inputs == 1
+    fits = is_depthwise or (groups == 1 and inputs <= _FEW_FEATURES and height * width > 1)
+    if not fits or not 0 < height * width * inputs <= _FEW_ELEMENTS:
+        return None
+    operand = padded(operand, windows, padding)
+    if is_depthwise:
+        operand = tf.repeat(operand, outputs // features, -1)
+    rows, columns = (
+        [slice(i * d, i * d - (reach - 1) or None, stride) for i in range(size)]
+        for size, d, reach, stride in zip(
+            (height, width), windows.kernel_dilation, windows.reach(kernel), windows.stride, strict=True
+        )
+    )
+    whole = slice(None)
+    terms = [
+        operand[:, row, column, whole if is_depthwise else slice(n, n + 1)] * kernel[i, j, n]
+        for (i, row), (j, column), n in product(enumerate(rows), enumerate(columns), range(inputs))
+    ]
+    return sum(terms[1:], terms[0])
+
+
+def by_places(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int, padding: str) -> tf.Tensor | None:
+    """A convolution with groups of which the result has few places, each a sum of products; None for another one.
+
+    Such is the gradient for the kernel of a depthwise convolution: the kernel is as large as the operand.
+    """
+    operand = padded(operand, windows, padding)
+    batch, *extent, _ = operand.shape
+    height, width, _, outputs = kernel.shape
+    if batch != 1 or None in (*extent, height, width, outputs):
+        return None
+    reach = windows.reach(kernel)
+    places = [(size - span) // stride + 1 for size, span, stride in zip(extent, reach, windows.stride, strict=True)]
+    if places[0] * places[1] > min(_FEW_PLACES, 4 * groups):
+        return None
+    operand = tf.transpose(tf.reshape(operand, [*extent, groups, -1, 1]), [0, 1, 3, 2, 4])
+    kernel = tf.reshape(kernel, [height, width, -1, groups, outputs // groups])
+    rows, columns = (
+        [slice(i * stride, i * stride + span, d) for i in range(count)]
+        for count, span, stride, d in zip(places, reach, windows.stride, windows.kernel_dilation, strict=True)
+    )
+    sums = [tf.reduce_sum(operand[row, column] * kernel, [0, 1, 2]) for row, column in product(rows, columns)]
+    return tf.reshape(tf.stack(sums), [1, *places, outputs])
