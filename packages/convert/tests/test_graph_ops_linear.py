@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tensorflow as tf
 from jax import lax
 
 from jaxtf.serialization._export import export_for_graph
@@ -183,6 +184,23 @@ def test_only_compiled_small_kernels_become_sums_of_products(name):
 
     assert convolutions(False) == 1
     assert convolutions(True) == (name in ("five", "depthwise, large"))
+
+
+def test_where_there_is_another_device_compiled_convolutions_stay(monkeypatch):
+    gpu = tf.config.LogicalDevice("/device:GPU:0", "GPU")
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda: [gpu])
+    x, kernel = (2, 6, 6, 3), (3, 3, 1, 3)
+    module = export_for_graph(jax.jit(lambda x, k: convolved(x, k, groups=3)))(values(*x), values(*kernel))
+    kinds = operations(module.mlir_module_serialized, x, kernel, compiled=True)
+    assert kinds.count("DepthwiseConv2dNative") == 1
+
+
+def test_groups_of_one_image_are_convolutions_and_nothing_else():
+    x, kernel = (1, 7, 7, 32), (3, 3, 2, 32)
+    module = export_for_graph(jax.jit(lambda x, k: convolved(x, k, groups=16)))(values(*x), values(*kernel))
+    kinds = operations(module.mlir_module_serialized, x, kernel, compiled=False)
+    assert kinds.count("Conv2D") == 16
+    assert not any("Pad" in kind for kind in kinds)
 
 
 def test_the_gradient_of_a_depthwise_kernel_does_not_grow_with_the_features():

@@ -1,6 +1,7 @@
 """Convolutions as sums of products, where a convolution of TensorFlow's takes longer.
 
-Operands have two spatial dimensions and the features last; the features of one group are beside each other.
+Operands are `[batch, height, width, features]`, the features of one group beside each other; kernels `[height, width,
+features of one group, outputs]`. What they bring is measured by `benchmarks/bench_graph.py windows`.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _FEW_PLACES = 64
 def by_elements(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int, padding: str) -> tf.Tensor | None:
     """The sum, over the elements of the kernel, of the part of the operand that each meets, times the element.
 
-    XLA makes one loop of it for CPU, with which a depthwise convolution takes a tenth of the time, and one of few
-    features half of it. None where that is not so, or not known: a larger kernel, or not compiled.
+    XLA makes one loop of it for CPU, faster than what it has for a depthwise convolution, or one of few features. None
+    where that is not so, or not known: a larger kernel, or not compiled.
     """
     features = operand.shape[-1]
     height, width, inputs, outputs = kernel.shape
@@ -56,15 +57,17 @@ def by_places(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: i
 
     Such is the gradient for the kernel of a depthwise convolution: the kernel is as large as the operand.
     """
-    operand = padded(operand, windows, padding)
     batch, *extent, _ = operand.shape
     height, width, _, outputs = kernel.shape
     if batch != 1 or None in (*extent, height, width, outputs):
         return None
+    if padding == "SAME":
+        extent = [low + size + high for low, size, high in zip(windows.low, extent, windows.high, strict=True)]
     reach = windows.reach(kernel)
     places = [(size - span) // stride + 1 for size, span, stride in zip(extent, reach, windows.stride, strict=True)]
-    if places[0] * places[1] > min(_FEW_PLACES, 4 * groups):
+    if places[0] * places[1] > min(_FEW_PLACES, 4 * groups, height * width):
         return None
+    operand = padded(operand, windows, padding)
     operand = tf.transpose(tf.reshape(operand, [*extent, groups, -1, 1]), [0, 1, 3, 2, 4])
     kernel = tf.reshape(kernel, [height, width, -1, groups, outputs // groups])
     rows, columns = (
