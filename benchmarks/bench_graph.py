@@ -13,6 +13,7 @@ time, conversions CPU time, which is the same on a machine with nothing else to 
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import statistics
@@ -24,6 +25,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import models_in_tensorflow
 import numpy as np
 import tensorflow as tf
 from models import WIDTH, block, parameters, transformer, transformer_of
@@ -71,6 +73,11 @@ def cnn(params: Any, images: Any) -> Any:
     return jax.nn.softmax(x.mean(axis=(1, 2)) @ params["w"])
 
 
+def layer_of(layer: Any, x: Any) -> Any:
+    """A block, its parameters first."""
+    return block(x, layer)
+
+
 def subjects() -> Mapping[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     """Functions with their parameters and what they are applied to, by a name that tells the size."""
     layer = jax.tree.map(lambda spec: filled(*spec.shape), parameters(1)[0])
@@ -91,8 +98,15 @@ def subjects() -> Mapping[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
             cnn,
             ({**kernels, "depthwise": filled(3, 3, 1, 32)}, filled(32, 32, 32, 3)),
         ),
-        "transformer block, width 256, 4x128": (lambda layer, x: block(x, layer), (layer, filled(4, 128, WIDTH))),
+        "transformer block, width 256, 4x128": (layer_of, (layer, filled(4, 128, WIDTH))),
     }
+
+
+IN_TENSORFLOW: Mapping[Callable[..., Any], Callable[..., Any]] = {
+    mlp: models_in_tensorflow.mlp,
+    cnn: models_in_tensorflow.cnn,
+    layer_of: lambda layer, x: models_in_tensorflow.block(x, layer),
+}
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -134,7 +148,8 @@ def calls() -> None:
 
     Parameters are arguments, as JAX has them; and variables of the TensorFlow function, as SavedModels have them. An
     eager call in native mode runs compiled, without the way through tf.function. What that way costs is seen on a
-    compiled function of the same arguments that gives an element of the last one.
+    compiled function of the same arguments that gives an element of the last one; what TensorFlow's XLA makes of such a
+    model, on the same one written in TensorFlow.
     """
     print("compiled calls")
     for what, (function, arguments) in subjects().items():
@@ -151,6 +166,7 @@ def calls() -> None:
                 "native mode": {"native_serialization": True},
             }.items()
         }
+        compiled["written in TensorFlow"] = tf.function(IN_TENSORFLOW[function], autograph=False, jit_compile=True)
         compiled["native mode, eager call"] = convert(function)
         variables = tf.nest.map_structure(tf.Variable, arguments[0])
         for mode, is_native in (("graph", False), ("native", True)):
@@ -242,7 +258,11 @@ def count_of_module(function: Callable[..., Any], arguments: Any) -> tuple[int, 
 
 
 def conversion() -> None:
-    """The first trace of a transformer in graph mode beside its export."""
+    """The first trace of a transformer in graph mode beside its export.
+
+    And what of it is TensorFlow's: the trace of the same model written in TensorFlow, and of a function that only takes
+    in the finished graph, by `tf.graph_util.import_graph_def`.
+    """
     print("conversion of a transformer: first trace in tf.function, beside jaxtf.serialization.export")
     for layers in (3, 6, 12, 24):
         specs = parameters(layers), jax.ShapeDtypeStruct((4, 32, WIDTH), jnp.float32)
@@ -251,21 +271,37 @@ def conversion() -> None:
         def exported(specs: Any = specs) -> None:
             export(jax.jit(transformer_of()))(*specs)
 
-        def traced(native: bool, tensor_specs: Any = tensor_specs) -> None:
-            converted = convert(transformer_of(), native_serialization=native)
-            tf.function(converted, autograph=False).get_concrete_function(*tensor_specs)
+        def traced(function: Callable[..., Any], tensor_specs: Any = tensor_specs) -> Any:
+            return tf.function(function, autograph=False).get_concrete_function(*tensor_specs)
 
-        actions: dict[str, Callable[[], None]] = {
+        def converted(native: bool, traced: Callable[..., Any] = traced) -> Any:
+            return traced(convert(transformer_of(), native_serialization=native))
+
+        finished = taking_in(converted(False).graph)
+        actions: dict[str, Callable[[], Any]] = {
             "export": exported,
-            "graph mode": lambda traced=traced: traced(False),
-            "native mode": lambda traced=traced: traced(True),
+            "graph mode": functools.partial(converted, False),
+            "native mode": functools.partial(converted, True),
+            "written in TensorFlow": lambda traced=traced: traced(functools.partial(models_in_tensorflow.transformer)),
+            "the finished graph taken in": lambda traced=traced, finished=finished: traced(finished),
         }
         found = in_turns({name: lambda do=do: once(do) for name, do in actions.items()}, max(3, ROUNDS // 2))
         table({f"{layers} layers: {name}": times for name, times in found.items()}, f"{layers} layers: export")
 
 
-def once(action: Callable[[], None]) -> float:
+def taking_in(graph: tf.Graph) -> Callable[..., Any]:
+    """A function of the inputs of a finished graph whose trace has the same nodes."""
+    definition = graph.as_graph_def()
+    inputs = [tensor.op.name for tensor in graph.inputs]
+    outputs = [tensor.name for tensor in graph.outputs]
+    return lambda *arguments: tf.graph_util.import_graph_def(
+        definition, dict(zip(inputs, tf.nest.flatten(arguments), strict=True)), outputs, name=""
+    )
+
+
+def once(action: Callable[[], object]) -> float:
     """The CPU time of one run."""
+    gc.collect()  # or a full collection falls into one of them
     start = time.process_time()
     action()
     return time.process_time() - start
@@ -292,7 +328,6 @@ def run_first(way: str) -> None:
     """
     specs = parameters(), jax.ShapeDtypeStruct((4, 32, WIDTH), jnp.float32)
     tensor_specs = jax.tree.map(lambda spec: tf.TensorSpec(spec.shape, spec.dtype.name), specs)
-    gc.collect()
     if way == "export":
         print(once(lambda: export(jax.jit(transformer_of()))(*specs)))
         return

@@ -15,6 +15,7 @@ from jaxtf.serialization._export import export_for_graph
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 EDGES = np.array([[np.nan, 1, 2, 3], [np.inf, 0, 1, -np.inf], [-np.inf] * 4, [0.0, -0.0, 88, 1e38]], np.float32)
+X4 = np.linspace(-2, 2, 16, dtype=np.float32).reshape(4, 4)
 EPS = np.finfo(np.float32).eps
 
 
@@ -54,6 +55,65 @@ def test_a_form_becomes_the_operation_of_that_name(name, shapes):
     for x in (X, EDGES) if also_of_nan else (X,):
         # Sums of four exponentials, each a few roundings of its own.
         np.testing.assert_allclose(converted(x), jax.jit(function)(x), rtol=16 * EPS, atol=16 * EPS)
+
+
+def from_one(x):
+    return lax.reduce(x, np.float32(1), lax.add, (1,)) / 4
+
+
+MEANS = {  # a function, and whether it is a mean
+    "all": (jnp.mean, True),
+    "of columns": (lambda x: x.mean(0), True),
+    "kept": (lambda x: x.mean(1, keepdims=True), True),
+    "both kept": (lambda x: x.mean((0, 1), keepdims=True), True),
+    "by hand": (lambda x: x.sum(1) / 4, True),
+    "of squares, taken away": (lambda x: x - (x * x).mean(1, keepdims=True), True),
+    "another number": (lambda x: x.sum(1) / 3, False),
+    "repeated": (lambda x: jnp.broadcast_to(x.sum(1, keepdims=True), (4, 4)) / 4, False),
+    "of the largest": (lambda x: lax.reduce(x, np.float32(0), lax.max, (1,)) / 4, False),
+    "from one": (from_one, False),
+    "of integers": (lambda x: x.astype(int).sum(1) // 4, False),
+}
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_a_sum_divided_by_its_count_is_a_mean(name):
+    function, is_mean = MEANS[name]
+    types = types_of(function, X4)
+    assert ("Mean" in types) == is_mean
+    assert not is_mean or not {"Sum", "RealDiv"} & set(types)
+    converted = convert(function, native_serialization=False)
+    for values in (X4, EDGES) if is_mean else (X4,):
+        for run in (converted, tf.function(converted, autograph=False, jit_compile=True)):
+            np.testing.assert_allclose(run(values), jax.jit(function)(values), rtol=16 * EPS, atol=16 * EPS)
+
+
+def test_a_sum_whose_dimensions_change_places_is_no_mean():
+    module = """
+        func.func @main(%x: tensor<2x3x2xf32>) -> tensor<2x1x2xf32> {
+          %zero = stablehlo.constant dense<0.0> : tensor<f32>
+          %three = stablehlo.constant dense<3.0> : tensor<2x1x2xf32>
+          %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
+            : (tensor<2x3x2xf32>, tensor<f32>) -> tensor<2x2xf32>
+          %turned = stablehlo.broadcast_in_dim %sum, dims = [2, 0] : (tensor<2x2xf32>) -> tensor<2x1x2xf32>
+          %mean = stablehlo.divide %turned, %three : tensor<2x1x2xf32>
+          return %mean : tensor<2x1x2xf32>
+        }
+    """
+    x = np.arange(12, dtype=np.float32).reshape(2, 3, 2)
+    (found,) = tf.nest.flatten(convert_stablehlo(module)(x))
+    np.testing.assert_allclose(found, x.mean(1).T[:, None, :], rtol=16 * EPS)
+
+
+def test_a_mean_over_a_symbolic_size_is_the_sum_divided():
+    def function(x):
+        return x.mean(1), x.mean(0)
+
+    types = types_of(function, X, shapes=["(b, _)"])
+    assert (types.count("Mean"), types.count("Sum")) == (1, 1)
+    converted = convert(function, native_serialization=False, polymorphic_shapes=["(b, _)"])
+    for found, expected in zip(converted(X), function(X), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=16 * EPS)
 
 
 def names_erfc():
@@ -270,6 +330,87 @@ def test_products_of_arrays_are_those_of_jax(name):
     arguments = [np.cos(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape) for shape in shapes]
     converted = convert(lambda x, y: jnp.einsum(text, x, y), native_serialization=False)
     np.testing.assert_allclose(converted(*arguments), np.einsum(text, *arguments), rtol=1e-5, atol=1e-5)
+
+
+def sines(*shape):
+    return np.sin(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape)
+
+
+def swapped_by_hand(x):
+    return lax.dot_general(x, x + 1, (((2,), (1,)), ((0,), (0,)))).transpose(0, 2, 1)
+
+
+def batches_twice(x, w):
+    y = x.swapaxes(0, 1)
+    return y @ w, y
+
+
+def product_twice(x, w):
+    y = x @ w
+    return y, y.T
+
+
+def in_a_branch(x, w):
+    t = w.T
+    return lax.cond(x[0, 0] > 0, lambda: x, lambda: x @ t)
+
+
+def around(x, w):
+    return jnp.einsum("akb,kn->abn", x.transpose(2, 1, 0), w)
+
+
+TRANSPOSED = {  # a function, the shapes of its arguments, and the transposes and products that are left
+    "a right operand": (lambda x, w: x @ w.T, [(3, 4), (5, 4)], (0, 1)),
+    "a left operand": (lambda x, w: x.T @ w, [(4, 3), (4, 5)], (0, 1)),
+    "both operands": (lambda x, w: x.T @ w.T, [(4, 3), (5, 4)], (0, 1)),
+    "an operand of arrays": (lambda x, w: x @ w.T, [(2, 3, 4), (5, 4)], (0, 1)),
+    "an operand in batches": (lambda x, w: x @ w.swapaxes(1, 2), [(2, 3, 4), (2, 5, 4)], (0, 1)),
+    "two contracted dimensions": (
+        lambda x, w: jnp.einsum("alk,kln", x.swapaxes(1, 2), w),
+        [(2, 3, 4), (3, 4, 5)],
+        (0, 1),
+    ),
+    "a result": (lambda x, w: (x @ w).T, [(3, 4), (4, 5)], (0, 1)),
+    "a result in batches": (swapped_by_hand, [(2, 3, 3)], (0, 1)),
+    "an operand and a result": (lambda x, w: (x @ w.T).T, [(3, 4), (5, 4)], (0, 1)),
+    "a product of products": (lambda x, w: (x @ w.T).T @ x, [(3, 4), (5, 4)], (0, 2)),
+    "gradients": (jax.grad(lambda x, w: jnp.sin(x @ w).sum(), (0, 1)), [(3, 4), (4, 5)], (0, 3)),
+    "a transpose": (lambda x: x.transpose(1, 2, 0).transpose(0, 2, 1), [(2, 3, 4)], (1, 0)),
+    "itself": (lambda x: x.T.T, [(3, 4)], (0, 0)),
+    "in a branch": (in_a_branch, [(4, 4), (4, 4)], (0, 0)),
+    # These stay.
+    "free dimensions": (lambda x, w: x.transpose(1, 0, 2) @ w, [(2, 3, 4), (4, 5)], (1, 1)),
+    "dimensions around a contracted one": (around, [(2, 4, 3), (4, 5)], (2, 1)),
+    "a result that is read as it is, too": (product_twice, [(3, 4), (4, 5)], (1, 1)),
+    "batches": (lambda x, w: x.swapaxes(0, 1) @ w, [(3, 2, 4), (2, 4, 5)], (1, 1)),
+    "batches that are read otherwise, too": (batches_twice, [(3, 2, 4), (2, 4, 5)], (1, 1)),
+    "batches of a result": (lambda x, w: (x @ w).swapaxes(0, 1), [(2, 3, 4), (2, 4, 5)], (1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", TRANSPOSED)
+def test_products_take_and_give_what_is_transposed(name):
+    function, shapes, expected = TRANSPOSED[name]
+    arguments = [sines(*shape) for shape in shapes]
+    types = types_of(function, *arguments)
+    assert (types.count("Transpose"), types.count("MatMul") + types.count("BatchMatMulV2")) == expected
+    converted = convert(function, native_serialization=False)
+    for run in (converted, tf.function(converted, autograph=False, jit_compile=True)):
+        found, right = jax.tree.leaves(run(*arguments)), jax.tree.leaves(function(*arguments))
+        for one, other in zip(found, right, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_products_of_unknown_sizes_take_what_is_transposed():
+    def function(x, w):
+        return jnp.tanh(x @ w.swapaxes(1, 2)).swapaxes(1, 2) @ x
+
+    x, w = sines(2, 3, 4), sines(2, 5, 4)
+    shapes = ["(b, n, 4)", "(b, m, 4)"]
+    assert "Transpose" not in types_of(function, x, w, shapes=shapes)
+    converted = convert(function, native_serialization=False, polymorphic_shapes=shapes)
+    for size in (1, 2):
+        np.testing.assert_allclose(converted(x[:size], w[:size]), function(x[:size], w[:size]), rtol=1e-5, atol=1e-5)
 
 
 def test_a_product_of_two_unknown_sizes_asks_for_them():

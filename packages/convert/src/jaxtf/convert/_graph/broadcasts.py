@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxtf.convert._graph.program import Block, Operation, TensorType, Value
 
-__all__ = ["EXPAND", "before_broadcasts", "leave_to_consumers", "uniform_value"]
+__all__ = ["EXPAND", "before_broadcasts", "leave_to_consumers", "same_as", "uniform_value"]
 
 EXPAND = "jaxtf.expand"
 """The name of the operation that puts dimensions of size 1 before those of its operand, or between them: `axes`.
@@ -37,6 +37,11 @@ _MAY_BE_SMALLER = {
     "stablehlo.clamp": (0, 2),
 }
 _MAY_BE_SMALLER_IF_FLOATING = {f"stablehlo.{name}": (0, 1) for name in ("divide", "power")}
+
+
+def same_as(value: Value, operation: Operation) -> Operation:
+    """The operation as one that gives another value, which has the same shape; nothing is emitted for it."""
+    return replace(operation, name=EXPAND, operands=(value,), attributes={"axes": ()})
 
 
 def leave_to_consumers(block: Block, sources: Mapping[Value, Operation]) -> Block:

@@ -6,13 +6,14 @@ rounding. Those in `PATTERNS` also have NaN in the same places. Operations that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph.broadcasts import EXPAND, before_broadcasts, uniform_value
+from jaxtf.convert._graph.broadcasts import before_broadcasts, same_as, uniform_value
 from jaxtf.convert._graph.program import Block, Operation, TensorType, Value
 
 __all__ = ["PATTERNS", "PATTERNS_FOR_CONSUMERS", "recognized"]
@@ -24,12 +25,12 @@ Pattern = Callable[[Operation, Sources], Operation | None]
 _FLOATS = (tf.float32, tf.float64)
 
 
-def recognized(block: Block, sources: Sources, patterns: Mapping[str, Pattern]) -> Block:
+def recognized(block: Block, sources: Sources, patterns: Mapping[str, Sequence[Pattern]]) -> Block:
     """The block with the forms that patterns find, by the name of the last operation of each."""
 
     def form(operation: Operation) -> Operation:
-        pattern = patterns.get(operation.name)
-        return (pattern and pattern(operation, sources)) or operation
+        found = (pattern(operation, sources) for pattern in patterns.get(operation.name, ()))
+        return next(filter(None, found), operation)
 
     return replace(block, operations=tuple(map(form, block.operations)))
 
@@ -41,8 +42,33 @@ def relu(operation: Operation, sources: Sources) -> Operation | None:
         if _is_float(value) and lowest == 0:
             return replace(operation, name="jaxtf.relu", operands=(value,), attributes={})
         if lowest == -np.inf and value.type == operation.results[0].type:
-            return replace(operation, name=EXPAND, operands=(value,), attributes={"axes": ()})
+            return same_as(value, operation)
     return None
+
+
+def mean(operation: Operation, sources: Sources) -> Operation | None:
+    """`sum(x) / n` of n elements each, the reduced dimensions kept or not."""
+    total, count = operation.operands
+    number = uniform_value(count, sources)
+    if number is None or not _is_float(total):
+        return None
+    source, dimensions = before_broadcasts(total, sources)
+    reduction = sources.get(source)
+    if reduction is None or not _is_reduction(reduction, "add", 0, sources):
+        return None
+    x, axes = reduction.operands[0], tuple(reduction.attributes["dimensions"])
+    assert isinstance(x.type, TensorType), "what is reduced is an array"
+    assert isinstance(total.type, TensorType), "what is divided is an array"
+    shape = x.type.shape
+    sizes = [size for axis, size in enumerate(shape) if axis in axes and size is not None]
+    if not axes or len(sizes) < len(axes) or math.prod(sizes) != number:
+        return None
+    keeps = len(dimensions) < total.type.rank
+    kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
+    whole = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    if source is not total and (dimensions != kept or total.type.shape != whole):
+        return None
+    return replace(operation, name="jaxtf.mean", operands=(x,), attributes={"dimensions": axes, "keeps": keeps})
 
 
 def softmax(operation: Operation, sources: Sources) -> Operation | None:
@@ -89,15 +115,19 @@ def gelu(operation: Operation, sources: Sources) -> Operation | None:
     return None
 
 
-PATTERNS: Mapping[str, Pattern] = {"stablehlo.maximum": relu, "stablehlo.subtract": log_softmax}
+PATTERNS: Mapping[str, Sequence[Pattern]] = {
+    "stablehlo.maximum": (relu,),
+    "stablehlo.subtract": (log_softmax,),
+    "stablehlo.divide": (mean,),
+}
 """The functions that look at an operation, by its name."""
 
 # Of a row with NaN or infinity, TensorFlow's kernel for softmax gives NaN only there; JAX gives it for the whole row.
 # How TensorFlow writes GELU depends on its version: by erfc(-x), as JAX, or by 1 + erf(x), inexact far below zero.
-PATTERNS_FOR_CONSUMERS: Mapping[str, Pattern] = {
+PATTERNS_FOR_CONSUMERS: Mapping[str, Sequence[Pattern]] = {
     **PATTERNS,
-    "stablehlo.divide": softmax,
-    "stablehlo.multiply": gelu,
+    "stablehlo.divide": (mean, softmax),
+    "stablehlo.multiply": (gelu,),
 }
 """The same, and those that differ in what the comments say, for consumers that know no other form (TFLite)."""
 
@@ -151,14 +181,21 @@ def _reduced(
     if kind == "maximum":
         source = _without_lower_bound(source, sources)
     operation = sources.get(source)
-    if operation is None or operation.name != "stablehlo.reduce" or len(operation.operands) != 2:
+    if operation is None or not _is_reduction(operation, kind, initial, sources):
         return None, 0
-    axes, body = tuple(operation.attributes["dimensions"]), operation.regions[0]
-    start = uniform_value(operation.operands[1], sources)
+    axes = tuple(operation.attributes["dimensions"])
     kept = tuple(axis for axis in range(whole.rank) if axis not in axes)
-    if len(axes) != 1 or dimensions != kept or start is None or start != initial or not _is_single(body, kind):
+    if len(axes) != 1 or dimensions != kept:
         return None, 0
     return operation.operands[0], axes[0]
+
+
+def _is_reduction(operation: Operation, kind: str, initial: float, sources: Sources) -> bool:
+    """Whether an operation reduces one array, by an operation of that name, from that value."""
+    if operation.name != "stablehlo.reduce" or len(operation.operands) != 2:
+        return False
+    start = uniform_value(operation.operands[1], sources)
+    return start is not None and bool(start == initial) and _is_single(operation.regions[0], kind)
 
 
 def _without_lower_bound(value: Value, sources: Sources) -> Value:

@@ -17,6 +17,7 @@ from jaxtf.convert._graph.patterns import PATTERNS, PATTERNS_FOR_CONSUMERS, reco
 from jaxtf.convert._graph.program import Block, Operation, Program, Value, operations_of, read_in
 from jaxtf.convert._graph.registry import entry_of
 from jaxtf.convert._graph.reshapes import as_matrices, joined, kept_dimensions
+from jaxtf.convert._graph.transposes import leave_to_products
 
 __all__ = ["check", "plan"]
 
@@ -35,6 +36,7 @@ def plan(program: Program, allows_xla: bool = True) -> Program:
         Folding(program),
         partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS),
         leave_to_consumers,
+        leave_to_products,
         as_matrices,
         joined,
         kept_dimensions,

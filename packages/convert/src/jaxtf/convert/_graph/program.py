@@ -5,6 +5,7 @@ Nothing here refers to MLIR or JAX. Names of operations, attributes and fields a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,7 @@ __all__ = [
     "Value",
     "operations_of",
     "read_in",
+    "uses_in",
 ]
 
 
@@ -143,3 +145,14 @@ def read_in(block: Block) -> Iterator[Value]:
         yield from operation.operands
         for region in operation.regions:
             yield from read_in(region)
+
+
+def uses_in(block: Block) -> Counter[Value]:
+    """How often each value is read by what is used itself."""
+    uses = Counter(block.returned)
+    for operation in reversed(block.operations):
+        if not operation.results or operation.regions or any(uses[result] for result in operation.results):
+            uses.update(operation.operands)
+            for region in operation.regions:
+                uses.update(read_in(region))
+    return uses

@@ -11,12 +11,11 @@ All of them become `RESHAPE`, which has a shape with at most one size that is no
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from jaxtf.convert._graph.broadcasts import EXPAND
-from jaxtf.convert._graph.program import Block, Operation, TensorType, Value, read_in
+from jaxtf.convert._graph.broadcasts import EXPAND, same_as
+from jaxtf.convert._graph.program import Block, Operation, TensorType, Value, uses_in
 
 __all__ = ["KEEPS_DIMENSIONS", "RESHAPE", "as_matrices", "joined", "kept_dimensions"]
 
@@ -121,10 +120,10 @@ def _joined(operation: Operation, sources: Sources, made: dict[tuple[Value, Shap
     while is_told and (source := sources.get(value)) is not None and _is_reshape(source):
         value = source.operands[0]
     if _shape_of(value) == shape and is_told:
-        return _same_as(value, operation)
+        return same_as(value, operation)
     first = made.setdefault((value, shape), result) if is_told else result
     if first is not result:
-        return _same_as(first, operation)
+        return same_as(first, operation)
     return replace(operation, name=RESHAPE, operands=(value,), attributes={}) if is_told else operation
 
 
@@ -137,17 +136,12 @@ def _is_reshape(operation: Operation) -> bool:
     return before is not None and before == after and dimensions == sorted(dimensions)
 
 
-def _same_as(value: Value, operation: Operation) -> Operation:
-    """The operation as one that gives another value, which has the same shape; nothing is emitted for it."""
-    return replace(operation, name=EXPAND, operands=(value,), attributes={"axes": ()})
-
-
 # --- reductions ---
 
 
 def kept_dimensions(block: Block, sources: Sources) -> Block:
     """The block with reductions that keep their dimensions, where all that is done with one is to put those back."""
-    uses = _uses(block)
+    uses = uses_in(block)
     expansions = {
         operation.operands[0]: operation
         for operation in block.operations
@@ -157,7 +151,7 @@ def kept_dimensions(block: Block, sources: Sources) -> Block:
 
     def keeping(operation: Operation) -> Operation:
         if operation.name in (RESHAPE, EXPAND) and operation.operands[0] in kept:
-            return _same_as(kept[operation.operands[0]], operation)
+            return same_as(kept[operation.operands[0]], operation)
         if operation.name != "stablehlo.reduce" or len(operation.results) > 1:
             return operation
         (result,), shape = operation.results, _kept(operation)
@@ -174,14 +168,3 @@ def _kept(reduction: Operation) -> Shape:
     """The shape of a reduced array with the reduced dimensions."""
     axes = reduction.attributes["dimensions"]
     return tuple(1 if axis in axes else size for axis, size in enumerate(_shape_of(reduction.operands[0])))
-
-
-def _uses(block: Block) -> Counter[Value]:
-    """How often each value is read by what is used itself."""
-    uses = Counter(block.returned)
-    for operation in reversed(block.operations):
-        if not operation.results or operation.regions or any(uses[result] for result in operation.results):
-            uses.update(operation.operands)
-            for region in operation.regions:
-                uses.update(read_in(region))
-    return uses

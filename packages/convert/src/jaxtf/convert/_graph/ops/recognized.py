@@ -13,12 +13,19 @@ from jaxtf.convert._graph.reshapes import RESHAPE
 __all__: list[str] = []
 
 RELU = nodes.elementwise("Relu", tf.nn.relu)
+MEAN = nodes.reduction("Mean", tf.reduce_mean)
 
 
 @translates("jaxtf.relu")
 def relu(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The larger of each element and 0."""
     return RELU(operand)
+
+
+@translates("jaxtf.mean")
+def mean(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The mean over some dimensions."""
+    return MEAN(operand, bound.constant(list(bound["dimensions"])), bound["keeps"])
 
 
 @translates("jaxtf.softmax", differs="of a row with NaN or infinity, CPU gives NaN there and 0 elsewhere, XLA only NaN")
