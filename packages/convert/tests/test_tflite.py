@@ -294,6 +294,16 @@ def test_both_forms_of_gelu_are_one_operation(approximate):
     assert_same(run(model, ramp(3, 4)), gelu(ramp(3, 4)))
 
 
+def test_layer_normalization_has_means():
+    def normalized(x):
+        centred = x - x.mean(-1, keepdims=True)
+        return centred * jax.lax.rsqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
+
+    model = to_tflite(normalized, input_signature=[tf.TensorSpec([3, 4])])
+    assert operations(model) == {"MEAN", "SUB", "MUL", "ADD", "RSQRT"}
+    assert_same(run(model, ramp(3, 4)), normalized(ramp(3, 4)))
+
+
 @pytest.mark.parametrize("is_known", [True, False])
 def test_what_tflite_cannot_do_is_refused_by_name(is_known, monkeypatch):
     def noisy(key, x):
