@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from jax import lax
 
+from jaxtf.convert import convert
 from jaxtf.serialization._export import export_for_graph
 from jaxtf.shapepoly import symbolic_shape
 
@@ -311,3 +312,30 @@ def test_batch_normalization_agrees_with_its_formula(training):
           return %r : {t} }}"""
         (found,) = run_module(module, x, scale, offset, mean, variance)
     np.testing.assert_allclose(found, (x - mean) / np.sqrt(variance + 0.01) * scale + offset, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("k,kbj->bj", [(3,), (3, 4, 2)]),
+        ("nabc,nb->nac", [(2, 3, 4, 5), (2, 4)]),
+        (",ij->ij", [(), (3, 4)]),
+        ("ij,->ij", [(3, 4), ()]),
+        ("b,bij->bij", [(3,), (3, 4, 2)]),
+        ("ijk,k->ij", [(3, 4, 2), (2,)]),
+        ("ij,kl->ijkl", [(2, 3), (4, 5)]),
+        ("i,j->ij", [(2,), (3,)]),
+        ("bi,bi->b", [(3, 2), (3, 2)]),
+    ],
+)
+def test_a_product_has_the_sizes_of_its_operands_and_not_only_their_rank(equation, shapes, symbolic):
+    texts = [f"({', '.join(letters)}{',' if letters else ''})" for letters in equation.split("->")[0].split(",")]
+    x, y = (np.arange(np.prod(shape), dtype=np.float32).reshape(shape) for shape in shapes)
+
+    def product(x, y):
+        return jnp.einsum(equation, x, y)
+
+    converted = convert(product, polymorphic_shapes=texts if symbolic else None, native_serialization=False)
+    for function in (converted, tf.function(converted, autograph=False)):
+        np.testing.assert_array_equal(function(x, y), product(x, y))

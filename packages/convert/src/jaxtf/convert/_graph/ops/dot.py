@@ -67,7 +67,7 @@ def contract(
     a, transpose_a = _matrix(left, batching[0], left_free, contracting[0], contracted_last=True, constant=constant)
     b, transpose_b = _matrix(right, batching[1], right_free, contracting[1], contracted_last=False, constant=constant)
     product = nodes.matmul(a, b, transpose_a, transpose_b)
-    if len(batching[0]) + len(left_free) + len(right_free) != product.shape.rank:
+    if len(left_free) != 1 or len(right_free) != 1:
         of_left, of_right = sizes(left), sizes(right)
         shape = [*(of_left[i] for i in (*batching[0], *left_free)), *(of_right[i] for i in right_free)]
         product = nodes.reshape(product, as_shape_tensor(shape, constant))
