@@ -4,7 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tensorflow as tf
 from jax import lax
+
+from jaxtf.convert import convert, convert_stablehlo
 
 from .graph_mode import MODES, same_as_jax
 
@@ -166,3 +169,95 @@ APPLIED = {
 @pytest.mark.parametrize("name", APPLIED)
 def test_a_function_is_applied_as_often_as_an_index_occurs(name, mode):
     same_as_jax(APPLIED[name], numbers(4, 3) / 7, mode=mode, roundings=8)
+
+
+# Regions of a and b, and what each does in Python: all the operations that one may be, and some of several.
+REGIONS = {
+    "b - a": ("%r = stablehlo.subtract %b, %a : tensor<i32>", lambda a, b: b - a),
+    "a - b": ("%r = stablehlo.subtract %a, %b : tensor<i32>", lambda a, b: a - b),
+    "a - a": ("%r = stablehlo.subtract %a, %a : tensor<i32>", lambda a, b: 0),
+    "a + b": ("%r = stablehlo.add %b, %a : tensor<i32>", lambda a, b: a + b),
+    "b + b": ("%r = stablehlo.add %b, %b : tensor<i32>", lambda a, b: b + b),
+    "a * b": ("%r = stablehlo.multiply %a, %b : tensor<i32>", lambda a, b: a * b),
+    "a xor b": ("%r = stablehlo.xor %a, %b : tensor<i32>", lambda a, b: a ^ b),
+    "a and b": ("%r = stablehlo.and %a, %b : tensor<i32>", lambda a, b: a & b),
+    "-(a + b)": (
+        "%s = stablehlo.add %a, %b : tensor<i32>\n %r = stablehlo.negate %s : tensor<i32>",
+        lambda a, b: -(a + b),
+    ),
+    "2 a + b": (
+        "%s = stablehlo.add %a, %a : tensor<i32>\n %r = stablehlo.add %s, %b : tensor<i32>",
+        lambda a, b: 2 * a + b,
+    ),
+    "a / 2": (
+        "%two = stablehlo.constant dense<2> : tensor<i32>\n %r = stablehlo.divide %a, %two : tensor<i32>",
+        lambda a, b: int(a / 2),
+    ),
+}
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("region", REGIONS)
+def test_updates_of_one_element_are_combined_in_their_order_by_any_region(region, symbolic):
+    text, function = REGIONS[region]
+    count = "?" if symbolic else 7
+    module = f"""
+    func.func @main(%x: tensor<4xi32>, %i: tensor<{count}x1xi32>, %u: tensor<{count}xi32>) -> tensor<4xi32> {{
+      %y = "stablehlo.scatter"(%x, %i, %u) <{{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0],
+        scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}> ({{
+        ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+          {text}
+          stablehlo.return %r : tensor<i32>
+      }}) : (tensor<4xi32>, tensor<{count}x1xi32>, tensor<{count}xi32>) -> tensor<4xi32>
+      return %y : tensor<4xi32>
+    }}"""
+    converted = convert_stablehlo(module, enable_xla=False)
+    random = np.random.default_rng(0)
+    for _ in range(3):
+        x, update = (random.integers(-9, 9, n).astype(np.int32) for n in (4, 7))
+        index = random.integers(-1, 5, 7).astype(np.int32)
+        expected = x.copy()
+        for i, u in zip(index, update, strict=True):
+            if 0 <= i < 4:
+                expected[i] = function(int(expected[i]), int(u))
+        for run in (converted, tf.function(converted, autograph=False, jit_compile=True)):
+            np.testing.assert_array_equal(run(x, index[:, None], update), expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_subtracted_at_one_index_several_times_is_subtracted_each_time(mode):
+    def subtracted(x, i, u):
+        return [x.at[i].subtract(u), x.at[i, 1].subtract(u[:, 0]), x.at[i].subtract(u.astype("bfloat16"))]
+
+    i = np.array([1, 3, 1, 1, 9], np.int32)
+    same_as_jax(subtracted, numbers(4, 3), i, np.exp2(np.arange(15, dtype=np.float32)).reshape(5, 3), mode=mode)
+    same_as_jax(lambda x, i, u: x.at[i].subtract(u), np.ones(4, np.uint8), i, np.arange(5, dtype=np.uint8), mode=mode)
+
+
+def test_a_symbolic_number_of_updates_is_scattered():
+    converted = convert(
+        lambda x, i, u: x.at[i].subtract(u), polymorphic_shapes=[None, "(n,)", "(n,)"], native_serialization=False
+    )
+    for i in ([0], [1, 1, 1], [2, 0, 2, 9]):
+        found = converted(np.zeros(3, np.float32), np.int32(i), np.ones(len(i), np.float32))
+        np.testing.assert_array_equal(found, -np.bincount(i, minlength=10)[:3].astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("mode", ["eager", "graph"])  # compiled, XLA's CPU backend drops NaN in min and max
+def test_an_extreme_of_nan_is_nan_wherever_it_is(mode, dtype):
+    with jax.enable_x64(dtype == "float64"):
+        x = np.array([1, np.nan, 3, 4, np.nan, 6]).astype(jnp.dtype(dtype))
+        u = np.array([np.nan, 0, 9, np.inf, 2]).astype(jnp.dtype(dtype))
+        i = np.array([0, 1, 2, 3, 0], np.int32)
+        same_as_jax(lambda x, i, u: [x.at[i].max(u), x.at[i].min(u), x.at[i % 2].max(u)], x, i, u, mode=mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_dimensions_that_no_index_names_are_taken_at_their_first_element(mode):
+    numbers_ = lax.GatherDimensionNumbers(offset_dims=(0,), collapsed_slice_dims=(0, 2), start_index_map=(0,))
+    i = np.array([[1], [9]], np.int32)
+    same_as_jax(lambda x, i: lax.gather(x, i, numbers_, (1, 2, 1), mode="clip"), numbers(3, 2, 4), i, mode=mode)
+    none = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=())
+    empty = np.zeros((2, 0), np.int32)
+    same_as_jax(lambda x, i: lax.gather(x, i, none, (1, 2), mode="clip"), numbers(3, 4), empty, mode=mode)

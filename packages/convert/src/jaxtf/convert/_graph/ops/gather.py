@@ -38,9 +38,18 @@ def gathered(bound: Bound, operand: tf.Tensor, indices: tf.Tensor, slice_sizes: 
     other dimensions of the operand; and then transposed.
     """
     numbers: Mapping[str, Any] = bound["dimension_numbers"]
+    given = [*numbers["start_index_map"], *numbers["operand_batching_dims"]]
+    first_only = [i for i in numbers["collapsed_slice_dims"] if i not in given]
+    kept = [i for i in range(operand.shape.rank) if i not in first_only]
+    if first_only:
+        operand = operand[tuple(slice(None) if i in kept else 0 for i in range(operand.shape.rank))]
+        slice_sizes = [slice_sizes[i] for i in kept]
     rank = operand.shape.rank
-    indexed, batching = list(numbers["start_index_map"]), list(numbers["operand_batching_dims"])
-    collapsed = [*numbers["collapsed_slice_dims"], *batching]
+    indexed, batching, collapsed = (
+        [kept.index(i) for i in numbers[name] if i in kept]
+        for name in ("start_index_map", "operand_batching_dims", "collapsed_slice_dims")
+    )
+    collapsed += batching
     starts, batch_shape = index_vectors(indices, numbers["index_vector_dim"])
     shape = sizes(operand)
     starts = [clamped(s, shape[axis], slice_sizes[axis]) for s, axis in zip(starts, indexed, strict=True)]

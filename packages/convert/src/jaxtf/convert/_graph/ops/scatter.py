@@ -33,6 +33,7 @@ from jaxtf.convert._graph.registry import Bound, translates
 SCATTERS: dict[str, Callable[..., tf.Tensor]] = {
     "replace": tf.tensor_scatter_nd_update,
     "add": tf.tensor_scatter_nd_add,
+    "subtract": tf.tensor_scatter_nd_sub,
     "minimum": tf.tensor_scatter_nd_min,
     "maximum": tf.tensor_scatter_nd_max,
 }
@@ -65,11 +66,16 @@ class Rows:
     row_shape: list[Size]
 
 
-@translates("stablehlo.scatter", computed_in=MOVED, differs="updates of one element are combined in any order")
+@translates(
+    "stablehlo.scatter", computed_in=MOVED, differs="sums and products of several updates are rounded otherwise"
+)
 def scatter(bound: Bound, *tensors: tf.Tensor) -> list[tf.Tensor]:
     """The operands with the updates combined into them by the region; updates that lie outside are left out.
 
-    Differs: updates of one element are combined in any order; a region that uses them has to be associative.
+    Updates of one element are combined in the order of their indices by any region that is not known to give the same
+    in every order. A region that is one addition, multiplication, minimum, maximum, and, or, xor is known to do so, but
+    for rounding; minimum and maximum give NaN where one takes part. Of updates that replace one element, which is last
+    is not defined.
     Source: StableHLO specification, `scatter`.
     """
     count = len(tensors) // 2
@@ -81,18 +87,26 @@ def scatter(bound: Bound, *tensors: tf.Tensor) -> list[tf.Tensor]:
     flat = [_flatten(x, rows.order, rows.walked) for x in operands]
     changes = [tf.reshape(tf.transpose(u, update_order), as_shape([-1, *rows.row_shape])) for u in updates]
     kind = _kind(bound.operation.regions[0])
-    if kind is None and _ignores_updates(bound.operation.regions[0]):
-        done = _applied(region_of(bound), flat, rows, once=bool(bound.operation.attributes.get("unique_indices")))
-    elif kind is None:
-        done = _by_region(region_of(bound), flat, changes, rows)
+    once = bool(bound.operation.attributes.get("unique_indices")) or rows.index.shape[0] == 1
+    if kind is not None:
+        done = [_scattered(kind, x, c, rows) for x, c in zip(flat, changes, strict=True)]
+    elif _ignores_updates(bound.operation.regions[0]):
+        done = _applied(region_of(bound), flat, rows, once=once)
     else:
-        done = [_scattered(kind, flat[0], changes[0], rows)]
+        done = _in_turn(region_of(bound), flat, changes, rows, once=once)
     return [_unflatten(x, operand, rows.order) for x, operand in zip(done, operands, strict=True)]
 
 
 def _kind(block: Block) -> str | None:
-    if len(block.arguments) == 2 and block.returned == block.arguments[1:]:
+    """What the region does to each operand with its own update, where its order makes no difference but for rounding.
+
+    A difference is a sum with what is negated.
+    """
+    if block.returned == block.arguments[len(block.arguments) // 2 :]:
         return "replace"
+    if [operation.name for operation in block.operations] == ["stablehlo.subtract"]:
+        (operation,) = block.operations
+        return "subtract" if operation.operands == block.arguments and operation.results == block.returned else None
     return single_operation(block)
 
 
@@ -114,7 +128,9 @@ def _rows(
     whole = [axis for axis in window_axes if axis not in first and same(extent[axis], shape[axis])]
     walked = [axis for axis in range(rank) if axis not in whole]
     windows = [axis for axis in window_axes if axis in walked]
-    dtype = tf.int64 if any(s.dtype == tf.int64 for s in first.values()) else tf.int32
+    count = product([shape[axis] for axis in walked])
+    is_wide = any(s.dtype == tf.int64 for s in first.values()) or (isinstance(count, int) and count >= 2**31)
+    dtype = tf.int64 if is_wide else tf.int32
     valid = tf.constant(True)
     for axis in indexed:
         start = tf.cast(first[axis], dtype)
@@ -133,7 +149,6 @@ def _rows(
             offsets = tf.reshape(tf.range(extent[axis]), [-1 if i == own else 1 for i in range(len(windows))])
             position = position + tf.cast(offsets, dtype)
         linear = linear * tf.cast(shape[axis], dtype) + position
-    count = product([shape[axis] for axis in walked])
     grid = as_shape([*batch_shape, *(extent[axis] for axis in windows)])
     if valid.shape.rank:
         valid = tf.reshape(valid, as_shape([*sizes(valid), *(1 for _ in windows)]))
@@ -169,9 +184,20 @@ def _scattered(kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows) -> tf
         count = rows.count + 1
         return flat * tf.math.unsorted_segment_prod(changes, rows.index, tf.cast(count, rows.index.dtype))[: rows.count]
     if kind not in SCATTERS:
-        return _by_region(lambda a, b: [BINARY[kind](a[0], b[0])], [flat], [changes], rows)[0]
-    spare = tf.concat([flat, tf.zeros(as_shape([1, *rows.row_shape]), dtype)], 0)
-    return SCATTERS[kind](spare, rows.index[:, tf.newaxis], changes)[: rows.count]
+        return _in_turn(lambda a, b: [BINARY[kind](a[0], b[0])], [flat], [changes], rows)[0]
+    spare = _with_spare_row(flat, rows)
+    place = rows.index[:, tf.newaxis]
+    result = SCATTERS[kind](spare, place, changes)
+    if kind in ("minimum", "maximum") and dtype.is_floating:
+        unordered, more = (tf.cast(tf.math.is_nan(x), tf.int32) for x in (spare, changes))
+        has_nan = tf.tensor_scatter_nd_max(unordered, place, more)
+        result = tf.where(has_nan > 0, tf.constant(float("nan"), dtype), result)
+    return result[: rows.count]
+
+
+def _with_spare_row(flat: tf.Tensor, rows: Rows) -> tf.Tensor:
+    """The rows, and one more for what is dropped."""
+    return tf.concat([flat, tf.zeros(as_shape([1, *rows.row_shape]), flat.dtype)], 0)
 
 
 def _ignores_updates(block: Block) -> bool:
@@ -195,29 +221,45 @@ def _applied(combine: Combine, flat: Sequence[tf.Tensor], rows: Rows, *, once: b
     return list(tf.while_loop(lambda number, *_: number < most, step, (zero, *flat))[1:])
 
 
-def _by_region(
-    combine: Combine, flat: Sequence[tf.Tensor], changes: Sequence[tf.Tensor], rows: Rows
+def _in_turn(
+    combine: Combine, flat: Sequence[tf.Tensor], changes: Sequence[tf.Tensor], rows: Rows, *, once: bool = False
 ) -> list[tf.Tensor]:
-    """Updates sorted by row, combined within each row by a logarithmic scan; the last of each row is written."""
+    """The first update of each row at a time, then the second of those that have two, and so on.
+
+    Args:
+      combine: The region, of rows and updates.
+      flat: The rows.
+      changes: The updates, in order.
+      rows: Where they go.
+      once: Whether no row has two of them.
+    """
+    count = len(flat)
+
+    def written(held: Sequence[tf.Tensor], index: tf.Tensor) -> list[tf.Tensor]:
+        made = combine([tf.gather(x, index) for x in held], list(changes))
+        return [tf.tensor_scatter_nd_update(x, index[:, tf.newaxis], m) for x, m in zip(held, made, strict=True)]
+
+    spare = [_with_spare_row(x, rows) for x in flat]
+    if once:
+        return [x[: rows.count] for x in written(spare, rows.index)]
+    turn = _occurrences(rows)
+    zero = tf.zeros([], turn.dtype)
+    dropped = tf.cast(rows.count, rows.index.dtype)
+
+    def step(number: tf.Tensor, *held: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        index = tf.where(tf.equal(turn, number), rows.index, dropped)
+        return (number + 1, *written(held, index))
+
+    turns = tf.reduce_max(tf.where(rows.index < dropped, turn, -1)) + 1
+    done = tf.while_loop(lambda number, *_: number < turns, step, (zero, *spare))
+    return [x[: rows.count] for x in done[1 : 1 + count]]
+
+
+def _occurrences(rows: Rows) -> tf.Tensor:
+    """Of each update, how many come before it in its row."""
     order = tf.argsort(rows.index, stable=True)
     index = tf.gather(rows.index, order)
-    changes = [tf.gather(c, order) for c in changes]
-    total = index.shape[0]
-    assert total is not None, "scatters of a region other than one operation have a known number of updates"
-    span = 1
-    row_rank = len(rows.row_shape)
-    while span < total:
-        same = tf.equal(index[span:], index[:-span])
-        same = tf.reshape(same, [-1, *(1 for _ in range(row_rank))])
-        both = combine([c[:-span] for c in changes], [c[span:] for c in changes])
-        changes = [tf.concat([c[:span], tf.where(same, b, c[span:])], 0) for b, c in zip(both, changes, strict=True)]
-        span *= 2
-    is_last = tf.concat([tf.not_equal(index[1:], index[:-1]), [True]], 0)
-    target = tf.where(is_last, index, tf.cast(rows.count, index.dtype))
-    safe = tf.minimum(target, tf.cast(rows.count - 1, index.dtype))
-    written = combine([tf.gather(x, safe) for x in flat], changes)
-    results = []
-    for x, w in zip(flat, written, strict=True):
-        spare = tf.concat([x, tf.zeros(as_shape([1, *rows.row_shape]), x.dtype)], 0)
-        results.append(tf.tensor_scatter_nd_update(spare, target[:, tf.newaxis], w)[: rows.count])
-    return results
+    position = tf.range(tf.shape(index)[0])
+    first = tf.math.unsorted_segment_min(position, index, tf.cast(rows.count + 1, index.dtype))
+    behind = position - tf.gather(first, index)
+    return tf.gather(behind, tf.argsort(order))
