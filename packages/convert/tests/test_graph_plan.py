@@ -13,6 +13,8 @@ from jaxtf.convert._graph.plan import plan
 from jaxtf.convert._graph.program import operations_of
 from jaxtf.serialization._export import export_for_graph
 
+from .graph_mode import same_as_jax
+
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 EDGES = np.array([[np.nan, 1, 2, 3], [np.inf, 0, 1, -np.inf], [-np.inf] * 4, [0.0, -0.0, 88, 1e38]], np.float32)
 X4 = np.linspace(-2, 2, 16, dtype=np.float32).reshape(4, 4)
@@ -452,3 +454,28 @@ def test_the_maximum_with_minus_infinity_is_left_out_and_nan_stays():
     x = np.array([np.nan, -np.inf, 2], np.float32)
     assert types_of(function, x) == ["AddV2"]
     np.testing.assert_array_equal(convert(function, native_serialization=False)(x), function(x))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 3), (1, 1, 1, 3), (1, 3), (3,), (1, 4, 3), (5, 1, 3)])
+def test_a_product_and_a_bias_of_more_dimensions_have_those_of_the_bias(shape):
+    # Grappler fuses the two, and forgets dimensions of the bias; in a test that its result is looked at, in a graph.
+    rank = max(len(shape), 2)
+    bias = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+    def biased(x, w, b):
+        product = lax.broadcast_in_dim(x @ w, (1,) * (rank - 2) + (4, 3), (rank - 2, rank - 1))
+        return [product + b, b + product, jax.nn.relu(product + b), product + bias]
+
+    arguments = [np.ones((4, 2), np.float32), np.ones((2, 3), np.float32), bias]
+    same_as_jax(biased, *arguments, mode="graph")
+
+
+def test_the_bias_of_a_called_function_keeps_its_dimensions():
+    @jax.jit
+    def product(x, w):
+        return x @ w
+
+    def biased(x, w, b):
+        return product(x, w)[None] + b
+
+    same_as_jax(biased, np.ones((4, 2), np.float32), np.ones((2, 3), np.float32), np.ones((1, 1, 3), np.float32))

@@ -7,7 +7,7 @@ as it was before, with dimensions of size 1. Constants of equal elements are giv
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -44,10 +44,19 @@ def same_as(value: Value, operation: Operation) -> Operation:
     return replace(operation, name=EXPAND, operands=(value,), attributes={"axes": ()})
 
 
-def leave_to_consumers(block: Block, sources: Mapping[Value, Operation]) -> Block:
-    """The block with elementwise operations that take operands from before their broadcasts."""
+def leave_to_consumers(block: Block, sources: Mapping[Value, Operation], only_static: bool = False) -> Block:
+    """The block with elementwise operations that take operands from before their broadcasts.
+
+    Args:
+      block: The block.
+      sources: The operations that values come from.
+      only_static: Whether operations on sizes that are not known keep the operands that they have.
+    """
     operations: list[Operation] = []
     for operation in block.operations:
+        if only_static and not all(_is_static(value) for value in operation.operands):
+            operations.append(operation)
+            continue
         needed, changed = _changed(operation, sources)
         operations += [*needed, changed]
     return replace(block, operations=tuple(operations))
@@ -64,11 +73,35 @@ def _changed(operation: Operation, sources: Mapping[Value, Operation]) -> tuple[
     if not made:
         return [], operation
     result = operation.results[0]
-    sizes = [(made[i][-1].results[0] if i in made else value).type for i, value in enumerate(operation.operands)]
+    sizes = _types(operation, made)
     if not any(_is_whole(type_, result.type, i in made) for i, type_ in enumerate(sizes)):
         made.popitem()
+    if operation.name == "stablehlo.add":
+        made = _without_fused_products(operation, made)
     operands = tuple(made[i][-1].results[0] if i in made else v for i, v in enumerate(operation.operands))
     return [new for found in made.values() for new in found], replace(operation, operands=operands)
+
+
+def _types(operation: Operation, made: Mapping[int, Sequence[Operation]]) -> list[object]:
+    """The types of the operands, some of them replaced."""
+    return [(made[i][-1].results[0] if i in made else value).type for i, value in enumerate(operation.operands)]
+
+
+def _without_fused_products(operation: Operation, made: dict[int, list[Operation]]) -> dict[int, list[Operation]]:
+    """Those smaller operands of a sum that TensorFlow adds rightly; a matrix stays broadcast beside a larger bias.
+
+    Grappler (2.21) fuses `matmul(a, b) + c` where all sizes of `c` but the last are 1, however many there are, and the
+    result then has the shape of the product. A product may be one of a function around.
+    """
+    types = _types(operation, made)
+    assert all(isinstance(type_, TensorType) for type_ in types), "operands of a sum are arrays"
+    shapes = [type_.shape for type_ in types if isinstance(type_, TensorType)]
+    wrong = [
+        i
+        for i, other in ((0, 1), (1, 0))
+        if len(shapes[i]) == 2 < len(shapes[other]) and all(size in (1, None) for size in shapes[other][:-1])
+    ]
+    return {index: found for index, found in made.items() if index not in wrong}
 
 
 def _is_whole(type_: object, result: object, is_made: bool) -> bool:
@@ -77,6 +110,10 @@ def _is_whole(type_: object, result: object, is_made: bool) -> bool:
     assert isinstance(result, TensorType), "operands and results of elementwise operations are arrays"
     # A size that is not known may be 1 before a broadcast and more after it.
     return type_.shape == result.shape and result.is_static if is_made else type_.rank == result.rank
+
+
+def _is_static(value: Value) -> bool:
+    return isinstance(value.type, TensorType) and value.type.is_static
 
 
 def _is_floating(type_: object) -> bool:
