@@ -169,3 +169,113 @@ def test_a_module_that_calls_a_function_it_does_not_hold_is_refused():
     }"""
     with pytest.raises(GraphModeUnsupported, match="it calls a TensorFlow function that the module does not hold"):
         convert_stablehlo(module)(tf.ones(2))
+
+
+def test_a_file_what_jax_lowers_and_what_jax_export_gives_are_read(tmp_path):
+    import jax.export
+
+    path = tmp_path / "add.mlir"
+    path.write_text(ADD)
+    np.testing.assert_array_equal(convert_stablehlo(path)(np.float32([1]), np.float32([2])), [3])
+    lowered = jax.jit(lambda x: x.sum(0)).lower(X)
+    np.testing.assert_allclose(convert_stablehlo(lowered)(X), X.sum(0))
+    np.testing.assert_allclose(convert_stablehlo(jax.export.export(jax.jit(lambda x: x.T))(X))(X), X.T)
+    with pytest.raises(ConversionOptionError, match=r"remedy: to read a file, pass pathlib.Path"):
+        convert_stablehlo(str(path))
+
+
+IDENTITY = "func.func {} @{}(%x: tensor<2xf32>) -> tensor<2xf32> {{ return %x : tensor<2xf32> }}\n"
+
+
+def test_which_function_is_the_main_one_is_never_guessed():
+    for text in (IDENTITY.format("public", "a") + IDENTITY.format("public", "b"), IDENTITY.format("private", "a") * 0):
+        with pytest.raises(ConversionOptionError, match=r"which of its functions to take|no function with a body"):
+            convert_stablehlo(text)
+    for text in (
+        IDENTITY.format("public", "a") + IDENTITY.format("private", "b"),
+        IDENTITY.format("public", "a") + IDENTITY.format("public", "main"),
+    ):
+        np.testing.assert_array_equal(convert_stablehlo(text)(np.float32([1, 2])), [1, 2])
+
+
+def test_blocks_beside_each_other_are_refused():
+    text = """func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      cf.br ^bb1(%x : tensor<2xf32>)
+    ^bb1(%y: tensor<2xf32>):
+      return %y : tensor<2xf32>
+    }"""
+    with pytest.raises(GraphModeUnsupported, match=r"'main' has 2 blocks; .*\n  remedy: lift the control flow"):
+        convert_stablehlo(text)
+
+
+def test_recursion_is_refused_and_functions_that_nobody_calls_are_not_looked_at():
+    call = "%0 = func.call @{}(%x) : (tensor<2xf32>) -> tensor<2xf32>\n return %0 : tensor<2xf32>"
+    text = IDENTITY.replace("return %x : tensor<2xf32>", call)
+    recursive = text.format("public", "main", "a") + text.format("private", "a", "b") + text.format("private", "b", "a")
+    with pytest.raises(GraphModeUnsupported, match=r"'a' calls itself \(a -> b -> a\)"):
+        convert_stablehlo(recursive)
+    gathers = """func.func private @b(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "stablehlo.all_gather"(%x) {all_gather_dim = 0 : i64, replica_groups = dense<[[0]]> : tensor<1x1xi64>}
+        : (tensor<2xf32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }"""
+    np.testing.assert_array_equal(
+        convert_stablehlo(IDENTITY.format("public", "main") + gathers)(np.ones(2, "f")), [1, 1]
+    )
+    with pytest.raises(GraphModeUnsupported, match="all_gather"):
+        convert_stablehlo(text.format("public", "main", "b") + gathers)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_sizes_that_must_be_equal_are_not_broadcast(compiled):
+    products = """func.func @main(%x: tensor<?x2xf32>, %y: tensor<?x2xf32>) -> tensor<?xf32> {
+      %0 = stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [1] x [1]
+        : (tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?xf32>
+      return %0 : tensor<?xf32>
+    }"""
+    ones = np.ones((4, 2), np.float32)
+    for text in (ADD.replace("tensor<?xf32>", "tensor<?x2xf32>"), products):
+        function = tf.function(convert_stablehlo(text), autograph=False, jit_compile=compiled)
+        np.testing.assert_array_equal(function(ones, ones), np.full(function(ones, ones).shape, 2))
+        specifications = [tf.TensorSpec([None, 2])] * 2
+        for traced in (function, tf.function(function, specifications, autograph=False, jit_compile=compiled)):
+            with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
+                traced(ones[:1], ones)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="another size"):
+        convert_stablehlo(products)(ones[:1], ones)
+
+
+def test_a_broadcast_that_the_module_writes_is_one():
+    text = """func.func @main(%x: tensor<?xf32>, %y: tensor<?x2xf32>) -> tensor<?x2xf32> {
+      %two = stablehlo.constant dense<2> : tensor<1xi32>
+      %n = stablehlo.get_dimension_size %y, dim = 0 : (tensor<?x2xf32>) -> tensor<i32>
+      %r = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+      %shape = stablehlo.concatenate %r, %two, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+      %b = stablehlo.dynamic_broadcast_in_dim %x, %shape, dims = [0]
+        : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x2xf32>
+      %0 = stablehlo.add %b, %y : tensor<?x2xf32>
+      return %0 : tensor<?x2xf32>
+    }"""
+    ones = np.ones((3, 2), np.float32)
+    np.testing.assert_array_equal(convert_stablehlo(text)(ones[:1, 0], ones), ones * 2)
+
+
+def test_a_mistake_of_an_entry_is_no_refusal(monkeypatch):
+    from jaxtf.convert._graph import emit
+    from jaxtf.convert._graph.registry import Entry
+
+    def fails(bound, *operands):
+        raise ValueError("a mistake")
+
+    def not_taken(bound, left, right):
+        return tf.matmul(left, right)
+
+    def entry(function):
+        return lambda operation: Entry(operation.name, function, {})
+
+    monkeypatch.setattr(emit, "entry_of", entry(fails))
+    with pytest.raises(ValueError, match=r"^a mistake$"):
+        convert_stablehlo(ADD)(np.float32([1]), np.float32([2]))
+    monkeypatch.setattr(emit, "entry_of", entry(not_taken))
+    with pytest.raises(GraphModeUnsupported, match="TensorFlow does not take it"):
+        convert_stablehlo(ADD)(np.float32([1]), np.float32([2]))

@@ -6,6 +6,8 @@ What graph mode does after export, for modules of any producer. Needs jaxlib, wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -13,7 +15,7 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._dtypes import as_tensor, dtype_matches
 from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError
-from jaxtf.serialization import Exported, deserialize
+from jaxtf.serialization import deserialize
 
 __all__ = ["convert_stablehlo"]
 
@@ -26,8 +28,9 @@ def convert_stablehlo(module: Any, *, enable_xla: bool = True) -> Callable[..., 
     by the gradients of its operations, where they have some.
 
     Args:
-      module: Its text, its bytecode, a portable artifact, an artifact of `jaxtf.serialization` or `jax.export`, an
-        `Exported`, or anything that prints as the text, such as a module of MLIR's bindings.
+      module: Its text, its bytecode, a portable artifact, an artifact of `jaxtf.serialization` or `jax.export`, the
+        `pathlib.Path` of a file with one of these, an `Exported` of either, what `jax.jit(f).lower(...)` gives, or
+        anything that prints as the text, such as a module of MLIR's bindings.
       enable_xla: Whether TensorFlow's XLA operations may be used where no regular ones do.
 
     Returns:
@@ -52,10 +55,14 @@ def convert_stablehlo(module: Any, *, enable_xla: bool = True) -> Callable[..., 
     from jaxtf.convert._graph.plan import check, plan
     from jaxtf.convert._graph.program import TensorType
 
+    readable, is_exported = _readable(module)
+    # What JAX exported checks the sizes of its arguments, from which all others follow.
+    checks_operands = not is_exported
     try:
-        program = plan(parse(_module(module)), enable_xla)
+        program = plan(parse(readable), enable_xla, checks_operands=checks_operands)
     except ValueError as error:
-        raise ConversionOptionError(f"convert_stablehlo needs a StableHLO module: {error}") from error
+        hint = "\n  remedy: to read a file, pass pathlib.Path(...)" if _is_name_of_file(module) else ""
+        raise ConversionOptionError(f"convert_stablehlo needs a StableHLO module: {error}{hint}") from error
     check(program)
     main = next(iter(program.functions.values()))
     types = [argument.type for argument in main.body.arguments]
@@ -64,7 +71,7 @@ def convert_stablehlo(module: Any, *, enable_xla: bool = True) -> Callable[..., 
         raise ConversionOptionError(f"convert_stablehlo needs a module whose function '{main.name}' takes only arrays")
 
     def run(*arguments: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return tuple(Emitter(program, enable_xla).main(arguments))
+        return tuple(Emitter(program, enable_xla, checks_operands=checks_operands).main(arguments))
 
     graph = tf.function(run, input_signature=specifications, autograph=False)
 
@@ -78,15 +85,25 @@ def convert_stablehlo(module: Any, *, enable_xla: bool = True) -> Callable[..., 
     return converted
 
 
-def _module(module: Any) -> bytes | str:
-    """What `parse` reads."""
+def _readable(module: Any) -> tuple[bytes | str, bool]:
+    """What `parse` reads, and whether JAX exported it."""
+    if isinstance(module, PathLike):
+        module = Path(module).read_bytes()
     if isinstance(module, bytearray | memoryview):
         module = bytes(module)
     if isinstance(module, bytes) and not module.startswith(b"ML\xefR"):
         module = _artifact_or_text(module)
-    if isinstance(module, Exported):
-        return module.mlir_module_serialized
-    return module if isinstance(module, bytes | str) else str(module)
+    if isinstance(module, bytes | str):
+        return module, False
+    if isinstance(serialized := getattr(module, "mlir_module_serialized", None), bytes):  # also jax.export's Exported
+        return serialized, True
+    if callable(getattr(module, "compiler_ir", None)):  # jax.stages.Lowered
+        return str(module.compiler_ir("stablehlo")), False
+    return str(module), False
+
+
+def _is_name_of_file(module: Any) -> bool:
+    return isinstance(module, str) and "\n" not in module and len(module) < 4096 and Path(module).exists()
 
 
 def _artifact_or_text(module: bytes) -> Any:

@@ -19,9 +19,10 @@ import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._tf import NameScope
+from jaxtf.convert._graph.agreement import with_equal_sizes
 from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.calls import functions_kept
-from jaxtf.convert._graph.errors import unsupported
+from jaxtf.convert._graph.errors import is_of_tensorflow, unsupported
 from jaxtf.convert._graph.program import Block, Operation, Program, TensorType, Value, operations_of
 from jaxtf.convert._graph.registry import Bound, Entry, entries, entry_of
 from jaxtf.convert._graph.reshapes import RESHAPE
@@ -71,6 +72,7 @@ class Emitter:
       called: The TensorFlow functions that the program calls by their index.
       keeps_functions: Whether functions that are called more than once become functions of TensorFlow.
       scans: Whether cumulative sums and products are emitted as associative scans.
+      checks_operands: Whether sizes that StableHLO requires to be equal are compared where they are not known.
     """
 
     def __init__(
@@ -83,8 +85,10 @@ class Emitter:
         *,
         keeps_functions: bool = True,
         scans: bool = False,
+        checks_operands: bool = False,
     ) -> None:
         self._program = program
+        self._checks_operands = checks_operands
         self._allows_xla = allows_xla
         self._checks_shapes = checks_shapes
         self._scans = scans
@@ -177,6 +181,8 @@ class Emitter:
             return list(operands)
         if operation.name == "custom_call.shape_assertion" and not self._checks_shapes:
             return []
+        if self._checks_operands and not (scope.is_lifted or tf.executing_eagerly()):
+            operands = with_equal_sizes(operation, operands)
         operation, entry = self._looked_up(operation)
         bound = Bound(
             operation,
@@ -191,6 +197,8 @@ class Emitter:
         try:
             made = entry.emit(bound, *(_widened(operand, entry.computed_in) for operand in operands))
         except (TypeError, ValueError) as error:
+            if not is_of_tensorflow(error):
+                raise
             # Dtypes, ranks or sizes that an operation of TensorFlow is not defined for.
             first = str(error).strip().partition("\n")[0]
             raise unsupported(operation, f"TensorFlow does not take it: {first}") from error

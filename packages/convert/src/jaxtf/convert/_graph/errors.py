@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
+
 from jaxtf.convert._errors import GraphModeUnsupported
 from jaxtf.convert._graph.program import Operation, TensorType, Value
 
-__all__ = ["REMEDY", "REMEDY_BY_XLA", "unsupported"]
+__all__ = ["REMEDY", "REMEDY_BY_XLA", "is_of_tensorflow", "unsupported"]
 
 REMEDY = "compute it otherwise, or use native mode (native_serialization=True)"
 REMEDY_BY_XLA = f"allow TensorFlow's XLA operations (enable_xla=True), {REMEDY}"
@@ -36,3 +38,17 @@ def _text(value: Value) -> str:
         return type(value.type).__name__.removesuffix("Type").lower()
     sizes = ",".join("?" if size is None else str(size) for size in value.type.shape)
     return f"{value.type.dtype.name}[{sizes}]"
+
+
+def is_of_tensorflow(error: BaseException) -> bool:
+    """Whether TensorFlow raised an error, or passed it on, in what this package called; any other is a fault of ours.
+
+    Nodes that this package makes without TensorFlow's Python code raise from its C functions, with such a cause.
+    """
+    if type(error.__cause__).__module__.partition(".")[0] == "tensorflow":
+        return True
+    packages = [
+        frame.f_globals.get("__name__", "").partition(".")[0] for frame, _ in traceback.walk_tb(error.__traceback__)
+    ]
+    own = max((place for place, package in enumerate(packages) if package == "jaxtf"), default=-1)
+    return "tensorflow" in packages[own + 1 :]

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from jaxtf.convert._errors import GraphModeUnsupported
 from jaxtf.convert._graph._jax import ir, read_module
 from jaxtf.convert._graph.attributes import array_of_text, attribute_value, value_type
+from jaxtf.convert._graph.calls import reached
 from jaxtf.convert._graph.locations import scope_of, source_of
 from jaxtf.convert._graph.program import Block, Function, Operation, Program, TensorType, Value
 
@@ -24,11 +26,15 @@ def parse(module: bytes | str) -> Program:
     Args:
       module: A portable artifact, or a module in MLIR's bytecode or text.
 
+    Returns:
+      The main function, which is the one named `main`, else the only public one, and those that it reaches by calls.
+
     Raises:
-      ValueError: It is none of these, or has no function; the message of MLIR says where.
-      GraphModeUnsupported: Values of a type that TensorFlow does not have.
+      ValueError: It is none of these, or it is not known which function is the main one, or one that is called is not
+        there; the message says where.
+      GraphModeUnsupported: Values of a type that TensorFlow does not have, several blocks, or recursion.
     """
-    return _Reader(read_module(module)).program()
+    return reached(_Reader(read_module(module)).program())
 
 
 class _Reader:
@@ -51,19 +57,29 @@ class _Reader:
         functions = [self._function(op) for op in found if len(op.regions[0].blocks)]
         if not functions:
             raise ValueError("the module has no function with a body")
-        functions.sort(key=lambda function: (function.name != _MAIN, not function.is_public))
+        main = _main_of(functions)
+        functions.sort(key=lambda function: function is not main)
         return Program({function.name: function for function in functions}, self._attributes(self._module.operation))
 
     def _function(self, op: Any) -> Function:
         attributes = self._attributes(op)
-        body = self._block(op.regions[0].blocks[0])
         return Function(
             name=attributes["sym_name"],
-            body=body,
+            body=(body := self._region(op.regions[0], f"function '{attributes['sym_name']}'")),
             is_public=attributes.get("sym_visibility", "public") == "public",
             argument_attributes=attributes.get("arg_attrs", ({},) * len(body.arguments)),
             result_attributes=attributes.get("res_attrs", ({},) * len(body.returned)),
         )
+
+    def _region(self, region: Any, owner: str) -> Block:
+        """The only block of a region."""
+        if len(region.blocks) != 1:
+            raise GraphModeUnsupported(
+                f"{owner} has {len(region.blocks)} blocks; in StableHLO it has one, and control flow is in operations "
+                "such as stablehlo.while\n"
+                "  remedy: lift the control flow between blocks (dialect cf) to StableHLO's before"
+            )
+        return self._block(region.blocks[0])
 
     def _block(self, block: Any) -> Block:
         arguments = tuple(self._new_value(argument) for argument in block.arguments)
@@ -83,7 +99,7 @@ class _Reader:
         return Operation(
             name=name,
             operands=tuple(self._values[operand] for operand in op.operands),
-            regions=tuple(self._block(region.blocks[0]) for region in op.regions if len(region.blocks)),
+            regions=tuple(self._region(region, f"a region of {name}") for region in op.regions if len(region.blocks)),
             results=tuple(map(self._new_value, op.results)),
             attributes=attributes,
             location=scope_of(location),
@@ -122,6 +138,19 @@ class _Reader:
         _, _, resources = text.partition("{-#")
         found = re.findall(r'([\w.$-]+|"[^"]*"):\s*"0x([0-9A-Fa-f]*)"', resources)
         return {name.strip('"'): bytes.fromhex(digits)[4:] for name, digits in found}
+
+
+def _main_of(functions: list[Function]) -> Function:
+    """The function named `main`, else the only public one, else the only one."""
+    named = [function for function in functions if function.name == _MAIN]
+    candidates = named or [function for function in functions if function.is_public] or functions
+    if len(candidates) > 1:
+        names = ", ".join(function.name for function in candidates)
+        raise ValueError(
+            f"the module has no function '{_MAIN}', and which of its functions to take is not known: {names}\n"
+            f"  remedy: name one of them '{_MAIN}', or make the others private"
+        )
+    return candidates[0]
 
 
 _RENAMED = {"mhlo.backend_config": "backend_config"}

@@ -24,18 +24,20 @@ __all__ = ["check", "plan"]
 Pass = Callable[[Block, Mapping[Value, Operation]], Block]
 
 
-def plan(program: Program, allows_xla: bool = True) -> Program:
+def plan(program: Program, allows_xla: bool = True, *, checks_operands: bool = False) -> Program:
     """The same program, with less in it to emit.
 
     Args:
       program: As parsed.
       allows_xla: Whether TensorFlow's XLA operations may be used; if not, other consumers are expected.
+      checks_operands: Whether operands are compared when they are emitted (`agreement`); those of sizes that are not
+        known then stay broadcast.
     """
     passes: tuple[Pass, ...] = (
         _sizes_known,
         Folding(program),
         partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS),
-        leave_to_consumers,
+        partial(leave_to_consumers, only_static=checks_operands),
         leave_to_products,
         as_matrices,
         joined,
