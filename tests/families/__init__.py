@@ -1,0 +1,37 @@
+"""Random cases of each family of operations, all attributes drawn; `FAMILIES` names the strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from hypothesis import strategies as st
+
+from . import contractions, control, elementwise, indexing, windows
+from .case import Case
+
+__all__ = ["FAMILIES"]
+
+FAMILIES: Mapping[str, Callable[[], st.SearchStrategy[Case]]] = {
+    "dot_general": contractions.dot_general,
+    "convolution": contractions.convolution,
+    "gather": indexing.gather,
+    "scatter": indexing.scatter,
+    "slices": indexing.slices,
+    "pad": indexing.pad,
+    "layout": indexing.layout,
+    "reduce": windows.reduce,
+    "reduce_window": windows.reduce_window,
+    "pool": windows.pool,
+    "select_and_scatter": windows.select_and_scatter,
+    "cumulative": windows.cumulative,
+    "sort": elementwise.sort,
+    "top_k": elementwise.top_k,
+    "floats": elementwise.floats,
+    "complexes": elementwise.complexes,
+    "integers": elementwise.integers,
+    "conversions": elementwise.conversions,
+    "control_flow": control.control_flow,
+    "random_numbers": control.random_numbers,
+    "fourier": control.fourier,
+    "linear_algebra": control.linear_algebra,
+}

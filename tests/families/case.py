@@ -1,0 +1,150 @@
+"""A random case of one operation, and how it is made: its function, arguments, and the sizes that are symbolic.
+
+A family is a strategy of hypothesis (`families`) whose values are cases. It draws every attribute of its operation; a
+size is drawn by `Sizes`, which makes some of them symbolic, each tried at two values. Numbers are small integers where
+not said otherwise, also in floating point: sums and products of them are exact in any order, so that a result that
+differs is wrong and not rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+from hypothesis import strategies as st
+
+__all__ = ["Argument", "Case", "Draw", "Sizes", "dtypes"]
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+Dimension = int | str
+
+FLOATS = ("float32", "bfloat16", "float16", "float64")
+SIGNED = ("int32", "int8", "int16", "int64")
+UNSIGNED = ("uint8", "uint32", "uint16", "uint64")
+COMPLEX = ("complex64", "complex128")
+WIDE = ("float64", "int64", "uint64", "complex128")
+
+SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -1.5, 2.0, 7.0, 1e-3)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One array.
+
+    Attributes:
+      shape: Sizes, those that are symbolic by name.
+      dtype: By name.
+      values: `small` integers, `special` ones too (NaN, infinities, signed zeros), `ties` of three values, `bits` of
+        the whole range, `normal`, or a pair: integers between the two, both included.
+    """
+
+    shape: tuple[Dimension, ...]
+    dtype: str = "float32"
+    values: str | tuple[int, int] = "small"
+
+    def array(self, sizes: Mapping[str, int], random: np.random.Generator) -> np.ndarray:
+        """The array for sizes by name."""
+        shape = [sizes[size] if isinstance(size, str) else size for size in self.shape]
+        dtype = np.dtype(getattr(ml_dtypes, self.dtype, self.dtype))
+        if dtype == np.bool_:
+            return random.integers(0, 2, shape).astype(bool)
+        numbers: Any
+        if isinstance(self.values, tuple):
+            numbers = random.integers(*self.values, size=shape, endpoint=True)
+        elif self.values == "bits" and dtype.kind in "iu":
+            return np.frombuffer(random.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
+        elif self.values == "normal":
+            numbers = random.standard_normal(shape)
+        elif self.values == "ties":
+            numbers = random.integers(0, 3, shape)
+        elif self.values == "special" and dtype.kind not in "iu":
+            numbers = random.choice(SPECIAL, shape)
+            if dtype.kind == "c":
+                parts = np.empty(shape, dtype)
+                parts.real, parts.imag = numbers, random.choice(SPECIAL, shape)
+                return parts
+        else:
+            numbers = random.integers(0 if dtype.kind == "u" else -3, 4, shape)
+            if dtype.kind == "c":
+                numbers = numbers + 1j * random.integers(-3, 4, shape)
+        return np.asarray(numbers).astype(dtype)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operation with its attributes.
+
+    Attributes:
+      label: What is computed, for messages.
+      function: The JAX function.
+      arguments: What it takes.
+      sizes: For each symbolic size the values to try.
+      roundings: Allowed differences of floating point, in units of the dtype's epsilon of the largest element.
+      has_derivative: Whether it is to be differentiated too.
+      tags: Facts that the table of documented differences looks at.
+    """
+
+    label: str
+    function: Callable[..., Any] = field(repr=False)
+    arguments: tuple[Argument, ...]
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    roundings: float = 4
+    has_derivative: bool = True
+    tags: frozenset[str] = frozenset()
+
+    @property
+    def needs_x64(self) -> bool:
+        """Whether an argument has a dtype of 64 bits."""
+        return any(argument.dtype in WIDE for argument in self.arguments)
+
+
+class Sizes:
+    """Draws the sizes of a case.
+
+    Args:
+      draw: Of hypothesis.
+      symbolic: Whether sizes may be symbolic.
+    """
+
+    def __init__(self, draw: Draw) -> None:
+        self._draw = draw
+        self.symbolic: dict[str, tuple[int, ...]] = {}
+
+    def size(self, low: int, high: int, *, may_be_symbolic: bool = True) -> Dimension:
+        """A size from `low` to `high`; a symbolic one is at least 1."""
+        if may_be_symbolic and high >= 1 and not self._draw(st.integers(0, 3)):
+            return self.named(max(low, 1), high)
+        return self._draw(st.integers(low, high))
+
+    def named(self, low: int, high: int) -> str:
+        """The name of a symbolic size."""
+        name = "abcdefgh"[len(self.symbolic)]
+        self.symbolic[name] = (self._draw(st.integers(low, high)), self._draw(st.integers(low, high)))
+        return name
+
+    def shape(self, lowest_rank: int, highest_rank: int, high: int = 4, low: int = 0) -> tuple[Dimension, ...]:
+        """As many sizes; zeros are rare."""
+        rank = self._draw(st.integers(lowest_rank, highest_rank))
+        return tuple(self.size(low if not self._draw(st.integers(0, 7)) else max(low, 1), high) for _ in range(rank))
+
+    def least(self, size: Dimension) -> int:
+        """The least value that a size is tried at."""
+        return min(self.symbolic[size]) if isinstance(size, str) else size
+
+
+def dtypes(*groups: tuple[str, ...]) -> st.SearchStrategy[str]:
+    """One of the dtypes, the first of a group more often than others."""
+    return st.one_of([st.one_of(st.just(group[0]), st.sampled_from(group)) for group in groups])
+
+
+def pattern(value: Any) -> Any:
+    """A cotangent for a value: -1, 0 and 1 in turn, by position."""
+    if not jnp.issubdtype(value.dtype, jnp.inexact):
+        return np.zeros(value.shape, jax.dtypes.float0)
+    places = jax.lax.iota(jnp.int32, value.size) % 3 - 1
+    return places.reshape(value.shape).astype(value.dtype)

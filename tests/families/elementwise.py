@@ -1,0 +1,331 @@
+"""Operations on each element, with the values at which they are delicate, in every dtype; conversions; sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from hypothesis import strategies as st
+from jax import lax
+
+from .case import COMPLEX, FLOATS, SIGNED, UNSIGNED, Argument, Case, Draw, Sizes, dtypes
+
+__all__ = ["complexes", "conversions", "floats", "integers", "sort", "top_k"]
+
+FLOAT_UNARY: dict[str, Callable[[Any], Any]] = {
+    name: getattr(lax, name)
+    for name in [
+        "abs",
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "cbrt",
+        "ceil",
+        "cos",
+        "cosh",
+        "digamma",
+        "erf",
+        "erf_inv",
+        "erfc",
+        "exp",
+        "exp2",
+        "expm1",
+        "floor",
+        "is_finite",
+        "lgamma",
+        "log",
+        "log1p",
+        "logistic",
+        "neg",
+        "reciprocal",
+        "round",
+        "rsqrt",
+        "sign",
+        "sin",
+        "sinh",
+        "sqrt",
+        "square",
+        "tan",
+        "tanh",
+        "bessel_i0e",
+        "bessel_i1e",
+    ]
+}
+FLOAT_UNARY |= {
+    "round to even": lambda a: lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN),
+    "clamp": lambda a: lax.clamp(jnp.asarray(-1, a.dtype), a, jnp.asarray(0, a.dtype)),
+    "relu": jax.nn.relu,
+    "power 3": lambda a: lax.integer_pow(a, 3),
+    "power -2": lambda a: lax.integer_pow(a, -2),
+    "softmax": lambda a: jax.nn.softmax(a, axis=-1) if a.ndim else a,
+    "reduce_precision": lambda a: lax.reduce_precision(a, 5, 4),
+    "nan_to_num": jnp.nan_to_num,
+}
+FLOAT_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    name: getattr(lax, name)
+    for name in [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "rem",
+        "pow",
+        "max",
+        "min",
+        "atan2",
+        "nextafter",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+    ]
+}
+FLOAT_BINARY |= {
+    "select": lambda a, b: lax.select(a > b, a, b),
+    "floor_divide": jnp.floor_divide,
+    "mod": jnp.mod,
+    "copysign": jnp.copysign,
+    "logaddexp": jnp.logaddexp,
+    "heaviside": jnp.heaviside,
+}
+# Of 16 bits JAX computes in 32; of a larger range, roundings of an argument count.
+FLOAT_ROUNDINGS = 64
+
+
+def _same_shape(draw: Draw) -> tuple[Sizes, tuple[Any, ...]]:
+    sizes = Sizes(draw)
+    return sizes, sizes.shape(0, 2, 6, 1)
+
+
+@st.composite
+def floats(draw: Draw) -> Case:
+    """Operations on floating point, with NaN, infinities, signed zeros."""
+    sizes, shape = _same_shape(draw)
+    name = draw(st.sampled_from([*FLOAT_UNARY, *FLOAT_BINARY]))
+    dtype = draw(dtypes(FLOATS))
+    values = draw(st.sampled_from(["special", "special", "normal"]))
+    count = 1 if name in FLOAT_UNARY else 2
+    return Case(
+        name,
+        FLOAT_UNARY.get(name) or FLOAT_BINARY[name],
+        (Argument(shape, dtype, values),) * count,
+        sizes.symbolic,
+        roundings=FLOAT_ROUNDINGS,
+        has_derivative=False,
+        tags=frozenset({name, values, dtype}),
+    )
+
+
+COMPLEX_UNARY: dict[str, Callable[[Any], Any]] = {
+    name: getattr(lax, name)
+    for name in [
+        "abs",
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "conj",
+        "cos",
+        "cosh",
+        "exp",
+        "expm1",
+        "imag",
+        "log",
+        "log1p",
+        "logistic",
+        "neg",
+        "real",
+        "reciprocal",
+        "rsqrt",
+        "sign",
+        "sin",
+        "sinh",
+        "sqrt",
+        "square",
+        "tan",
+        "tanh",
+    ]
+}
+COMPLEX_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    name: getattr(lax, name) for name in ["add", "sub", "mul", "div", "pow", "eq", "ne"]
+}
+COMPLEX_BINARY |= {"max": jnp.maximum, "min": jnp.minimum, "complex": lambda a, b: lax.complex(a.real, b.imag)}
+
+
+@st.composite
+def complexes(draw: Draw) -> Case:
+    """Operations on complex numbers, also at branch cuts, zeros and large ones."""
+    sizes, shape = _same_shape(draw)
+    name = draw(st.sampled_from([*COMPLEX_UNARY, *COMPLEX_BINARY]))
+    dtype = draw(dtypes(COMPLEX))
+    values = draw(st.sampled_from(["small", "normal"]))
+    count = 1 if name in COMPLEX_UNARY else 2
+    return Case(
+        name,
+        COMPLEX_UNARY.get(name) or COMPLEX_BINARY[name],
+        (Argument(shape, dtype, values),) * count,
+        sizes.symbolic,
+        roundings=FLOAT_ROUNDINGS,
+        has_derivative=False,
+        tags=frozenset({name, values, dtype}),
+    )
+
+
+INTEGER_UNARY: dict[str, Callable[[Any], Any]] = {
+    name: getattr(lax, name) for name in ["abs", "neg", "sign", "bitwise_not", "population_count", "clz"]
+}
+INTEGER_UNARY |= {"power 3": lambda a: lax.integer_pow(a, 3), "bit_count": jnp.bitwise_count}
+INTEGER_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    name: getattr(lax, name)
+    for name in [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "rem",
+        "max",
+        "min",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "shift_left",
+        "shift_right_arithmetic",
+        "shift_right_logical",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+    ]
+}
+INTEGER_BINARY |= {
+    "floor_divide": jnp.floor_divide,
+    "mod": jnp.mod,
+    "clamp": lambda a, b: lax.clamp(jnp.minimum(a, b), a ^ b, jnp.maximum(a, b)),
+    "gcd": jnp.gcd,
+    "power": lambda a, b: jnp.power(a, b % 5),
+}
+
+
+@st.composite
+def integers(draw: Draw) -> Case:
+    """Operations on integers of every width, over the whole range, with division by zero and shifts by any amount."""
+    sizes, shape = _same_shape(draw)
+    name = draw(st.sampled_from([*INTEGER_UNARY, *INTEGER_BINARY]))
+    dtype = draw(dtypes(SIGNED, UNSIGNED))
+    values = draw(st.sampled_from(["bits", "bits", "small"]))
+    count = 1 if name in INTEGER_UNARY else 2
+    return Case(
+        name,
+        INTEGER_UNARY.get(name) or INTEGER_BINARY[name],
+        (Argument(shape, dtype, values),) * count,
+        sizes.symbolic,
+        has_derivative=False,
+        tags=frozenset({name, values, dtype}),
+    )
+
+
+@st.composite
+def conversions(draw: Draw) -> Case:
+    """Conversions between any two dtypes, of values that both have, and of bits."""
+    sizes, shape = _same_shape(draw)
+    every = dtypes(FLOATS, SIGNED, UNSIGNED, COMPLEX, ("bool",))
+    source, target = draw(every), draw(every)
+    has_bits = source not in (*COMPLEX, "bool") and target not in (*COMPLEX, "bool")
+    if has_bits and jnp.dtype(source).itemsize == jnp.dtype(target).itemsize and draw(st.booleans()):
+        values = "small" if target in FLOATS else "bits"  # of a NaN, bits may change
+        name, function = "bits", lambda a: lax.bitcast_convert_type(a, jnp.dtype(target))
+    else:
+        # What does not fit is clamped or wraps, as each backend does; NaN and infinities become anything.
+        values = "special" if source in FLOATS and target in (*FLOATS, *COMPLEX, "bool") else "small"
+        if source in SIGNED and target in (*SIGNED, *UNSIGNED):
+            values = "bits"
+        if source in (*FLOATS, *COMPLEX) and target in UNSIGNED:
+            values = (0, 100)
+        name, function = "convert", lambda a: lax.convert_element_type(a, jnp.dtype(target))
+    return Case(
+        f"{name} of {source} to {target}",
+        function,
+        (Argument(shape, source, values), Argument((), target))[:1],
+        sizes.symbolic,
+        has_derivative=False,
+        tags=frozenset({name, source, target, "wide" if {source, target} & {"int64", "float64"} else ""}),
+    )
+
+
+@st.composite
+def sort(draw: Draw) -> Case:
+    """`lax.sort` of one to three arrays by any number of keys, and what jax.numpy makes of it."""
+    sizes = Sizes(draw)
+    shape = sizes.shape(1, 3, 6)
+    axis = draw(st.integers(0, len(shape) - 1))
+    name = draw(st.sampled_from(["sort", "sort", "sort", "argsort", "descending", "median", "unique", "searchsorted"]))
+    if name == "sort":
+        count = draw(st.integers(1, 3))
+        keys, stable = draw(st.integers(1, count)), draw(st.booleans())
+        kinds = [draw(dtypes(FLOATS, SIGNED, UNSIGNED, COMPLEX, ("bool",))) for _ in range(count)]
+        is_total = keys == count  # equal elements cannot be told apart
+        values = draw(st.sampled_from(["ties", "special"]))
+
+        def function(*arrays: Any) -> Any:
+            return lax.sort(arrays, dimension=axis, is_stable=stable or not is_total, num_keys=keys)
+
+        return Case(
+            f"sort of {kinds} along {axis} by {keys} keys",
+            function,
+            tuple(Argument(shape, kind, values) for kind in kinds),
+            sizes.symbolic,
+            has_derivative=values == "ties" and is_total and len(kinds) == 1 and False,
+            tags=frozenset({name, values}),
+        )
+    dtype = draw(dtypes(FLOATS, SIGNED, UNSIGNED))
+    values = "ties" if name in ("median", "unique", "searchsorted") else draw(st.sampled_from(["ties", "special"]))
+
+    def other(x: Any) -> Any:
+        if name == "argsort":
+            return jnp.argsort(x, axis=axis)
+        if name == "descending":
+            return jnp.argsort(x, axis=axis, descending=True), jnp.sort(x, axis=axis, descending=True)
+        if name == "median":
+            return jnp.median(x.astype("float32"), axis=axis)
+        if name == "unique":
+            return jnp.unique(x, size=4, fill_value=0, return_counts=True), jnp.nonzero(x, size=3)
+        return jnp.searchsorted(jnp.sort(x.reshape(-1)), x, side="right")
+
+    return Case(
+        f"{name} along {axis}",
+        other,
+        (Argument(shape, dtype, values),),
+        sizes.symbolic,
+        has_derivative=False,
+        tags=frozenset({name, values, dtype}),
+    )
+
+
+@st.composite
+def top_k(draw: Draw) -> Case:
+    """`lax.top_k` with ties, NaN and signed zeros."""
+    sizes = Sizes(draw)
+    shape = sizes.shape(1, 3, 6, 1)
+    axis = draw(st.integers(0, len(shape) - 1))
+    k = draw(st.integers(0, sizes.least(shape[axis])))
+    dtype = draw(dtypes(FLOATS, SIGNED, UNSIGNED))
+    values = draw(st.sampled_from(["ties", "special", "bits"]))
+    return Case(
+        f"top_k {k} along {axis}",
+        lambda x: lax.top_k(x, k, axis=axis),
+        (Argument(shape, dtype, values),),
+        sizes.symbolic,
+        has_derivative=False,
+        tags=frozenset({"top_k", values, dtype}),
+    )

@@ -1,0 +1,219 @@
+"""One random case through one backend, compared with JAX.
+
+`compare(case, trial)` raises `AssertionError` where results differ, `GraphModeUnsupported` and the errors of TensorFlow
+where there are none; `NotACase` where JAX itself does not compute or export it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import ml_dtypes
+import numpy as np
+import tensorflow as tf
+from hypothesis import strategies as st
+
+from jaxtf.convert import convert
+from jaxtf.serialization import deserialize, export
+from jaxtf.shapepoly import InconclusiveDimensionOperation, symbolic_args_specs
+
+from .case import Case, pattern
+
+__all__ = ["BACKENDS", "DERIVATIVES", "NotACase", "Trial", "compare", "trials"]
+
+BACKENDS = ("eager", "graph", "compiled", "eager+xla", "graph+xla", "compiled+xla", "native", "artifact")
+DERIVATIVES = ("", "vjp", "jvp")
+
+
+# What JAX raises for a function that it does not compute, or not with symbolic sizes.
+REFUSED = (
+    TypeError,
+    ValueError,
+    NotImplementedError,
+    ZeroDivisionError,
+    AssertionError,
+    IndexError,
+    InconclusiveDimensionOperation,
+)
+
+
+class NotACase(Exception):
+    """JAX does not compute it, or does not export it for symbolic sizes."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How a case is run.
+
+    Attributes:
+      backend: One of `BACKENDS`.
+      derivative: One of `DERIVATIVES`.
+      x64: Whether JAX has types of 64 bits.
+      seed: Of the numbers.
+    """
+
+    backend: str
+    derivative: str
+    x64: bool
+    seed: int
+
+
+def trials(case: Case) -> st.SearchStrategy[Trial]:
+    """The trials that a case allows."""
+    derivatives = st.sampled_from(("", "", *DERIVATIVES)) if case.has_derivative else st.just("")
+    x64 = st.just(True) if case.needs_x64 else st.booleans()
+    return st.builds(Trial, st.sampled_from(BACKENDS), derivatives, x64, st.integers(0, 99))
+
+
+def compare(case: Case, trial: Trial) -> None:
+    """Runs a case at all its sizes and compares it with JAX."""
+    with enable_x64(trial.x64):
+        function = derived(case.function, trial.derivative)
+        names = list(case.sizes)
+        count = max((len(case.sizes[name]) for name in names), default=1)
+        rounds = [{name: case.sizes[name][i] for name in names} for i in range(count)]
+        arguments = [arrays(case, trial, sizes) for sizes in rounds]
+        expected = [in_jax(function, values) for values in arguments]
+        run = runner(function, arguments[0], case, trial)
+        for values, wanted, sizes in zip(arguments, expected, rounds, strict=True):
+            found = run(*values)
+            difference = differs(found, wanted, case.roundings)
+            assert difference is None, f"{case.label} at {sizes}: {difference}"
+
+
+def enable_x64(x64: bool) -> AbstractContextManager[Any]:
+    """JAX with types of 64 bits, or without."""
+    context: AbstractContextManager[Any] = jax.enable_x64(x64)
+    return context
+
+
+def arrays(case: Case, trial: Trial, sizes: dict[str, int]) -> list[np.ndarray]:
+    """The arguments; of a tangent map, tangents follow."""
+    random = np.random.default_rng(trial.seed)
+    made = [argument.array(sizes, random) for argument in case.arguments]
+    if trial.derivative != "jvp":
+        return made
+    tangents = [
+        random.integers(-2, 3, x.shape).astype(x.dtype) for x in made if jax.dtypes.issubdtype(x.dtype, np.inexact)
+    ]
+    return [*made, *tangents]
+
+
+def derived(function: Callable[..., Any], derivative: str) -> Callable[..., Any]:
+    """The function, or one for its derivative."""
+    if derivative == "vjp":
+
+        def pulled(*args: Any) -> Any:
+            results, pull = jax.vjp(function, *args)
+            cotangents = pull(jax.tree.map(pattern, results))
+            return [c for c in cotangents if c.dtype != jax.dtypes.float0]
+
+        return pulled
+    if derivative == "jvp":
+
+        def pushed(*args: Any) -> Any:
+            count = next(n for n in range(len(args) + 1) if n + sum(map(_is_inexact, args[:n])) == len(args))
+            given = iter(args[count:])
+            tangents = [next(given) if _is_inexact(x) else np.zeros(x.shape, jax.dtypes.float0) for x in args[:count]]
+            results, moved = jax.jvp(function, args[:count], tuple(tangents))
+            return [results, [t for t in jax.tree.leaves(moved) if t.dtype != jax.dtypes.float0]]
+
+        return pushed
+    return function
+
+
+def _is_inexact(x: Any) -> bool:
+    return jax.dtypes.issubdtype(x.dtype, np.inexact)
+
+
+def in_jax(function: Callable[..., Any], values: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What JAX computes."""
+    try:
+        results = jax.jit(function)(*values)
+    except REFUSED as error:
+        raise NotACase(str(error)) from error
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(results)]
+
+
+def runner(
+    function: Callable[..., Any], values: Sequence[np.ndarray], case: Case, trial: Trial
+) -> Callable[..., list[np.ndarray]]:
+    """The function by the backend, for arrays."""
+    shapes = polymorphic_shapes(case, len(values))
+    specs = symbolic_args_specs(tuple(values), shapes)
+    try:
+        exported = export(jax.jit(function))(*specs)
+    except REFUSED as error:
+        raise NotACase(str(error)) from error
+    if trial.backend == "artifact":
+        call = jax.jit(deserialize(bytes(exported.serialize())).call)
+        return lambda *args: [np.asarray(leaf) for leaf in jax.tree.leaves(call(*args))]
+    backend, _, xla = trial.backend.partition("+")
+    converted = convert(
+        function,
+        polymorphic_shapes=shapes,
+        native_serialization=backend == "native",
+        enable_xla=bool(xla) or backend == "native",
+        with_gradient=False,
+    )
+    if backend in ("graph", "compiled"):
+        specifications = [
+            tf.TensorSpec([None if isinstance(n, str) else n for n in argument.shape], value.dtype)
+            for argument, value in zip(arguments_of(case, len(values)), values, strict=True)
+        ]
+        converted = tf.function(converted, specifications, autograph=False, jit_compile=backend == "compiled")
+
+    def run(*args: np.ndarray) -> list[np.ndarray]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results = converted(*map(tf.constant, args))
+        return [np.asarray(leaf.numpy()) for leaf in tf.nest.flatten(results)]
+
+    return run
+
+
+def arguments_of(case: Case, count: int) -> list[Any]:
+    """The arguments, and those whose tangents follow."""
+    tangents = [a for a in case.arguments if jax.dtypes.issubdtype(getattr(ml_dtypes, a.dtype, a.dtype), np.inexact)]
+    return [*case.arguments, *tangents][:count]
+
+
+def polymorphic_shapes(case: Case, count: int) -> list[str]:
+    """The shapes as texts."""
+    return ["(" + "".join(f"{size}, " for size in argument.shape) + ")" for argument in arguments_of(case, count)]
+
+
+def differs(found: Sequence[np.ndarray], expected: Sequence[np.ndarray], roundings: float) -> str | None:
+    """The first difference, in words; None where there is none."""
+    if len(found) != len(expected):
+        return f"{len(found)} results, not {len(expected)}"
+    for ours, theirs in zip(found, expected, strict=True):
+        if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+            return f"{ours.dtype}{ours.shape}, not {theirs.dtype}{theirs.shape}"
+        if not np.array_equal(ours, theirs) and (difference := _numbers_differ(ours, theirs, roundings)) is not None:
+            return difference
+    return None
+
+
+def _numbers_differ(ours: np.ndarray, theirs: np.ndarray, roundings: float) -> str | None:
+    if not jax.dtypes.issubdtype(ours.dtype, np.inexact):
+        return f"{ours!r}, not {theirs!r}"
+    if ours.dtype.kind == "c":
+        parts = [(ours.real, theirs.real), (ours.imag, theirs.imag)]
+        return next(filter(None, (differs([a], [b], roundings) for a, b in parts)), None)
+    limits = ml_dtypes.finfo(ours.dtype)
+    ours, theirs = (x.astype(np.float64) for x in (ours, theirs))
+    finite = np.isfinite(theirs)
+    same_others = np.array_equal(ours[~finite], theirs[~finite], equal_nan=True)
+    largest = np.abs(theirs[finite]).max(initial=float(limits.tiny))
+    allowed = roundings * float(limits.eps) * largest
+    with np.errstate(invalid="ignore"):
+        is_near = np.abs(ours[finite] - theirs[finite]) <= allowed
+    if same_others and is_near.all():
+        return None
+    return f"{ours!r}, not {theirs!r}"

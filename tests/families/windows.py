@@ -1,0 +1,295 @@
+"""Reductions, of whole dimensions and of windows, cumulative ones, and the gradients of pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import strategies as st
+from jax import lax
+
+from .case import COMPLEX, FLOATS, SIGNED, UNSIGNED, Argument, Case, Draw, Sizes, dtypes
+
+__all__ = ["cumulative", "pool", "reduce", "reduce_window", "select_and_scatter"]
+
+NUMBERS = (FLOATS, SIGNED, UNSIGNED)
+
+
+def affine(f: Any, g: Any) -> Any:
+    """The composition of `a * x + b` with another: associative, not commutative."""
+    return f[0] * g[0], f[1] * g[0] + g[1]
+
+
+def last(f: Any, g: Any) -> Any:
+    """The later one of two pairs."""
+    return g
+
+
+def largest_with_companion(f: Any, g: Any) -> Any:
+    """The pair whose first is larger, the earlier of two that tie."""
+    keeps = f[0] >= g[0]
+    return jnp.where(keeps, f[0], g[0]), jnp.where(keeps, f[1], g[1])
+
+
+def magnitude_and_count(f: Any, g: Any) -> Any:
+    """The larger magnitude, and a sum."""
+    return jnp.maximum(abs(f[0]), abs(g[0])), f[1] + g[1]
+
+
+ONE = {
+    "add": (lax.add, 0),
+    "mul": (lax.mul, 1),
+    "max": (lax.max, None),
+    "min": (lax.min, None),
+    "and": (lax.bitwise_and, -1),
+    "or": (lax.bitwise_or, 0),
+    "xor": (lax.bitwise_xor, 0),
+    "last": (lambda a, b: b, 0),
+    "mixed": (lambda a, b: lax.max(a, b) + lax.min(a, b), 0),
+}
+TWO = {
+    "affine": (affine, (1, 0)),
+    "largest": (largest_with_companion, (-5, 0)),
+    "magnitude": (magnitude_and_count, (0, 0)),
+    "last": (last, (0, 0)),
+}
+BITWISE = ("and", "or", "xor")
+DIFFERENTIABLE = ("add", "mul", "max", "min")
+
+
+def _initial(draw: Draw, kind: str, dtype: str, usual: Any) -> Any:
+    """The neutral value, or another."""
+    if usual is None:
+        if dtype == "bool":
+            usual = kind == "min"
+        elif dtype in FLOATS:
+            usual = -np.inf if kind == "max" else np.inf
+        else:
+            limits = np.iinfo(dtype)
+            usual = limits.min if kind == "max" else limits.max
+    other = draw(st.sampled_from([usual, usual, 1, 2]))
+    if dtype.startswith("u") and isinstance(other, int) and other < 0:
+        other = int(np.iinfo(dtype).max)
+    return np.array(other).astype(jnp.dtype(dtype))
+
+
+def _single(draw: Draw) -> tuple[str, str, Any, Any]:
+    kind = draw(st.sampled_from(list(ONE)))
+    if kind in BITWISE:
+        dtype = draw(dtypes(SIGNED, UNSIGNED, ("bool",)))
+    elif kind in ("max", "min"):
+        dtype = draw(dtypes(*NUMBERS, ("bool",)))
+    else:
+        dtype = draw(dtypes(*NUMBERS, COMPLEX)) if kind in ("add", "mul") else draw(dtypes(*NUMBERS))
+    region, usual = ONE[kind]
+    if dtype == "bool" and kind in BITWISE:
+        usual = kind == "and"
+    return kind, dtype, region, _initial(draw, kind, dtype, usual)
+
+
+def _values(draw: Draw, kind: str, dtype: str) -> str:
+    return (
+        draw(st.sampled_from(["small", "ties", "special"])) if kind in ("max", "min") and dtype in FLOATS else "small"
+    )
+
+
+@st.composite
+def reduce(draw: Draw) -> Case:
+    """`lax.reduce` by any region from any initial value, of one array or two, and the reductions of jax.numpy."""
+    sizes = Sizes(draw)
+    shape = sizes.shape(1, 4, 5)
+    axes = tuple(sorted(draw(st.sets(st.integers(0, len(shape) - 1)))))
+    form = draw(st.sampled_from(["one", "one", "two", "named"]))
+    if form == "named":
+        name = draw(st.sampled_from(["argmax", "argmin", "any", "all", "prod", "mean", "logsumexp", "max", "sum"]))
+        dtype = draw(dtypes(FLOATS, SIGNED, UNSIGNED))
+        values = draw(st.sampled_from(["small", "ties", "special"])) if name in ("argmax", "argmin", "max") else "small"
+        axis = draw(st.sampled_from(axes)) if axes and name.startswith("arg") else axes or None
+        keeps = draw(st.booleans())
+
+        def named(x: Any) -> Any:
+            function = jax.nn.logsumexp if name == "logsumexp" else getattr(jnp, name)
+            return function(x.astype("float32") if name == "logsumexp" else x, axis=axis, keepdims=keeps)
+
+        return Case(
+            f"{name} over {axis} keepdims={keeps}",
+            named,
+            (Argument(shape, dtype, values),),
+            sizes.symbolic,
+            has_derivative=name in ("mean", "sum", "logsumexp"),
+            tags=frozenset({name, values, dtype}),
+        )
+    if form == "two":
+        kind = draw(st.sampled_from(list(TWO)))
+        region, usual = TWO[kind]
+        initial = draw(st.sampled_from([usual, usual, (2, 1)]))
+        pair = draw(dtypes(SIGNED, FLOATS)), draw(dtypes(SIGNED, FLOATS))
+        if kind == "affine":
+            pair = (pair[0],) * 2
+        starts = [np.array(i).astype(jnp.dtype(d)) for i, d in zip(initial, pair, strict=True)]
+        return Case(
+            f"reduce two by {kind} from {initial} over {axes}",
+            lambda x, y: lax.reduce((x, y), tuple(starts), region, axes),
+            tuple(Argument(shape, dtype, "ties") for dtype in pair),
+            sizes.symbolic,
+            has_derivative=False,
+        )
+    kind, dtype, region, initial = _single(draw)
+    values = _values(draw, kind, dtype)
+    return Case(
+        f"reduce by {kind} from {initial} over {axes}",
+        lambda x: lax.reduce(x, initial, region, axes),
+        (Argument(shape, dtype, values),),
+        sizes.symbolic,
+        has_derivative=False,
+        tags=frozenset({kind, values, dtype}),
+    )
+
+
+def _windows(draw: Draw, rank: int) -> dict[str, Any]:
+    def each(low: int, high: int) -> tuple[int, ...]:
+        return tuple(draw(st.one_of(st.just(low), st.integers(low, high))) for _ in range(rank))
+
+    padding: Any = [tuple(draw(st.integers(-1, 2)) for _ in range(2)) for _ in range(rank)]
+    return {
+        "window_dimensions": tuple(draw(st.integers(1, 3)) for _ in range(rank)),
+        "window_strides": each(1, 3),
+        "padding": draw(st.sampled_from([padding, "SAME", "VALID"])),
+        "base_dilation": each(1, 2),
+        "window_dilation": each(1, 2),
+    }
+
+
+@st.composite
+def reduce_window(draw: Draw) -> Case:
+    """`lax.reduce_window` by any region from any initial value, with any windows, also as large as a symbolic size."""
+    sizes = Sizes(draw)
+    shape = sizes.shape(1, 4, 5)
+    options = _windows(draw, len(shape))
+    whole = draw(st.integers(0, len(shape) - 1)) if not draw(st.integers(0, 4)) else None
+    if whole is not None:
+        options |= {"padding": draw(st.sampled_from(["VALID", "SAME"]))}
+
+    def window(x: Any) -> dict[str, Any]:
+        lengths = [x.shape[i] if i == whole else n for i, n in enumerate(options["window_dimensions"])]
+        return options | {"window_dimensions": tuple(lengths)}
+
+    if not draw(st.integers(0, 3)):
+        kind = draw(st.sampled_from(list(TWO)))
+        region, usual = TWO[kind]
+        dtype = draw(dtypes(SIGNED, FLOATS))
+        starts = tuple(np.array(i).astype(jnp.dtype(dtype)) for i in usual)
+        return Case(
+            f"reduce_window of two by {kind} {options} whole {whole}",
+            lambda x, y: lax.reduce_window((x, y), starts, region, **window(x)),
+            tuple(Argument(shape, dtype, "ties") for _ in range(2)),
+            sizes.symbolic,
+            has_derivative=False,
+            tags=frozenset({"window", kind}),
+        )
+    kind, dtype, region, initial = _single(draw)
+    values = _values(draw, kind, dtype)
+    is_plain = options["padding"] == "VALID" and kind in ("add", "max", "min")
+    return Case(
+        f"reduce_window by {kind} from {initial} {options} whole {whole}",
+        lambda x: lax.reduce_window(x, initial, region, **window(x)),
+        (Argument(shape, dtype, values),),
+        sizes.symbolic,
+        has_derivative=is_plain and values != "special" and dtype in FLOATS,
+        tags=frozenset({"window", kind, values, dtype}),
+    )
+
+
+@st.composite
+def pool(draw: Draw) -> Case:
+    """Pools as models have them, values with ties, NaN and signed zeros, and their derivatives."""
+    sizes = Sizes(draw)
+    shape = (sizes.size(1, 3), sizes.size(1, 6), sizes.size(1, 6), draw(st.integers(1, 3)))
+    kind = draw(st.sampled_from(["max", "min", "add", "mean"]))
+    lengths, strides = ((1, draw(st.integers(1, 3)), draw(st.integers(1, 3)), 1) for _ in range(2))
+    padding = draw(st.sampled_from(["SAME", "VALID"]))
+    dtype = draw(dtypes(FLOATS))
+    values = draw(st.sampled_from(["small", "ties", "special"])) if kind in ("max", "min") else "small"
+    region, initial = {
+        "max": (lax.max, -jnp.inf),
+        "min": (lax.min, jnp.inf),
+        "add": (lax.add, 0.0),
+        "mean": (lax.add, 0.0),
+    }[kind]
+
+    def function(x: Any) -> Any:
+        pooled = lax.reduce_window(x, np.array(initial, x.dtype), region, lengths, strides, padding)
+        return pooled / (lengths[1] * lengths[2]) if kind == "mean" else pooled
+
+    return Case(
+        f"{kind} pool {lengths} {strides} {padding}",
+        function,
+        (Argument(shape, dtype, values),),
+        sizes.symbolic,
+        has_derivative=values != "special",
+        tags=frozenset({"window", kind, values, dtype}),
+    )
+
+
+@st.composite
+def select_and_scatter(draw: Draw) -> Case:
+    """The gradient of a max pool over any dimensions, with ties."""
+    sizes = Sizes(draw)
+    shape = tuple(sizes.size(1, 5) for _ in range(draw(st.integers(1, 4))))
+    lengths = tuple(draw(st.integers(1, 3)) for _ in shape)
+    strides = tuple(draw(st.integers(1, 3)) for _ in shape)
+    padding = draw(st.sampled_from(["SAME", "VALID"]))
+    dtype = draw(dtypes(FLOATS))
+    largest = draw(st.booleans())
+
+    def function(x: Any) -> Any:
+        region, initial = (lax.max, -jnp.inf) if largest else (lax.min, jnp.inf)
+
+        def pooled(x: Any) -> Any:
+            return lax.reduce_window(x, np.array(initial, x.dtype), region, lengths, strides, padding)
+
+        value, pull = jax.vjp(pooled, x)
+        return pull(jnp.where(jnp.isfinite(value), value + 1, 0).astype(x.dtype))
+
+    return Case(
+        f"gradient of a pool, largest {largest}, {lengths} {strides} {padding}",
+        function,
+        (Argument(shape, dtype, "ties"),),
+        sizes.symbolic,
+        has_derivative=False,
+        tags=frozenset({"window", "gradient", dtype}),
+    )
+
+
+CUMULATIVE = {
+    "cumsum": lax.cumsum,
+    "cumprod": lax.cumprod,
+    "cummax": lax.cummax,
+    "cummin": lax.cummin,
+    "cumlogsumexp": lax.cumlogsumexp,
+    "associative_scan": lambda x, axis, reverse: lax.associative_scan(lax.add, x, axis=axis, reverse=reverse),
+}
+
+
+@st.composite
+def cumulative(draw: Draw) -> Case:
+    """Cumulative sums and their like, along any axis, forward and backward."""
+    sizes = Sizes(draw)
+    kind = draw(st.sampled_from(list(CUMULATIVE)))
+    shape = sizes.shape(1, 3, 5)
+    axis, reverse = draw(st.integers(0, len(shape) - 1)), draw(st.booleans())
+    dtype = draw(dtypes(FLOATS, COMPLEX) if kind == "cumlogsumexp" else dtypes(*NUMBERS))
+    if kind == "cumlogsumexp":
+        dtype = draw(dtypes(FLOATS))
+    special = kind in ("cummax", "cummin") and dtype in FLOATS and draw(st.booleans())
+    return Case(
+        f"{kind} along {axis} reverse={reverse}",
+        lambda x: CUMULATIVE[kind](x, axis=axis, reverse=reverse),
+        (Argument(shape, dtype, "special" if special else "small"),),
+        sizes.symbolic,
+        roundings=16,
+        has_derivative=not special and kind != "cumprod",
+        tags=frozenset({kind, "special" if special else "small", dtype}),
+    )

@@ -1,0 +1,51 @@
+"""Each family of operations gives JAX's numbers, whatever its attributes and sizes, or is refused as documented.
+
+A fixed hundred programs are tried always; `RANDOM_PROGRAMS` of each family, others each time, in the session
+`random_families`, and 500 if it is not set.
+"""
+
+import os
+
+import jax
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from .families import FAMILIES
+from .families.documented import is_documented
+from .families.trial import NotACase, compare, trials
+
+FULL = os.environ.get("JAXTF_FULL") == "1"
+ALWAYS = 100 // len(FAMILIES) + 1
+EXAMPLES = int(os.environ.get("RANDOM_PROGRAMS", "500")) if FULL else ALWAYS
+
+
+@pytest.fixture(autouse=True)
+def _without_compiled_programs():
+    yield
+    jax.clear_caches()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_gives_the_numbers_of_jax(family):
+    @given(st.data())
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=not FULL,
+        suppress_health_check=list(HealthCheck),
+        print_blob=True,
+        database=None,
+    )
+    def runs(data):
+        case = data.draw(FAMILIES[family](), label="case")
+        trial = data.draw(trials(case), label="trial")
+        try:
+            compare(case, trial)
+        except NotACase:
+            assume(False)
+        except Exception as error:
+            if not is_documented(family, case, trial, error):
+                raise
+
+    runs()
