@@ -320,3 +320,30 @@ def test_composites_of_dynamic_shape_are_written_only_for_consumers_that_refine_
     assert ("chlo.erf" in exported.mlir_module()) == composites
     x = np.linspace(-1, 1, 12, dtype=F32).reshape(3, 4)
     np.testing.assert_allclose(exported.call(x), jax.lax.erf(x), rtol=1e-6)
+
+
+def test_sizes_that_jax_export_made_are_taken_with_their_constraints():
+    scope = jax.export.SymbolicScope(["a >= 2", "c <= 2*a"])
+    a, c, d = jax.export.symbolic_shape("a, c, 3*a - mod(b, 2)", scope=scope)
+    (b,) = jax.export.symbolic_shape("b", scope=scope)
+    specs = [{"x": jax.ShapeDtypeStruct((a, c), jnp.float32)}, jax.ShapeDtypeStruct((b, d), jnp.int32)]
+
+    def fun(tree, y):
+        x = tree["x"]
+        return jnp.concatenate([x, x]).T, x[:2].sum(), y + y.shape[1]
+
+    exported = export(fun)(*specs)
+    assert str(exported.in_avals[0].shape) == "(a, c)"
+    assert list(map(str, exported.in_avals[0].shape[0].scope.constraints)) == ["a >= 2", "c <= 2*a"]
+    x, y = np.ones((3, 6), np.float32), np.ones((1, 8), np.int32)
+    assert [r.tolist() for r in exported.call({"x": x}, y)] == [r.tolist() for r in fun({"x": x}, y)]
+    with pytest.raises(ValueError, match="a >= 2"):
+        exported.call({"x": x[:1, :2]}, y[:, :2])
+
+
+def test_sizes_of_jax_export_and_ours_do_not_mix():
+    theirs, other = (jax.ShapeDtypeStruct(jax.export.symbolic_shape("a"), jnp.float32) for _ in range(2))
+    ours = jax.ShapeDtypeStruct(symbolic_shape("a"), jnp.float32)
+    for pair in ((theirs, ours), (theirs, other)):
+        with pytest.raises(ScopeError, match=r"several scopes, some of jax.export\n  remedy: make them in one call"):
+            export(lambda x, y: (x, y))(*pair)

@@ -140,7 +140,9 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
     from jaxtf.serialization._avals_jax import to_aval
     from jaxtf.serialization._effects_jax import to_effect
     from jaxtf.serialization._settings import partitioner_that_fits, uses_shardy
+    from jaxtf.serialization._sizes_of_jax import with_own_sizes
 
+    args, kwargs = with_own_sizes((args, kwargs))
     # By its type: a method of which `jax.jit` made the function has that one's attributes, for arguments with `self`.
     jitted = fun if isinstance(fun, type(jax.jit(abs))) else jax.jit(fun)
     _check_scopes(args, kwargs)

@@ -18,6 +18,9 @@ private name stands once, with why it is needed and the versions it was seen in:
   linear algebra, in one lowering. Their default rules and those of other platforms are in
   `jax._src.interpreters.mlir._lowerings` and `_platform_specific_lowerings`, `lower_per_platform` chooses among
   them, and `jax._src.lax.linalg.geqrf_p` and `geqp3_p` are primitives under `qr`: none has a public name.
+- `jax._src.export.shape_poly._DimExpr`, by the name of its class alone, and `SymbolicScope._explicit_constraints` with
+  their `debug_str` (0.10.2, 0.12.0.1): sizes that `jax.export.symbolic_shape` made are taken too, and no public name
+  gives the constraints that they were made under. Nothing of that module is imported.
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ from jaxtf.serialization._release import RELEASE
 
 __all__ = [
     "Lowering",
+    "constraint_texts",
     "default_rule",
     "effect_classes",
     "geqp3_p",
@@ -51,6 +55,7 @@ __all__ = [
     "lower",
     "lower_on_cpu_by",
     "producer",
+    "scope_of",
     "without_shardy",
 ]
 
@@ -165,3 +170,15 @@ def without_shardy() -> AbstractContextManager[Any]:
 def producer() -> Producer:
     """The releases that export functions in this process."""
     return Producer(jaxtf=RELEASE, jax=jax.__version__, jaxlib=jaxlib.version.__version__)
+
+
+def scope_of(size: Any) -> Any:
+    """The scope of a symbolic size that `jax.export` made; None for any other size."""
+    kind = type(size)
+    is_foreign = kind.__name__ == "_DimExpr" and kind.__module__.startswith("jax._src.export")
+    return size.scope if is_foreign else None
+
+
+def constraint_texts(scope: Any) -> tuple[str, ...]:
+    """The constraints of a scope of `jax.export`, as their user wrote them."""
+    return tuple(constraint.debug_str for constraint in scope._explicit_constraints)
