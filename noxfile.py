@@ -140,6 +140,29 @@ def random_programs(session: nox.Session) -> None:
 
 
 @nox.session
+def random_families(session: nox.Session) -> None:
+    """Each family of operations, all attributes drawn, against JAX: `python3 run.py random_families -- 500 scatter`.
+
+    The number is of programs for each family, the names after it are families; all of them, 500 each, without. About an
+    hour for all.
+    """
+    install(session, *from_tree(*EVERYTHING), *PYTEST)
+    count, *families = session.posargs or ["500"]
+    only = ["-k", " or ".join(f"[{family}]" for family in families)] if families else []
+    # One process for each part: compiled programs are kept until it ends.
+    for part in range(1, 5):
+        session.run(
+            "pytest",
+            "tests/test_random_families.py",
+            "--sample",
+            f"{part}/4",
+            *only,
+            env=ON_CPU | {"JAXTF_FULL": "1", "RANDOM_PROGRAMS": count},
+            success_codes=[0, 5],  # 5: no test in this part
+        )
+
+
+@nox.session
 @nox.parametrize("package", [nox.param(name, id=name) for name in ISOLATED])
 def isolated(session: nox.Session, package: str) -> None:
     """A package's own tests with that package and its declared needs alone: `python3 run.py 'isolated(shapepoly)'`.

@@ -13,6 +13,7 @@ import tensorflow as tf
 from jaxtf.convert import ConversionOptionError, verify
 from jaxtf.convert._verify import cli, ways
 from jaxtf.convert._verify.compare import difference
+from jaxtf.convert._verify.numbers import NUMBERS, argument
 from jaxtf.convert._verify.sizes import admissible_sizes
 from jaxtf.serialization import export
 from jaxtf.shapepoly import SymbolicScope, symbolic_shape
@@ -46,7 +47,7 @@ def test_a_function_is_the_same_in_every_way_at_three_sizes():
         (("b", 2), ("n", 3)),
         (("b", 3), ("n", 4)),
     }
-    assert len(report.rows) == 8 * 3 * 2
+    assert len(report.rows) == 8 * 3 * 2 * 2
 
 
 def wrong(subject):
@@ -66,7 +67,7 @@ def wrong(subject):
 def test_what_differs_is_told_with_its_place_sizes_and_size(monkeypatch):
     monkeypatch.setattr(ways, "WAYS", {**ways.WAYS, "wrong": wrong})
     monkeypatch.setattr("jaxtf.convert._verify.verify.WAYS", ways.WAYS)
-    report = verify(predict, *NETWORK, ways=["wrong", "eager"])
+    report = verify(predict, *NETWORK, ways=["wrong", "eager"], numbers=["regular"])
     assert not report.ok
     values = [row for row in report.rows if (row.way, row.question) == ("wrong", "values")]
     assert [row.outcome for row in values] == ["same", "differs", "differs"]
@@ -90,7 +91,7 @@ def test_an_artifact_is_verified_with_the_gradients_that_it_carries():
     exported = export(predict, expand_linear_algebra=True)(*NETWORK)
     with_gradient = verify(exported.serialize(vjp_order=1), ways=["eager", "saved_model"])
     assert with_gradient.ok
-    assert len(with_gradient.rows) == 2 * 3 * 2
+    assert len(with_gradient.rows) == 2 * 3 * 2 * 2
     without = verify(exported.serialize(), ways=["eager"])
     assert without.ok
     assert without.rows[-1].where == "the artifact carries no VJP"
@@ -181,7 +182,7 @@ def test_the_command_verifies_functions_and_artifacts(tmp_path, monkeypatch, cap
         "predict, compared with JAX at b=1 n=2; b=2 n=3; b=3 n=4 (in roundings, up to 256 are the same)"
     )
     (tmp_path / "sin.jaxtf").write_bytes(export(jnp.sin)(*specs("b")).serialize(vjp_order=1))
-    assert cli.main(["sin.jaxtf", "--size", "b=7", "--way", "saved_model", "--json"]) == 0
+    assert cli.main(["sin.jaxtf", "--size", "b=7", "--way", "saved_model", "--numbers", "regular", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert (data["name"], data["ok"]) == ("sin", True)
     assert [(row["question"], row["sizes"]) for row in data["rows"]] == [("values", {"b": 7}), ("gradients", {"b": 7})]
@@ -262,3 +263,45 @@ def test_the_command_says_how_it_is_used():
     )
     assert "jaxtf-verify" in done.stdout
     assert "0  every way that runs the function gives JAX's numbers" in done.stdout
+
+
+def test_ties_repeated_indices_and_special_numbers_are_among_the_numbers(monkeypatch):
+    def scattered(x, i):
+        return {"first": x.argmax(), "put": jnp.zeros(4).at[i].max(x), "sorted": jnp.argsort(x), "relu": jax.nn.relu(x)}
+
+    def last_tie(subject):
+        runner = ways._eager(subject)
+
+        def values(arguments):
+            _, *others = runner.values(arguments)
+            return [np.int32(len(arguments[0]) - 1 - np.argmax(arguments[0][::-1])), *others]
+
+        return ways.Runner(values, runner.gradients)
+
+    monkeypatch.setattr(ways, "WAYS", {**ways.WAYS, "last tie": last_tie})
+    monkeypatch.setattr("jaxtf.convert._verify.verify.WAYS", ways.WAYS)
+    arguments = *specs("8"), *specs("8", dtype="int32")
+    run = {
+        kind: verify(scattered, *arguments, ways=["last tie", "eager", "graph_mode"], numbers=[kind])
+        for kind in NUMBERS
+    }
+    assert run["regular"].ok
+    found = [(row.way, row.question) for row in run["ties"].rows if row.outcome == "differs"]
+    assert found == [("last tie", "values")]
+    assert "last tie, values, ties numbers: differs: result['first']" in str(run["ties"])
+    special = {row.way: row.outcome for row in run["special"].rows}
+    # XLA's CPU backend, as TensorFlow has it, drops NaN in a maximum.
+    assert special == {"last tie": "differs", "eager": "differs", "graph_mode": "same"}
+    assert {row.question for row in run["special"].rows} == {"values"}
+    with pytest.raises(ConversionOptionError, match=r"no numbers 'odd'; there are regular, ties, special"):
+        verify(jnp.sin, *specs("2"), numbers=["odd"])
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "complex64", "bool"])
+def test_numbers_are_what_they_are_called(kind, dtype):
+    made = argument((4, 9), np.dtype(jnp.dtype(dtype)), 1, kind)
+    assert (made.shape, made.dtype) == ((4, 9), jnp.dtype(dtype))
+    wide = made.astype(np.complex128)
+    assert len(np.unique(made[0].astype(np.complex64))) < 9 or kind == "regular"
+    assert np.isnan(wide).any() == np.isinf(wide).any() == (kind == "special" and dtype not in ("int8", "bool"))

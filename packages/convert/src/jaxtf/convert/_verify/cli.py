@@ -58,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sizes=None if not options.size else [_sizes(text) for text in options.size],
             ways=options.way or None,
             gradients=not options.values_only,
+            **({} if not options.numbers else {"numbers": options.numbers}),
             **({} if options.tolerance is None else {"tolerance": options.tolerance}),
         )
     except OSError as error:
@@ -102,6 +103,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--constraint", action="append", default=[], metavar="TEXT", help="between sizes: 'a >= b'")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N[,...]", help="sizes to run at")
     parser.add_argument("--way", action="append", default=[], metavar="NAME", help="only this way; again for more")
+    parser.add_argument(
+        "--numbers", action="append", default=[], metavar="KIND", help="regular, ties or special; again for more"
+    )
     parser.add_argument("--tolerance", type=float, metavar="N", help="in roundings of the largest number (256)")
     parser.add_argument("--values-only", action="store_true", help="no gradients")
     parser.add_argument("--json", action="store_true", help="data instead of a table")

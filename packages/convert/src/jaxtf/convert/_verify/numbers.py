@@ -9,11 +9,20 @@ import numpy as np
 from jaxtf.convert._dtypes import is_float0
 from jaxtf.convert._errors import ConversionOptionError
 
-__all__ = ["argument", "cotangent", "is_inexact"]
+__all__ = ["NUMBERS", "argument", "cotangent", "is_inexact"]
+
+NUMBERS = ("regular", "ties", "special")
+"""Kinds of numbers: without ties, with many, and with NaN, infinities and signed zeros among them."""
+
+_TIES = (0.5, 1.0, 1.5)
+_SPECIAL = (1.0, -0.0, np.nan, 0.0, np.inf, -1.0, 2.5, -np.inf, 0.5)
 
 
-def argument(shape: tuple[int, ...], dtype: Any, position: int) -> np.ndarray[Any, Any]:
-    """Numbers between 0.5 and 2.5, without ties; integers from 0 to 10; for the argument at this position.
+def argument(shape: tuple[int, ...], dtype: Any, position: int, numbers: str = "regular") -> np.ndarray[Any, Any]:
+    """Numbers of a kind for the argument at this position.
+
+    `regular`: between 0.5 and 2.5, without ties; integers from 0 to 10. `ties`: 0.5, 1 and 1.5, in no order; integers
+    from 0 to 2, so that indices repeat. `special`: NaN, infinities and signed zeros among others; integers as `ties`.
 
     Raises:
       ConversionOptionError: A dtype that has no such numbers, as of random keys.
@@ -26,6 +35,13 @@ def argument(shape: tuple[int, ...], dtype: Any, position: int) -> np.ndarray[An
         raise ConversionOptionError(f"verify makes no numbers of dtype {dtype}: take its raw data as the argument")
     if dtype == np.bool_:
         return np.asarray((index * 7 % 3 == position % 3).reshape(shape))
+    if numbers != "regular":
+        # Squares modulo a prime: each column and row of a matrix is another.
+        drawn = (index * index + index // 3 + 5 * position) % 10007 // 7
+        if not is_inexact(dtype):
+            return np.asarray((drawn % 3).reshape(shape), dtype)
+        choices = np.array(_TIES if numbers == "ties" else _SPECIAL)
+        return np.asarray(choices[drawn % len(choices)].reshape(shape)).astype(dtype)
     if not is_inexact(dtype):
         return np.asarray(((index * 7 + 3 * position) % 11).reshape(shape), dtype)
     real = np.cos(index * 0.7 + position) + 1.5

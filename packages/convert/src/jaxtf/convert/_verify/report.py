@@ -20,6 +20,7 @@ class Row:
       outcome: `same` within the tolerance, `differs`, or `refused`: this way does not run the function.
       error: The largest difference, in units of rounding of the largest number; infinite where nothing matches.
       where: Which result or argument differs most, or why it was refused.
+      numbers: The kind of numbers that it was run with: `regular`, `ties` or `special`.
     """
 
     way: str
@@ -28,6 +29,7 @@ class Row:
     outcome: Literal["same", "differs", "refused"]
     error: float
     where: str
+    numbers: str = "regular"
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ class Report:
     def _remarks(self) -> list[str]:
         """What is to be said of the rows that are not the same, each once."""
         remarks = (
-            f"{row.way}, {row.question}{', ' if row.sizes else ''}{_sizes(row)}: {row.outcome}: {row.where}"
+            f"{row.way}, {row.question}{', ' if row.sizes else ''}{_sizes(row)}{_numbers(row)}: "
+            f"{row.outcome}: {row.where}"
             for row in self.rows
             if row.outcome != "same"
         )
@@ -87,6 +90,10 @@ class Report:
 
 _QUESTIONS = ("values", "gradients")
 _SEVERITY = {"same": 0, "refused": 1, "differs": 2}
+
+
+def _numbers(row: Row) -> str:
+    return "" if row.numbers == "regular" else f", {row.numbers} numbers"
 
 
 def _sizes(row: Row) -> str:

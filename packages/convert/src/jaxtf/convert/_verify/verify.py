@@ -12,7 +12,7 @@ from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._requires import require_jax
 from jaxtf.convert._sizes import result_shapes
 from jaxtf.convert._verify.compare import difference
-from jaxtf.convert._verify.numbers import argument, cotangent, is_inexact
+from jaxtf.convert._verify.numbers import NUMBERS, argument, cotangent, is_inexact
 from jaxtf.convert._verify.report import Report, Row
 from jaxtf.convert._verify.sizes import admissible_sizes, argument_shapes, given_sizes
 from jaxtf.convert._verify.subject import Subject, make_subject
@@ -33,6 +33,7 @@ def verify(
     ways: Sequence[str] | None = None,
     gradients: bool = True,
     tolerance: float = _TOLERANCE,
+    numbers: Sequence[str] = ("regular", "ties"),
 ) -> Report:
     """Compares a function in every way that runs it: JAX, artifact, TensorFlow, SavedModel, graph mode.
 
@@ -45,12 +46,16 @@ def verify(
         `graph_mode_saved_model`; by default all. Each is compared with JAX.
       gradients: Whether reverse mode is compared too, where the function has it.
       tolerance: Up to how many roundings of the largest number results count as the same.
+      numbers: What to run with, of `regular` (no two are equal), `ties` (many are, indices too; the order of what is
+        equal shows) and `special` (NaN, infinities and signed zeros among them; no gradients): TensorFlow compiled for
+        CPU drops NaN in maxima, so that a function with a `relu` differs.
 
     Returns:
       A report that prints as a table; `report.ok` tells whether all agree.
 
     Raises:
-      ConversionOptionError: No such way or dimension variable, no values that the constraints allow, or no function.
+      ConversionOptionError: No such way, kind of numbers or dimension variable, no values that the constraints allow,
+        or no function.
       JaxRequiredError: JAX, which everything is compared with, is not installed.
 
     >>> import jax, jax.numpy as jnp
@@ -59,23 +64,26 @@ def verify(
     >>> spec = jax.ShapeDtypeStruct(symbolic_shape("b, 2"), jnp.float32)
     >>> report = verify(jnp.sin, spec, ways=["eager", "saved_model"])
     >>> report.ok, len(report.rows)
-    (True, 12)
+    (True, 24)
     """
     require_jax("verify")
     names = list(WAYS) if ways is None else list(ways)
     if unknown := [name for name in names if name not in WAYS]:
         raise ConversionOptionError(f"verify has no way {unknown[0]!r}; there are {', '.join(WAYS)}")
+    if unknown := [name for name in numbers if name not in NUMBERS]:
+        raise ConversionOptionError(f"verify has no numbers {unknown[0]!r}; there are {', '.join(NUMBERS)}")
     subject = make_subject(target, specs)
     exported = subject.exported
     cases = admissible_sizes(exported, _SIZES) if sizes is None else given_sizes(exported, sizes)
-    rows = [row for name in names if name != "jax" for row in _rows(name, subject, cases, gradients, tolerance)]
+    runs = [(sizes, kind) for sizes in cases for kind in numbers]
+    rows = [row for name in names if name != "jax" for row in _rows(name, subject, runs, gradients, tolerance)]
     if gradients and subject.no_gradient:
         rows.append(Row("jax", {}, "gradients", "refused", float("inf"), subject.no_gradient))
     return Report(exported.fun_name, tolerance, tuple(rows))
 
 
 def _rows(
-    way: str, subject: Subject, cases: Sequence[dict[str, int]], gradients: bool, tolerance: float
+    way: str, subject: Subject, runs: Sequence[tuple[dict[str, int], str]], gradients: bool, tolerance: float
 ) -> Iterator[Row]:
     """The comparisons of one way with JAX."""
     exported, authority = subject.exported, WAYS["jax"](subject)
@@ -84,16 +92,17 @@ def _rows(
     except Exception as error:  # whatever keeps a way from running is what is to be told
         yield Row(way, {}, "values", *_failure(error))
         return
-    for sizes in cases:
-        arguments = _arguments(subject, sizes)
+    for sizes, kind in runs:
+        arguments = _arguments(subject, sizes, kind)
         values = partial(runner.values, arguments), partial(authority.values, arguments)
-        yield Row(way, sizes, "values", *_compared(*values, exported.out_names, tolerance))
+        yield Row(way, sizes, "values", *_compared(*values, exported.out_names, tolerance), kind)
         cotangents = _cotangents(subject, arguments)
-        if subject.no_gradient or not (gradients and cotangents and any(map(_rounds, exported.in_avals))):
+        has_gradient = gradients and kind != "special" and not subject.no_gradient
+        if not (has_gradient and cotangents and any(map(_rounds, exported.in_avals))):
             continue
         pulled = partial(runner.gradients, arguments, cotangents), partial(authority.gradients, arguments, cotangents)
         names = [name for name, aval in zip(exported.in_names, exported.in_avals, strict=True) if _rounds(aval)]
-        yield Row(way, sizes, "gradients", *_compared(*pulled, names, tolerance))
+        yield Row(way, sizes, "gradients", *_compared(*pulled, names, tolerance), kind)
 
 
 def _compared(
@@ -123,10 +132,10 @@ def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
 
-def _arguments(subject: Subject, sizes: Mapping[str, int]) -> list[np.ndarray[Any, Any]]:
+def _arguments(subject: Subject, sizes: Mapping[str, int], numbers: str) -> list[np.ndarray[Any, Any]]:
     avals = subject.exported.in_avals
     shapes = argument_shapes(subject.exported, sizes)
-    return [argument(shape, aval.dtype, i) for i, (shape, aval) in enumerate(zip(shapes, avals, strict=True))]
+    return [argument(shape, aval.dtype, i, numbers) for i, (shape, aval) in enumerate(zip(shapes, avals, strict=True))]
 
 
 def _cotangents(subject: Subject, arguments: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
