@@ -356,6 +356,23 @@ def clients(session: nox.Session, client: str) -> None:
     session.run("python", str(ROOT / "examples" / "clients" / f"{client}.py"), folder, env=ON_CPU | variables)
 
 
+# What each program in examples/scientific needs beside ours.
+SCIENTIFIC = {
+    "e3nn_layer": ("e3nn-jax>=0.21",),
+    "mjx_step": ("mujoco-mjx>=3.17",),
+    "s2fft_transform": ("s2fft>=1.5",),
+    "diffrax_solve": ("diffrax>=0.7",),
+}
+
+
+@nox.session
+@nox.parametrize("program", [nox.param(name, id=name) for name in SCIENTIFIC])
+def scientific(session: nox.Session, program: str) -> None:
+    """A program of examples/scientific in graph mode, values and gradients: `python3 run.py 'scientific(mjx_step)'`."""
+    install(session, *from_tree("convert[jax]"), *SCIENTIFIC[program])
+    session.run("python", str(ROOT / "examples" / "scientific" / f"{program}.py"), env=ON_CPU)
+
+
 # What each program in examples/consumers needs beside ours.
 CONSUMERS = {
     "litert": ("ai-edge-litert==2.3.*",),
