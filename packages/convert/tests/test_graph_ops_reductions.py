@@ -51,6 +51,35 @@ def test_the_first_extreme_is_found_and_nan_before_all(dtype, mode):
     same_as_jax(lambda x: [jnp.argmax(x, 1), jnp.argmin(x, 0), jnp.argmax(x)], values.astype(dtype), mode=mode)
 
 
+def searching(keeps):
+    """The region of a search: of two values, each with its index, what `keeps` says, of equal ones the lesser index."""
+
+    def region(a, b):
+        (value, index), (other, other_index) = a, b
+        is_kept = keeps(value, other)
+        is_first = is_kept | ((value == other) & (index < other_index))
+        return lax.select(is_kept, value, other), lax.select(is_first, index, other_index)
+
+    return region
+
+
+GREATEST = searching(lambda a, b: (a > b) | lax.ne(a, a))
+GREATEST_BUT_NAN = searching(lambda a, b: a > b)
+
+
+@pytest.mark.parametrize("region", [GREATEST, GREATEST_BUT_NAN])
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("start", [(-INF, 0), (2, -1), (-INF, 7), (-INF, -3), (NAN, 1)])
+def test_a_search_from_any_value_among_any_indices_is_not_taken_for_argmax(start, backwards, region):
+    indices = np.broadcast_to(np.arange(4, dtype=np.int32)[:: -1 if backwards else 1], (5, 4))
+    values = np.concatenate([SPECIAL, np.full((1, 4), -INF, np.float32)])
+
+    def search(x):
+        return lax.reduce((x, indices), (np.float32(start[0]), np.int32(start[1])), region, (1,))
+
+    same_as_jax(search, values)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 16])
 def test_a_region_of_several_operations_reduces_in_order(count, mode):

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph.broadcasts import before_broadcasts, same_as, uniform_value
 from jaxtf.convert._graph.program import Block, Operation, TensorType, Value
+from jaxtf.convert._graph.searches import search
 
 __all__ = ["PATTERNS", "PATTERNS_FOR_CONSUMERS", "recognized"]
 
@@ -119,6 +120,7 @@ PATTERNS: Mapping[str, Sequence[Pattern]] = {
     "stablehlo.maximum": (relu,),
     "stablehlo.subtract": (log_softmax,),
     "stablehlo.divide": (mean,),
+    "stablehlo.reduce": (search,),
 }
 """The functions that look at an operation, by its name."""
 

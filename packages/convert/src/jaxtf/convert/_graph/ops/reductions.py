@@ -1,4 +1,8 @@
-"""Reductions: by TensorFlow's own where the region is one operation or a search for the extreme, else by halving."""
+"""Reductions: by TensorFlow's own where the region is one operation or a search for the extreme, else by the region.
+
+A region that is known to be associative combines halves, or blocks where the number of elements is known only at run
+time; any other combines one element after the other, as far as XLA for CPU does.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,21 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BINARY, MOVED, as_shape, defining, is_identity_of, single_operation, sizes
+from jaxtf.convert._graph._support import (
+    BINARY,
+    MOVED,
+    Size,
+    as_shape,
+    is_identity_of,
+    product,
+    single_operation,
+    sizes,
+)
 from jaxtf.convert._graph.nodes import reduction
-from jaxtf.convert._graph.program import Block, Value
+from jaxtf.convert._graph.ops.combining import Combine, in_order, is_associative, region_of
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import KEEPS_DIMENSIONS
+from jaxtf.convert._graph.searches import SEARCHES
 
 REDUCERS: dict[str, Callable[..., tf.Tensor]] = {
     "add": reduction("Sum", tf.reduce_sum),
@@ -28,14 +42,23 @@ TRUTH: dict[str, Callable[..., tf.Tensor]] = {
     "and": ALL,
 }
 
-Combine = Callable[[Sequence[tf.Tensor], Sequence[tf.Tensor]], list[tf.Tensor]]
+# XLA for CPU combines so many elements of each dimension one after the other, more of them in a tree.
+_IN_ORDER = 32
+
+# So many times are the elements of dimensions combined whose sizes are known only at run time.
+_LEVELS = 4
 
 
 @translates("stablehlo.reduce", computed_in=MOVED)
 def reduce(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Tensor]:
     """One or several arrays reduced together by a region over some dimensions.
 
-    Differs: the order of combining, as between any two backends.
+    The initial values come first, then the elements in row-major order. What is combined first is not promised, for a
+    region that is known to be associative (`combining`), and for dimensions of more than 32 elements, as with XLA for
+    CPU; any other region combines one element after the other.
+
+    Differs: the order of combining, as between any two backends; an initial value counts also where XLA leaves it out,
+    in a reduction of one element.
     Source: StableHLO specification, `reduce`.
     """
     count = len(operands_and_initial) // 2
@@ -49,10 +72,9 @@ def reduce(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Tensor]:
         if reducer is not None:
             reduced = reducer(operands[0], bound.constant(axes), keeps) if axes else operands[0]
             return [with_initial(kind, initial[0], reduced)]
-    direction = extreme_search(block) if len(axes) == 1 else None
-    if direction is not None:
-        return _extreme(direction, operands[0], operands[1], axes[0])
-    results = _by_halving(region_of(bound), operands, initial, axes)
+    if SEARCHES in bound.operation.attributes:
+        return _extreme(bound[SEARCHES], operands[0], operands[1], axes[0])
+    results = _folded(region_of(bound), operands, initial, axes, is_associative(block))
     return [_with_dimensions(results[0], axes)] if keeps else results
 
 
@@ -68,94 +90,120 @@ def with_initial(kind: str, initial: tf.Tensor, reduced: tf.Tensor) -> tf.Tensor
     return reduced if is_identity_of(kind, initial) else BINARY[kind](reduced, initial)
 
 
-def region_of(bound: Bound, index: int = 0) -> Combine:
-    """The region as a function of tensors of any one shape, though it is written for scalars."""
-
-    def combine(left: Sequence[tf.Tensor], right: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        results = bound.regions[index](*left, *right)
-        return [
-            tf.broadcast_to(r, as_shape(sizes(a))) if r.shape.rank == 0 and a.shape.rank else r
-            for r, a in zip(results, left, strict=True)
-        ]
-
-    return combine
-
-
-def _by_halving(
-    combine: Combine, operands: Sequence[tf.Tensor], initial: Sequence[tf.Tensor], axes: Sequence[int]
+def _folded(
+    combine: Combine,
+    operands: Sequence[tf.Tensor],
+    initial: Sequence[tf.Tensor],
+    axes: Sequence[int],
+    associative: bool,
 ) -> list[tf.Tensor]:
-    """Combines neighbours until one is left: as many emitted steps as the count has bits, and order is kept."""
+    """The elements along axes combined in row-major order, after the initial values.
+
+    Args:
+      combine: The region.
+      operands: Arrays of one shape.
+      initial: A scalar for each.
+      axes: At least none.
+      associative: Whether the region is known to be.
+    """
     rank = operands[0].shape.rank
+    axes = sorted(axes)
     kept = [i for i in range(rank) if i not in axes]
-    kept_shape = [sizes(operands[0])[i] for i in kept]
+    shape = sizes(operands[0])
+    kept_shape = [shape[i] for i in kept]
     rows = [tf.reshape(tf.transpose(x, [*axes, *kept]), as_shape([-1, *kept_shape])) for x in operands]
-    count = rows[0].shape[0]
-    if count is None:
-        return _by_halving_loop(combine, rows, initial, kept_shape)
+    start = [tf.broadcast_to(x, as_shape(kept_shape)) for x in initial]
+    lengths = [shape[axis] for axis in axes]
+    if not all(isinstance(length, int) for length in lengths):
+        rows = [tf.concat([s[tf.newaxis], x], 0) for s, x in zip(start, rows, strict=True)]
+        return _by_blocks(combine, rows, product(lengths) + 1, _block_length(lengths, associative))
+    count = product(lengths)
+    if not count:
+        return start
+    rows = [tf.ensure_shape(x, [count, *x.shape[1:]]) if x.shape[0] is None else x for x in rows]
+    if associative or max(lengths, default=1) > _IN_ORDER:
+        return combine(start, _by_halving(combine, rows, count))
+    if count <= _IN_ORDER:
+        return in_order(combine, [start, *([x[i] for x in rows] for i in range(count))])
+    return _by_blocks(combine, [tf.concat([s[tf.newaxis], x], 0) for s, x in zip(start, rows, strict=True)], count + 1)
+
+
+def _by_halving(combine: Combine, rows: Sequence[tf.Tensor], count: int) -> list[tf.Tensor]:
+    """Combines neighbours until one is left: as many emitted steps as the count has bits, and order is kept."""
     while count > 1:
         even = count // 2 * 2
         halves = combine([x[0:even:2] for x in rows], [x[1:even:2] for x in rows])
         rows = [tf.concat([h, x[even:]], 0) for h, x in zip(halves, rows, strict=True)] if count % 2 else halves
         count = (count + 1) // 2
-    start = [tf.broadcast_to(x, as_shape(kept_shape)) for x in initial]
-    return combine(start, [x[0] for x in rows]) if count else start
+    return [x[0] for x in rows]
 
 
-def _by_halving_loop(
-    combine: Combine, rows: Sequence[tf.Tensor], initial: Sequence[tf.Tensor], kept_shape: Sequence[int | tf.Tensor]
+def _block_length(lengths: Sequence[Size], associative: bool) -> tf.Tensor:
+    """The least power of 2 of which the `_LEVELS`-th is no less than the number of elements and initial values.
+
+    For a region that is not known to be associative it is all of them, if no length is more than `_IN_ORDER`. Compiled,
+    it has to be a constant of the compiler, and so comes from the sizes by additions and comparisons.
+    """
+    count = tf.cast(product(lengths) + 1, tf.int32)
+    length = tf.constant(1)
+    for power in range(0, 31, _LEVELS):
+        length = tf.where(count > 2**power, 2 * length, length)
+    if associative:
+        return length
+    is_short = tf.reduce_all([tf.cast(size, tf.int32) <= _IN_ORDER for size in lengths])
+    return tf.where(is_short, count, length)
+
+
+def _by_blocks(
+    combine: Combine, rows: Sequence[tf.Tensor], count: Size, length: tf.Tensor | None = None
 ) -> list[tf.Tensor]:
-    """As `_by_halving` for a count that is known at run time; the initial values come first, so there is one always."""
-    start = [tf.broadcast_to(x, as_shape([1, *kept_shape])) for x in initial]
-    rows = [tf.concat([s, x], 0) for s, x in zip(start, rows, strict=True)]
+    """Rows combined in blocks, one element of each after the other, then what the blocks gave, and so on.
 
-    def halve(*rows: tf.Tensor) -> list[tf.Tensor]:
-        even = tf.shape(rows[0])[0] // 2 * 2
-        halves = combine([x[0:even:2] for x in rows], [x[1:even:2] for x in rows])
-        return [tf.concat([h, x[even:]], 0) for h, x in zip(halves, rows, strict=True)]
+    Sizes stay as they are while a loop runs, as XLA needs. So many levels are emitted that any number of rows is done.
 
-    shapes = [tf.TensorShape([None]).concatenate(x.shape[1:]) for x in rows]
-    done = tf.while_loop(lambda *rows: tf.shape(rows[0])[0] > 1, halve, rows, shape_invariants=shapes)
-    return [x[0] for x in done]
+    Args:
+      combine: The region.
+      rows: At least one.
+      count: How many.
+      length: Of a block, its `_LEVELS`-th power no less than the count; one block of all if None.
+    """
+    for _ in range(1 if length is None else _LEVELS):
+        block = count if length is None else tf.minimum(length, count)
+        blocks = 1 if length is None else -(-count // block)
+        rows = _rows_of_blocks(combine, rows, count, block, blocks)
+        count = blocks
+    return [x[0] for x in rows]
 
 
-def extreme_search(block: Block) -> str | None:
-    """`GT` or `LT` where the block keeps the greater or lesser value, NaN above all, with the least index of it."""
-    if len(block.arguments) != 4 or len(block.returned) != 2:
-        return None
-    value, index, other, other_index = block.arguments
-    source = defining(block)
+def _rows_of_blocks(
+    combine: Combine, rows: Sequence[tf.Tensor], count: Size, block: Size, blocks: Size
+) -> list[tf.Tensor]:
+    """One row for each block of rows; only the last may have fewer."""
+    missing = blocks * block - count
+    tiled = []
+    for x in rows:
+        more = tf.zeros(as_shape([missing, *sizes(x)[1:]]), x.dtype)
+        tiled.append(tf.reshape(tf.concat([x, more], 0), as_shape([blocks, block, *sizes(x)[1:]])))
+    first = [x[:, 0] for x in tiled]
+    shapes = [tf.TensorShape([None]).concatenate(x.shape[1:]) for x in first]
+    ranks = [[-1] + [1] * (x.shape.rank - 1) for x in first]
+    numbers = tf.range(blocks) * block
 
-    def is_made(result: Value, name: str, *operands: Value, direction: str = "") -> bool:
-        operation = source.get(result)
-        if operation is None or operation.name != f"stablehlo.{name}" or operation.operands != operands:
-            return False
-        return not direction or operation.attributes["comparison_direction"] == direction
+    def step(i: tf.Tensor, *done: tf.Tensor) -> list[tf.Tensor]:
+        made = combine(done, [tf.gather(x, i, axis=1) for x in tiled])
+        if isinstance(missing, int) and not missing:
+            return [i + 1, *made]
+        is_there = numbers + i < count
+        kept = [tf.where(tf.reshape(is_there, r), m, d) for r, m, d in zip(ranks, made, done, strict=True)]
+        return [i + 1, *kept]
 
-    def operands(result: Value, name: str) -> tuple[Value, ...]:
-        operation = source.get(result)
-        return operation.operands if operation is not None and operation.name == f"stablehlo.{name}" else ()
-
-    chosen = operands(block.returned[0], "select")
-    chosen_index = operands(block.returned[1], "select")
-    if chosen[1:] != (value, other) or chosen_index[1:] != (index, other_index):
-        return None
-    parts, tie = operands(chosen[0], "or"), operands(chosen_index[0], "or")
-    strictly = parts[0] if parts else chosen[0]
-    if parts and not is_made(parts[1], "compare", value, value, direction="NE"):
-        return None
-    both = operands(tie[1], "and") if len(tie) == 2 and tie[0] == chosen[0] else ()
-    if len(both) != 2 or not is_made(both[0], "compare", value, other, direction="EQ"):
-        return None
-    if not is_made(both[1], "compare", index, other_index, direction="LT"):
-        return None
-    return next((d for d in ("GT", "LT") if is_made(strictly, "compare", value, other, direction=d)), None)
+    state = [tf.constant(1), *first]
+    invariants = [tf.TensorShape([]), *shapes]
+    return list(tf.while_loop(lambda i, *_: i < block, step, state, shape_invariants=invariants)[1:])
 
 
 def _extreme(direction: str, operand: tf.Tensor, indices: tf.Tensor, axis: int) -> list[tf.Tensor]:
-    """The extreme value along an axis and its index, by ArgMax or ArgMin, which find the first; a NaN comes first.
-
-    The initial value is not looked at: it is the worst value, or the first.
-    """
+    """The extreme value along an axis and its index, by ArgMax or ArgMin, which find the first; a NaN comes first."""
     search = tf.argmax if direction == "GT" else tf.argmin
     searched = tf.cast(operand, tf.int32) if operand.dtype == tf.bool else operand
     position = search(searched, axis, output_type=tf.int32)

@@ -1,0 +1,113 @@
+"""Searches for the first extreme along a dimension, as JAX writes them: a reduction of values and their indices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert._graph._support import defining
+from jaxtf.convert._graph.broadcasts import before_broadcasts, uniform_value
+from jaxtf.convert._graph.program import Block, Operation, TensorType, Value
+
+__all__ = ["SEARCHES", "search"]
+
+SEARCHES = "searches"
+"""The attribute of a reduction that is a search: `GT` for the greatest value, `LT` for the least."""
+
+Sources = Mapping[Value, Operation]
+
+
+def search(operation: Operation, sources: Sources) -> Operation | None:
+    """A reduction, along one dimension, to the greater or lesser value, NaN above all, with the least index of it.
+
+    So it is where the indices count the elements, of which there are some, and the initial value is the worst, at index
+    0.
+    """
+    dimensions = operation.attributes["dimensions"]
+    if len(operation.operands) != 4 or len(dimensions) != 1:
+        return None
+    _, indices, worst, first = operation.operands
+    assert isinstance(indices.type, TensorType), "indices are an array"
+    if not indices.type.shape[dimensions[0]] and indices.type.shape[dimensions[0]] is not None:
+        return None
+    direction = _direction(operation.regions[0])
+    if direction is None or not _counts(indices, int(dimensions[0]), sources):
+        return None
+    start, number = uniform_value(worst, sources), uniform_value(first, sources)
+    if start is None or start != _worst(direction, start.dtype) or number is None or number != 0:
+        return None
+    return replace(operation, attributes={**operation.attributes, SEARCHES: direction})
+
+
+def _worst(direction: str, dtype: np.dtype) -> np.ndarray:
+    """The least value for the search of the greatest, and the other way round."""
+    if dtype == np.bool_:
+        return np.asarray(direction == "LT")
+    try:
+        limits = ml_dtypes.iinfo(dtype)
+    except ValueError:
+        limits = ml_dtypes.finfo(dtype)
+        infinity = np.asarray(-np.inf if direction == "GT" else np.inf).astype(dtype)
+        if np.isinf(infinity):
+            return infinity
+    return np.asarray(limits.min if direction == "GT" else limits.max, dtype)
+
+
+def _counts(indices: Value, axis: int, sources: Sources) -> bool:
+    """Whether an array is 0, 1, 2, ... along a dimension."""
+    source, dimensions = before_broadcasts(indices, sources)
+    operation = sources.get(source)
+    if operation is None:
+        return False
+    if operation.name in ("stablehlo.iota", "stablehlo.dynamic_iota"):
+        return bool(dimensions[operation.attributes["iota_dimension"]] == axis)
+    if operation.name != "stablehlo.constant" or axis not in dimensions:
+        return False
+    array = operation.attributes["value"]
+    size = array.shape[dimensions.index(axis)]
+    numbers = np.arange(size).reshape([-1 if d == axis else 1 for d in dimensions])
+    return size == indices.type.shape[axis] and bool(np.all(array == numbers))  # type: ignore[union-attr]
+
+
+def _dtype(value: Value) -> tf.DType:
+    assert isinstance(value.type, TensorType), "what is compared is a number"
+    return value.type.dtype
+
+
+def _direction(block: Block) -> str | None:
+    """`GT` or `LT` where the block keeps the greater or lesser value, NaN above all, with the least index of it."""
+    if len(block.arguments) != 4 or len(block.returned) != 2:
+        return None
+    value, index, other, other_index = block.arguments
+    source = defining(block)
+
+    def is_made(result: Value, name: str, *operands: Value, direction: str = "") -> bool:
+        operation = source.get(result)
+        if operation is None or operation.name != f"stablehlo.{name}" or operation.operands != operands:
+            return False
+        return not direction or operation.attributes["comparison_direction"] == direction
+
+    def operands(result: Value, name: str) -> tuple[Value, ...]:
+        operation = source.get(result)
+        return operation.operands if operation is not None and operation.name == f"stablehlo.{name}" else ()
+
+    chosen = operands(block.returned[0], "select")
+    chosen_index = operands(block.returned[1], "select")
+    if chosen[1:] != (value, other) or chosen_index[1:] != (index, other_index):
+        return None
+    parts, tie = operands(chosen[0], "or"), operands(chosen_index[0], "or")
+    strictly = parts[0] if parts else chosen[0]
+    if parts and not is_made(parts[1], "compare", value, value, direction="NE"):
+        return None
+    if not parts and _dtype(value).is_floating:
+        return None
+    both = operands(tie[1], "and") if len(tie) == 2 and tie[0] == chosen[0] else ()
+    if len(both) != 2 or not is_made(both[0], "compare", value, other, direction="EQ"):
+        return None
+    if not is_made(both[1], "compare", index, other_index, direction="LT"):
+        return None
+    return next((d for d in ("GT", "LT") if is_made(strictly, "compare", value, other, direction=d)), None)
