@@ -29,20 +29,23 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 from tensorflow.python.util import tf_stack
 
-__all__ = ["NameScope", "is_compiled_for_cpu", "new_node", "rng_bit_generator", "variadic_sort"]
+__all__ = ["NameScope", "is_compiled", "is_compiled_for_cpu", "new_node", "rng_bit_generator", "variadic_sort"]
 
 # `tf.Graph.create_op` asks at each call for the names of its parameters, to warn of one that nobody passes here.
 _create_op = inspect.unwrap(tf.Graph.create_op)
 
 
+def is_compiled() -> bool:
+    """Whether the operations that are being made are those of a function with `jit_compile=True`."""
+    return not tf.executing_eagerly() and bool(GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()))
+
+
 def is_compiled_for_cpu() -> bool:
-    """Whether the operations that are being made are those of a function with `jit_compile=True`, of a CPU.
+    """Whether they are, and of a CPU.
 
     On a machine that has other devices it is not known where the function will run.
     """
-    if tf.executing_eagerly() or not GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
-        return False
-    return all(device.device_type == "CPU" for device in tf.config.list_logical_devices())
+    return is_compiled() and all(device.device_type == "CPU" for device in tf.config.list_logical_devices())
 
 
 def variadic_sort(

@@ -14,12 +14,14 @@ import numpy as np
 from jaxtf.convert._graph.broadcasts import leave_to_consumers
 from jaxtf.convert._graph.folding import Folding
 from jaxtf.convert._graph.patterns import PATTERNS, PATTERNS_FOR_CONSUMERS, recognized
-from jaxtf.convert._graph.program import Block, Operation, Program, Value, operations_of, read_in
+from jaxtf.convert._graph.program import Block, Function, Operation, Program, Value, operations_of, read_in
 from jaxtf.convert._graph.registry import entry_of
 from jaxtf.convert._graph.reshapes import as_matrices, joined, kept_dimensions
 from jaxtf.convert._graph.transposes import leave_to_products
 
 __all__ = ["check", "plan"]
+
+_TAKES_FUNCTION = "custom_call.stablehlo.dynamic_reduce_window"
 
 Pass = Callable[[Block, Mapping[Value, Operation]], Block]
 
@@ -34,6 +36,7 @@ def plan(program: Program, allows_xla: bool = True, *, checks_operands: bool = F
         known then stay broadcast.
     """
     passes: tuple[Pass, ...] = (
+        partial(_with_regions, functions=program.functions),
         _sizes_known,
         Folding(program),
         partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS),
@@ -49,6 +52,17 @@ def plan(program: Program, allows_xla: bool = True, *, checks_operands: bool = F
         for name, function in program.functions.items()
     }
     return replace(program, functions=functions)
+
+
+def _with_regions(block: Block, sources: Mapping[Value, Operation], functions: Mapping[str, Function]) -> Block:
+    """The block with a region, as other operations have it, for the function that a custom call names."""
+    operations = (
+        replace(operation, regions=tuple(functions[name].body for name in operation.attributes["called_computations"]))
+        if operation.name == _TAKES_FUNCTION
+        else operation
+        for operation in block.operations
+    )
+    return replace(block, operations=tuple(operations))
 
 
 def _sizes_known(block: Block, sources: Mapping[Value, Operation]) -> Block:

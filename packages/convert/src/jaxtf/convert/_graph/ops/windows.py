@@ -1,14 +1,18 @@
-"""Reductions over windows: pools and cumulative sums where TensorFlow has them, else by doubling.
+"""Reductions over windows: pools and cumulative sums where TensorFlow has them, else by doubling, else one by one.
 
-A window over several dimensions is reduced dimension by dimension. Along one, results for windows of 1, 2, 4, ...
-elements come from each other, and a window of any length from those: operations grow with its logarithm.
+By a region that is known to be associative, a window over several dimensions is reduced dimension by dimension. Along
+one, results for windows of 1, 2, 4, ... elements come from each other, and a window of any length from those:
+operations grow with its logarithm. By any other region the elements of each window are combined one after the other,
+in row-major order. The lengths of windows and their padding may be known only at run time.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,33 +20,41 @@ import tensorflow as tf
 from jaxtf.convert._graph._support import (
     BINARY,
     MOVED,
+    Size,
     as_shape,
     is_identity_of,
     neutral,
     pad,
+    product,
     single_operation,
     sizes,
     smallest,
 )
-from jaxtf.convert._graph._tf import is_compiled_for_cpu
-from jaxtf.convert._graph.ops.reductions import Combine, region_of
+from jaxtf.convert._graph._tf import is_compiled, is_compiled_for_cpu
+from jaxtf.convert._graph.ops.combining import Combine, in_order, is_associative, region_of, where_present
 from jaxtf.convert._graph.registry import Bound, translates
 
 CUMULATIVE = {"add": tf.cumsum, "multiply": tf.math.cumprod}
 CUMULATIVE_DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
 POOLED_DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64)
 
+# Scans of so many elements XLA for CPU combines one by one, longer ones in a tree.
+_LONG_SCAN = 16
+
+# So many elements of a window are combined by operations of their own, more of them in a loop.
+_MANY_ELEMENTS = 32
+
 
 @dataclass(frozen=True)
 class Window:
     """The windows of a reduction, by dimension."""
 
-    size: tuple[int, ...]
+    size: tuple[Size, ...]
     stride: tuple[int, ...]
     base_dilation: tuple[int, ...]
     dilation: tuple[int, ...]
-    low: tuple[int, ...]
-    high: tuple[int, ...]
+    low: tuple[Size, ...]
+    high: tuple[Size, ...]
 
     def is_plain(self) -> bool:
         """Whether nothing is dilated."""
@@ -71,47 +83,205 @@ def window_of(bound: Bound, rank: int) -> Window:
 def reduce_window(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Tensor]:
     """The reduction by a region of each window of one or several arrays.
 
-    Differs: the order of combining, as between any two backends; a maximum of nothing but -inf may be finite.
+    The initial values come first, then the elements of the window in row-major order, without its padding. What is
+    combined first is not promised, for a region that is known to be associative (`combining`), and for scans of more
+    than 16 elements, as with XLA for CPU; any other region combines one element after the other.
+
+    Differs: the order of combining, as between any two backends: of padded windows over several dimensions XLA for CPU
+    combines the elements in another order than row-major; with `enable_xla=False` a MaxPool that is not compiled loses
+    NaN, its maximum of nothing but -inf is finite, and a size known at run time that leaves no window is an error.
     Source: StableHLO specification, `reduce_window`.
     """
     count = len(operands_and_initial) // 2
     operands, initial = operands_and_initial[:count], operands_and_initial[count:]
     window = window_of(bound, operands[0].shape.rank)
+    kind = kind_of(bound, operands[0].dtype)
+    special = None if kind is None else _special(bound, kind, operands[0], initial[0], window)
+    return [special] if special is not None else windowed(bound, operands, initial, window)
+
+
+def kind_of(bound: Bound, dtype: tf.DType) -> str | None:
+    """The one operation of which the region consists; of complex numbers TensorFlow has no extremes."""
     kind = single_operation(bound.operation.regions[0])
-    if kind is None:
-        return windowed(region_of(bound), operands, initial, window)
-    special = None if bound.scans else _cumulative(kind, operands[0], initial[0], window)
-    if special is None and not (is_compiled_for_cpu() and _overlap_little(window)):
-        special = _max_pool(kind, operands[0], initial[0], window)
-        if special is None:
-            special = _sum_pool(kind, operands[0], initial[0], window)
-    if special is not None:
-        return [special]
-    return windowed(lambda a, b: [BINARY[kind](a[0], b[0])], operands, initial, window, kind)
+    return None if dtype.is_complex and kind in ("maximum", "minimum") else kind
+
+
+def _special(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Window) -> tf.Tensor | None:
+    """By an operation of TensorFlow's; None if it has none, or a slower one."""
+    special = None if bound.scans else _cumulative(kind, operand, initial, window)
+    if special is not None or (is_compiled_for_cpu() and _overlap_little(window)):
+        return special
+    special = _max_pool(bound, kind, operand, initial, window)
+    return _sum_pool(bound, kind, operand, initial, window) if special is None else special
 
 
 def windowed(
-    combine: Combine,
-    operands: Sequence[tf.Tensor],
-    initial: Sequence[tf.Tensor],
-    window: Window,
-    kind: str | None = None,
+    bound: Bound, operands: Sequence[tf.Tensor], initial: Sequence[tf.Tensor], window: Window
 ) -> list[tf.Tensor]:
-    """Each window combined in order, starting from the initial values.
+    """Each window combined in row-major order by the region of an operation, starting from the initial values.
 
-    What lies in the padding does not count, as in XLA: it is neutral, for a region that is one operation. For others it
-    is the initial values, as the specification says, which are neutral in all programs that mean something.
+    What lies in the padding, or between elements, does not count, as in XLA for CPU.
     """
-    between = [n - 1 for n in window.base_dilation]
-    fillers = initial if kind is None else [tf.constant(neutral(kind, x.dtype), x.dtype) for x in operands]
-    values = [pad(x, i, window.low, window.high, between) for x, i in zip(operands, fillers, strict=True)]
-    for axis, length in enumerate(window.size):
-        dilation, stride = window.dilation[axis], window.stride[axis]
-        values = _along(combine, values, axis, length=length, dilation=dilation, stride=stride)
-    if kind is not None and is_identity_of(kind, initial[0]):
-        return values
+    kind, between = kind_of(bound, operands[0].dtype), [n - 1 for n in window.base_dilation]
+    if kind is not None:
+        function, filler = BINARY[kind], tf.constant(neutral(kind, operands[0].dtype), operands[0].dtype)
+        values = [pad(operands[0], filler, window.low, window.high, between)]
+        values, _ = _by_axes(lambda a, b: [function(a[0], b[0])], values, [None] * len(window.size), window)
+        if is_identity_of(kind, initial[0]):
+            return values
+        return [function(tf.broadcast_to(initial[0], as_shape(sizes(values[0]))), values[0])]
+    combine = region_of(bound)
+    there = _there(sizes(operands[0]), window)
+    values = [pad(x, tf.zeros([], x.dtype), window.low, window.high, between) for x in operands]
+    if not is_associative(bound.operation.regions[0]) and not _is_long_scan(operands[0], window):
+        return _one_by_one(combine, _Padded(values, there, window), initial)
+    values, found = _by_axes(combine, values, there, window)
     start = [tf.broadcast_to(i, as_shape(sizes(v))) for i, v in zip(initial, values, strict=True)]
-    return combine(start, values)
+    whole = combine(start, values)
+    return [tf.where(found, w, s) for w, s in zip(whole, start, strict=True)] if found is not None else whole
+
+
+def _there(shape: Sequence[Size], window: Window) -> list[Any]:
+    """By dimension, at which places of the padded operand its own elements are; None where they are at all."""
+    found: list[Any] = []
+    for size, low, high, step in zip(shape, window.low, window.high, window.base_dilation, strict=True):
+        if step == 1 and all(isinstance(n, int) and n <= 0 for n in (low, high)):
+            found.append(None)
+            continue
+        if all(isinstance(n, int) for n in (size, low, high)):
+            place = np.arange(max(low + max((size - 1) * step + 1, 0) + high, 0)) - low
+            own = (place >= 0) & (place % step == 0) & (place < size * step)
+            found.append(None if own.all() else own)
+            continue
+        place = tf.range(tf.maximum(low + tf.maximum((size - 1) * step + 1, 0) + high, 0)) - low
+        found.append((place >= 0) & (tf.math.floormod(place, step) == 0) & (place < size * step))
+    return found
+
+
+def _is_long_scan(operand: tf.Tensor, window: Window) -> bool:
+    """Whether windows are as long as one dimension and begin, or end, outside, which XLA for CPU combines in a tree."""
+    axes = [i for i, length in enumerate(window.size) if not (isinstance(length, int) and length == 1)]
+    if len(axes) != 1 or set(window.stride) != {1} or not window.is_plain():
+        return False
+    (axis,) = axes
+    length = window.size[axis]
+    ends = window.low[axis], window.high[axis]
+    return (
+        isinstance(length, int)
+        and length > _LONG_SCAN
+        and length == operand.shape[axis]
+        and all(isinstance(n, int) and n in (0, length - 1) for n in ends)
+        and sum(ends) == length - 1
+    )
+
+
+@dataclass(frozen=True)
+class _Padded:
+    """Padded arrays under windows.
+
+    Attributes:
+      values: The arrays.
+      there: As `_there` gives it.
+      window: The windows.
+    """
+
+    values: Sequence[tf.Tensor]
+    there: Sequence[Any]
+    window: Window
+
+    def places(self) -> list[Size]:
+        """How many windows there are along each dimension."""
+        window = self.window
+        lengths = zip(sizes(self.values[0]), window.size, window.dilation, window.stride, strict=True)
+        return [_count(*length) for length in lengths]
+
+    def at(self, offsets: Sequence[Size]) -> tuple[list[tf.Tensor], tf.Tensor | None]:
+        """The element of each window at an offset, and in which windows there is one; None if in all."""
+        stride, places = self.window.stride, self.places()
+        begin = [offset * dilation for offset, dilation in zip(offsets, self.window.dilation, strict=True)]
+        extent = [_at_least_zero((n - 1) * step + 1) for n, step in zip(places, stride, strict=True)]
+        if not all(isinstance(n, int) for n in begin):  # where there are no windows it may be beyond the end
+            begin = [tf.minimum(b, size - e) for b, size, e in zip(begin, sizes(self.values[0]), extent, strict=True)]
+        parts = [_strided(x, begin, extent, stride) for x in self.values]
+        has, rank = None, len(stride)
+        for axis, own in enumerate(self.there):
+            if own is None:
+                continue
+            part = _strided(own, begin[axis : axis + 1], extent[axis : axis + 1], stride[axis : axis + 1])
+            if isinstance(part, np.ndarray) and part.all():
+                continue
+            part = tf.reshape(part, [-1 if i == axis else 1 for i in range(rank)])
+            has = part if has is None else tf.logical_and(has, part)
+        return parts, has
+
+
+def _one_by_one(combine: Combine, padded: _Padded, initial: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Windows of padded arrays, of each one element after the other."""
+    window, places = padded.window, padded.places()
+    start = [tf.broadcast_to(i, as_shape(places)) for i in initial]
+
+    def with_element(done: Sequence[tf.Tensor], offsets: Sequence[Size]) -> list[tf.Tensor]:
+        parts, has = padded.at(offsets)
+        made = combine(done, parts)
+        return made if has is None else [tf.where(has, m, d) for m, d in zip(made, done, strict=True)]
+
+    if all(isinstance(length, int) for length in window.size) and prod(window.size) <= _MANY_ELEMENTS:
+        for offsets in itertools.product(*map(range, window.size)):
+            start = with_element(start, offsets)
+        return start
+    lengths = [tf.cast(length, tf.int32) for length in window.size]
+    shape = tf.TensorShape([size if isinstance(size, int) else None for size in places])
+
+    def step(number: tf.Tensor, *done: tf.Tensor) -> list[tf.Tensor]:
+        rest, offsets = number, []
+        for length in reversed(lengths):
+            offsets.insert(0, rest % length)
+            rest //= length
+        return [number + 1, *(tf.ensure_shape(x, shape) for x in with_element(done, offsets))]
+
+    total = product(lengths)
+    invariants = [tf.TensorShape([]), *(shape for _ in start)]
+    state = [tf.constant(0), *start]
+    return list(tf.while_loop(lambda number, *_: number < total, step, state, shape_invariants=invariants)[1:])
+
+
+def _strided(operand: Any, begin: Sequence[Size], extent: Sequence[Size], stride: Sequence[int]) -> Any:
+    """A part of an array, of NumPy or TensorFlow, of which every few elements; it may begin at a place known only at
+    run time.
+    """
+    if all(isinstance(n, int) for n in begin):
+        return operand[tuple(slice(b, b + e, s) for b, e, s in zip(begin, extent, stride, strict=True))]
+    part = tf.slice(operand, as_shape(begin), as_shape(extent))
+    return part if set(stride) == {1} else part[tuple(slice(None, None, s) for s in stride)]
+
+
+def _count(size: Size, length: Size, dilation: int, stride: int) -> Size:
+    """How many windows there are along a dimension."""
+    return _at_least_zero((size - (length - 1) * dilation - 1) // stride + 1)
+
+
+def _at_least_zero(size: Size) -> Size:
+    return max(size, 0) if isinstance(size, int) else tf.maximum(size, 0)
+
+
+def _by_axes(
+    combine: Combine, values: Sequence[tf.Tensor], there: Sequence[Any], window: Window
+) -> tuple[list[tf.Tensor], tf.Tensor | None]:
+    """Windows of padded arrays dimension by dimension, from the last on: so an associative region keeps the order.
+
+    Also which windows have elements, where that is to be seen from `there`.
+    """
+    found, rank = None, len(window.size)
+    for axis in reversed(range(rank)):
+        along = _along if isinstance(window.size[axis], int) else _along_loop
+        lengths = {"length": window.size[axis], "dilation": window.dilation[axis], "stride": window.stride[axis]}
+        if there[axis] is None:
+            values = along(combine, values, axis, **lengths)
+            continue
+        own = tf.reshape(there[axis], [-1 if i == axis else 1 for i in range(rank)])
+        *values, has = along(where_present(combine), [*values, own], axis, **lengths)
+        found = has if found is None else tf.logical_and(found, has)
+    return list(values), found
 
 
 def _overlap_little(window: Window) -> bool:
@@ -126,16 +296,16 @@ def _overlap_little(window: Window) -> bool:
 def _along(
     combine: Combine, values: Sequence[tf.Tensor], axis: int, *, length: int, dilation: int, stride: int
 ) -> list[tf.Tensor]:
-    """Windows along one axis, at every stride-th place."""
+    """Windows along one axis, at every stride-th place, for an associative region."""
     values = list(values)
     size = sizes(values[0])[axis]
     reach = (length - 1) * dilation
-    places = size - reach
-    if isinstance(places, int) and places <= 0:
+    places = _at_least_zero(size - reach)
+    if isinstance(places, int) and not places:
         return [_part(x, axis, 0, 0, 1) for x in values]
     if length <= 4 and stride > 1:
         parts = [[_part(x, axis, i * dilation, i * dilation + places, stride) for x in values] for i in range(length)]
-        return _in_order(combine, parts)
+        return in_order(combine, parts)
     span, doubled, covered, parts = 1, values, 0, []
     while span <= length:
         if length & span:
@@ -143,23 +313,47 @@ def _along(
             covered += span
         if 2 * span <= length:
             shift = span * dilation
-            usable = sizes(doubled[0])[axis] - shift
+            usable = _at_least_zero(sizes(doubled[0])[axis] - shift)
             doubled = combine(
                 [_part(x, axis, 0, usable, 1) for x in doubled],
                 [_part(x, axis, shift, shift + usable, 1) for x in doubled],
             )
         span *= 2
-    return _in_order(combine, parts)
+    return in_order(combine, parts)
 
 
-def _in_order(combine: Combine, parts: Sequence[list[tf.Tensor]]) -> list[tf.Tensor]:
-    result, *others = parts
-    for other in others:
-        result = combine(result, other)
-    return result
+def _along_loop(
+    combine: Combine, values: Sequence[tf.Tensor], axis: int, *, length: tf.Tensor, dilation: int, stride: int
+) -> list[tf.Tensor]:
+    """As `_along`, for a length that is known at run time: sizes stay as they are while the loop runs, as XLA needs."""
+    count, size = len(values), sizes(values[0])[axis]
+    length = tf.cast(length, tf.int32)
+    shapes = [x.shape for x in values]
+
+    def shifted(xs: Sequence[tf.Tensor], by: tf.Tensor) -> list[tf.Tensor]:
+        """What comes so many places later; what comes after the end is in no window."""
+        begin = as_shape([tf.minimum(by, size) if i == axis else 0 for i in range(xs[0].shape.rank)])
+        return [tf.slice(tf.concat([x, tf.zeros_like(x)], axis), begin, tf.shape(x)) for x in xs]
+
+    def step(span: tf.Tensor, covered: tf.Tensor, *state: tf.Tensor) -> list[tf.Tensor]:
+        doubled, result = state[:count], state[count:]
+        has = tf.not_equal(tf.bitwise.bitwise_and(length, span), 0)
+        more = combine(result, shifted(doubled, covered * dilation))
+        more = [tf.where(tf.equal(covered, 0), d, m) for d, m in zip(doubled, more, strict=True)]
+        result = [tf.where(has, m, r) for m, r in zip(more, result, strict=True)]
+        covered = tf.where(has, covered + span, covered)
+        made = [*combine(doubled, shifted(doubled, span * dilation)), *result]
+        settled = (tf.ensure_shape(x, shape) for x, shape in zip(made, [*shapes, *shapes], strict=True))
+        return [span * 2, covered, *settled]
+
+    state = [tf.constant(1), tf.constant(0), *values, *values]
+    invariants = [tf.TensorShape([]), tf.TensorShape([]), *shapes, *shapes]
+    done = tf.while_loop(lambda span, *_: span <= length, step, state, shape_invariants=invariants)
+    places = tf.maximum(size - (length - 1) * dilation, 0)
+    return [_part(x, axis, 0, places, stride) for x in done[2 + count :]]
 
 
-def _part(operand: tf.Tensor, axis: int, start: int, limit: int | tf.Tensor, stride: int) -> tf.Tensor:
+def _part(operand: tf.Tensor, axis: int, start: int, limit: Size, stride: int) -> tf.Tensor:
     if start == 0 and stride == 1 and isinstance(limit, int) and operand.shape[axis] == limit:
         return operand
     index = [slice(None)] * operand.shape.rank
@@ -184,7 +378,10 @@ def _cumulative(kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Windo
 
 
 def _pooled_dimensions(operand: tf.Tensor, window: Window) -> tuple[int, int] | None:
-    """The two dimensions of an array of four that windows extend over, where the others are untouched."""
+    """The two dimensions of an array of four that windows extend over, where the others are untouched.
+
+    None where there are no windows: TensorFlow's pools do not take such.
+    """
     if operand.shape.rank != 4 or not window.is_plain() or operand.dtype not in POOLED_DTYPES:
         return None
     touched = [i for i in range(4) if (window.size[i], window.stride[i], window.low[i], window.high[i]) != (1, 1, 0, 0)]
@@ -194,6 +391,10 @@ def _pooled_dimensions(operand: tf.Tensor, window: Window) -> tuple[int, int] | 
         or min(window.low + window.high) < 0
     ):
         return None
+    for i in touched:
+        size = operand.shape[i]
+        if size is not None and window.low[i] + size + window.high[i] < window.size[i]:
+            return None
     return touched[0], touched[1]
 
 
@@ -216,10 +417,11 @@ def _as_same(operand: tf.Tensor, window: Window, pooled: tuple[int, int]) -> boo
     return True
 
 
-def _max_pool(kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Window) -> tf.Tensor | None:
+def _max_pool(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Window) -> tf.Tensor | None:
     """A maximum over two dimensions of four, from the least value: MaxPool, which has the least finite one for -inf.
 
-    So no window may lie outside.
+    Not compiled, MaxPool loses NaN: if there is one, or a window of nothing but -inf, windows are combined otherwise,
+    which takes ten times as long. Other consumers than TensorFlow have MaxPool alone. No window may lie outside.
     """
     pooled = _pooled_dimensions(operand, window)
     if kind != "maximum" or pooled is None or not is_identity_of(kind, initial):
@@ -227,26 +429,83 @@ def _max_pool(kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Window)
     if any(max(window.low[i], window.high[i]) >= window.size[i] for i in pooled):
         return None
     order, back = _pool_layout(pooled)
-    padding = "VALID"
-    if any(window.low + window.high):
-        if _as_same(operand, window, pooled):
-            padding = "SAME"
-        else:
-            operand = pad(operand, tf.constant(smallest(operand.dtype), operand.dtype), window.low, window.high)
     size, stride = ([lengths[i] for i in pooled] for lengths in (window.size, window.stride))
-    return _in_layout(lambda x: tf.nn.max_pool2d(x, size, stride, padding), operand, order, back)
+    padding = "SAME" if any(window.low + window.high) and _as_same(operand, window, pooled) else "VALID"
+    least = tf.constant(smallest(operand.dtype), operand.dtype)
+    padded = operand if padding == "SAME" else pad(operand, least, window.low, window.high)
+
+    def pool(padded: tf.Tensor) -> tf.Tensor:
+        return _in_layout(lambda x: tf.nn.max_pool2d(x, size, stride, padding), padded, order, back)
+
+    if not bound.allows_xla:
+        return pool(padded)
+    if is_compiled():
+        return _with_windows(pool, padded, least, window, pooled)
+
+    def made() -> tf.Tensor:
+        found = pool(padded)
+        least_finite = tf.constant(operand.dtype.min, operand.dtype)
+        is_lost = tf.math.is_nan(tf.reduce_max(operand)) | tf.reduce_any(found <= least_finite)
+        return tf.cond(is_lost, otherwise, lambda: found)
+
+    def otherwise() -> tf.Tensor:
+        return windowed(bound, [operand], [initial], window)[0]
+
+    return _if_windows(made, otherwise, padded, window, pooled)
 
 
-def _sum_pool(kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Window) -> tf.Tensor | None:
+def _if_windows(
+    made: Callable[[], tf.Tensor],
+    otherwise: Callable[[], tf.Tensor],
+    padded: tf.Tensor,
+    window: Window,
+    pooled: tuple[int, int],
+) -> tf.Tensor:
+    """What one function makes where there are windows, and another where there are none."""
+    shape = sizes(padded)
+    unknown = [i for i in pooled if not isinstance(shape[i], int)]
+    if not unknown:
+        return made()
+    return tf.cond(tf.reduce_all([shape[i] >= window.size[i] for i in unknown]), made, otherwise)
+
+
+def _with_windows(
+    pool: Callable[[tf.Tensor], tf.Tensor],
+    padded: tf.Tensor,
+    filler: tf.Tensor,
+    window: Window,
+    pooled: tuple[int, int],
+) -> tf.Tensor:
+    """A pool of an array that is made as large as one window at least, without the windows that are so made."""
+    shape = sizes(padded)
+    if all(isinstance(shape[i], int) for i in pooled):
+        return pool(padded)
+    missing = [_at_least_zero(window.size[i] - shape[i]) if i in pooled else 0 for i in range(4)]
+    found = pool(pad(padded, filler, [0] * 4, missing))
+    counts = [_count(shape[i], window.size[i], 1, window.stride[i]) if i in pooled else shape[i] for i in range(4)]
+    return tf.slice(found, [0] * 4, as_shape(counts))
+
+
+def _sum_pool(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Window) -> tf.Tensor | None:
     """A sum over two dimensions of four: AvgPool times the number of elements; of 32 bits, where it is as accurate."""
     pooled = _pooled_dimensions(operand, window)
     if kind != "add" or pooled is None or operand.dtype != tf.float32 or not is_identity_of(kind, initial):
         return None
     order, back = _pool_layout(pooled)
-    operand = pad(operand, initial, window.low, window.high)
+    padded = pad(operand, initial, window.low, window.high)
     size, stride = ([lengths[i] for i in pooled] for lengths in (window.size, window.stride))
-    average = _in_layout(lambda x: tf.nn.avg_pool2d(x, size, stride, "VALID"), operand, order, back)
-    return average * tf.constant(size[0] * size[1], operand.dtype)
+
+    def pool(padded: tf.Tensor) -> tf.Tensor:
+        average = _in_layout(lambda x: tf.nn.avg_pool2d(x, size, stride, "VALID"), padded, order, back)
+        return average * tf.constant(size[0] * size[1], operand.dtype)
+
+    if not bound.allows_xla:
+        return pool(padded)
+    if is_compiled():
+        return _with_windows(pool, padded, initial, window, pooled)
+    return _if_windows(
+        lambda: pool(padded), lambda: windowed(bound, [operand], [initial], window)[0], padded, window, pooled
+    )
 
 
 def _in_layout(

@@ -1,0 +1,293 @@
+"""Reductions and windows by any region, in any order, of any size, are JAX's in graph mode: programs drawn at random.
+
+JAX on CPU is the authority: it combines the elements in row-major order, from the initial value on. What it does
+otherwise is not drawn: long reductions and scans of a region that is not associative, which it combines in a tree;
+reductions over no dimensions, or some of size 1, of which it leaves out the initial values; padded windows over several
+dimensions, which it goes through in another order where order matters (there is a loop in NumPy for those); and
+reductions of nothing by a region that ignores the initial value.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+from jax import lax
+
+from jaxtf.convert import convert
+from jaxtf.shapepoly import InconclusiveDimensionOperation
+
+from .graph_mode import MODES, assert_identical, run_jax
+
+INT, FLOAT, COMPLEX = np.int32, np.float32, np.complex64
+
+
+@dataclasses.dataclass(frozen=True)
+class Reducer:
+    """A region: the function, of tuples where it takes several arrays, their dtypes, and initial values for each."""
+
+    function: Callable[..., Any]
+    dtypes: Sequence[Any]
+    neutral: Sequence[Any]
+    has_order: bool = False
+
+
+def greater_key(a, b):
+    keeps = a[0] >= b[0]  # the tangent of a max pool
+    return lax.select(keeps, a[0], b[0]), lax.select(keeps, a[1], b[1])
+
+
+REDUCERS = {
+    "add": Reducer(lax.add, [INT], [0]),
+    "add of floats": Reducer(lax.add, [FLOAT], [0]),
+    "mul": Reducer(lax.mul, [INT], [1]),
+    "max": Reducer(lax.max, [FLOAT], [-np.inf]),
+    "min": Reducer(lax.min, [FLOAT], [np.inf]),
+    "max of integers": Reducer(lax.max, [INT], [np.iinfo(INT).min]),
+    "and": Reducer(lax.bitwise_and, [INT], [-1]),
+    "or": Reducer(lax.bitwise_or, [INT], [0]),
+    "xor": Reducer(lax.bitwise_xor, [INT], [0]),
+    "two in one": Reducer(lambda a, b: (a[0] + b[0], lax.min(a[1], b[1])), [INT, FLOAT], [0, np.inf]),
+    "twice and": Reducer(lambda a, b: a * 2 + b, [INT], [0], has_order=True),
+    "difference": Reducer(lambda a, b: a - b, [INT], [0], has_order=True),
+    "reversed difference": Reducer(lambda a, b: b - a, [INT], [0], has_order=True),
+    "affine": Reducer(lambda f, g: (f[0] * g[0], f[1] * g[0] + g[1]), [INT, INT], [1, 0], has_order=True),
+    "first": Reducer(lambda a, b: a, [INT], [0], has_order=True),
+    "second": Reducer(lambda a, b: b, [INT], [0], has_order=True),
+    "greater key": Reducer(greater_key, [FLOAT, INT], [-np.inf, 0], has_order=True),
+    "constant": Reducer(lambda a, b: jnp.int32(7), [INT], [0], has_order=True),
+    "greater complex": Reducer(lax.max, [COMPLEX], [-np.inf], has_order=True),
+}
+
+
+@dataclasses.dataclass
+class Program:
+    """A function with its arguments, and polymorphic shapes for them, or None."""
+
+    function: Callable[..., Any]
+    arguments: Sequence[np.ndarray]
+    shapes: Sequence[str] | None
+    text: str
+
+
+def drawn(seed: int, has_nan: bool) -> Program:
+    """A program."""
+    rng = np.random.RandomState(seed)
+    name = rng.choice(list(REDUCERS))
+    reducer = REDUCERS[name]
+    rank = rng.choice([1, 2, 2, 3, 4])
+    shape = tuple(rng.choice([0, 1, 2, 3, 4, 5, 7], rank, p=[0.04, 0.1, 0.12, 0.24, 0.2, 0.2, 0.1]))
+    arguments = [values(rng, shape, dtype, has_nan) for dtype in reducer.dtypes]
+    initial = reducer.neutral if rng.rand() < 0.5 else [rng.randint(-2, 4) for _ in reducer.neutral]
+    initial = [np.asarray(i, dtype) for i, dtype in zip(initial, reducer.dtypes, strict=True)]
+    is_symbolic = rng.rand() < 0.4 and 0 not in shape
+    draw = reduction if rng.rand() < 0.3 else windows
+    function, text = draw(rng, reducer, initial, shape)
+    shapes = None
+    if is_symbolic:
+        unknown = rng.rand(rank) < 0.7
+        dimensions = [f"d{i}" if u else str(n) for i, (n, u) in enumerate(zip(shape, unknown, strict=True))]
+        shapes = [f"({', '.join(dimensions)},)"] * len(arguments)
+    return Program(function, arguments, shapes, f"{seed}: {name} {shape} {initial} {shapes} {text}")
+
+
+def values(rng: np.random.RandomState, shape: Sequence[int], dtype: Any, has_nan: bool) -> np.ndarray:
+    """Small whole numbers, many of them equal."""
+    found = rng.randint(-3, 4, shape)
+    if dtype == INT:
+        return found.astype(dtype)
+    array = found.astype(dtype) if dtype == FLOAT else (found + 1j * rng.randint(-1, 2, shape)).astype(dtype)
+    special = rng.rand(*shape)
+    array[special < 0.1] = -np.inf
+    if has_nan:
+        array[special > 0.9] = np.nan
+    return array
+
+
+def applied(reducer: Reducer, operands: Sequence[Any], initial: Sequence[Any], reduce: Callable[..., Any]) -> Any:
+    """A reduction of one array, or of several in a tuple."""
+    if len(operands) == 1:
+        return reduce(operands[0], initial[0], reducer.function)
+    return reduce(tuple(operands), tuple(initial), reducer.function)
+
+
+def reduction(rng: np.random.RandomState, reducer: Reducer, initial: Sequence[Any], shape: Sequence[int]) -> Any:
+    axes = tuple(int(i) for i in np.flatnonzero(rng.rand(len(shape)) < 0.6))
+    if not axes or any(shape[axis] == 1 for axis in axes) or (0 in shape and reducer.has_order):
+        return windows(rng, reducer, initial, shape)
+
+    def function(*operands):
+        return applied(reducer, operands, initial, functools.partial(lax.reduce, dimensions=axes))
+
+    return function, f"reduce {axes}"
+
+
+def windows(rng: np.random.RandomState, reducer: Reducer, initial: Sequence[Any], shape: Sequence[int]) -> Any:
+    rank = len(shape)
+    size = [int(n) for n in rng.choice([1, 2, 3, 4], rank, p=[0.35, 0.35, 0.2, 0.1])]
+    whole = [bool(n) and rng.rand() < 0.2 for n in shape]
+    stride = [int(n) for n in rng.choice([1, 2, 3], rank, p=[0.6, 0.3, 0.1])]
+    base, dilation = ([int(n) for n in rng.choice([1, 2, 3], rank, p=[0.8, 0.15, 0.05])] for _ in range(2))
+    padding = rng.choice(["VALID", "SAME", "VALID", "own"])
+    if padding == "own":
+        padding = [tuple(int(n) for n in rng.choice([-2, -1, 0, 1, 2, 4], 2)) for _ in shape]
+        extents = [(max(n - 1, -1)) * b + 1 + sum(p) for n, b, p in zip(shape, base, padding, strict=True)]
+        padding = [p if e >= 0 else (0, 0) for p, e in zip(padding, extents, strict=True)]
+    if reducer.has_order and (padding != "VALID" or max(base) > 1):
+        only = rng.randint(rank)
+        size, whole = ([x if i == only else none for i, x in enumerate(xs)] for xs, none in ((size, 1), (whole, False)))
+
+    def function(*operands):
+        lengths = [operands[0].shape[i] if w else n for i, (w, n) in enumerate(zip(whole, size, strict=True))]
+        return applied(
+            reducer,
+            operands,
+            initial,
+            lambda x, i, f: lax.reduce_window(x, i, f, lengths, stride, padding, base, dilation),
+        )
+
+    return function, f"windows {size} whole {whole} by {stride} dilated {base} {dilation} {padding}"
+
+
+def run(program: Program, mode: str) -> list[np.ndarray]:
+    """The results in graph mode."""
+    function = convert(program.function, polymorphic_shapes=program.shapes, native_serialization=False)
+    if mode != "eager":
+        shapes = [None if program.shapes and "d" in program.shapes[0] else x.shape for x in program.arguments]
+        shapes = [[None] * x.ndim if s is None else s for s, x in zip(shapes, program.arguments, strict=True)]
+        specs = [tf.TensorSpec(s, x.dtype) for s, x in zip(shapes, program.arguments, strict=True)]
+        function = tf.function(function, autograph=False, jit_compile=mode == "compiled", input_signature=specs)
+    return [np.asarray(leaf) for leaf in tf.nest.flatten(function(*map(tf.constant, program.arguments)))]
+
+
+def agrees(seed: int, mode: str) -> bool:
+    """Whether a program was run; then it gives what it gives in JAX. Some JAX does not take for all sizes."""
+    program = drawn(seed, has_nan=mode != "compiled")
+    try:
+        found = run(program, mode)
+    except InconclusiveDimensionOperation:
+        assert program.shapes
+        return False
+    try:
+        assert_identical([x + 0 for x in found], [x + 0 for x in run_jax(program.function, *program.arguments)])
+    except AssertionError as error:
+        raise AssertionError(f"{program.text}, {mode}") from error
+    return True
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("is_symbolic", [False, True])
+def test_padded_windows_are_gone_through_in_row_major_order(is_symbolic, mode):
+    x = np.random.RandomState(0).randint(-5, 5, (4, 5)).astype(INT)
+    padding, window, stride = ((1, 2), (2, 1)), (3, 2), (1, 2)
+
+    def function(x):
+        return lax.reduce_window(x, INT(4), lambda a, b: a * 3 + b, window, stride, padding)
+
+    program = Program(function, [x], ["(d0, d1)"] if is_symbolic else None, "")
+    (found,) = run(program, mode)
+    expected = np.full((5, 4), 4, INT)
+    for place in np.ndindex(*expected.shape):
+        for offset in np.ndindex(*window):
+            at = [p * s + o - low for p, s, o, (low, _) in zip(place, stride, offset, padding, strict=True)]
+            if all(0 <= i < n for i, n in zip(at, x.shape, strict=True)):
+                expected[place] = expected[place] * 3 + x[tuple(at)]
+    np.testing.assert_array_equal(found, expected)
+
+
+def compared(function, *arguments, mode, shapes=None):
+    """Asserts that graph mode gives what JAX gives."""
+    assert_identical(run(Program(function, arguments, shapes, ""), mode), run_jax(function, *arguments))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_tangent_of_a_maximum_is_that_of_the_first_in_row_major_order(mode):
+    x, tangent = np.array([[1, 2], [2, 1]], FLOAT), np.array([[1, 2], [3, 4]], FLOAT)
+
+    def function(x, tangent):
+        return jax.jvp(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (1, 1), "VALID"), (x,), (tangent,))
+
+    compared(function, x, tangent, mode=mode)
+    compared(function, x, tangent, mode=mode, shapes=["(n, _)", "(n, _)"])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_initial_value_counts_once_in_a_window_of_a_size_known_at_run_time(mode):
+    def function(x):
+        return lax.reduce_window(x, FLOAT(1), lax.add, (2, x.shape[0]), (1, 1), "VALID")
+
+    compared(function, np.arange(24, dtype=FLOAT).reshape(4, 6), mode=mode, shapes=["(n, 6)"])
+
+
+POOLS = {
+    "small": ((1, 2, 2, 1), (1, 2, 2, 1), "VALID"),
+    "overlapping": ((1, 3, 3, 1), (1, 1, 1, 1), "SAME"),
+    "uneven": ((1, 3, 2, 1), (1, 2, 1, 1), ((0, 0), (2, 0), (0, 1), (0, 0))),
+    "larger than the array": ((1, 8, 2, 1), (1, 1, 1, 1), "VALID"),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", POOLS)
+@pytest.mark.parametrize("is_symbolic", [False, True])
+def test_pools_keep_nan_and_infinity(name, is_symbolic, mode):
+    x = np.random.RandomState(0).randint(-3, 4, (2, 6, 7, 2)).astype(FLOAT)
+    x[1, :4] = -np.inf
+    x[0, 2, 3, 1] = np.nan if mode != "compiled" else 9  # compiled, XLA's CPU backend drops NaN in min and max
+
+    def function(x):
+        extremes = (lax.max, -jnp.inf), (lax.min, jnp.inf)
+        return [lax.reduce_window(x, i, f, *POOLS[name]) for f, i in extremes]
+
+    compared(function, x, mode=mode, shapes=["(b, h, w, _)"] if is_symbolic else None)
+    compared(lambda x: lax.reduce_window(x, 0.0, lax.add, *POOLS["larger than the array"]), x, mode=mode)
+
+
+def test_a_pool_is_one_of_tensorflow_where_nothing_is_lost():
+    function = convert(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, *POOLS["small"]), native_serialization=False)
+    graph = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec([2, 6, 8, 3])).graph
+    inner = [node.op for f in graph.as_graph_def().library.function for node in f.node_def]
+    assert "MaxPool" in [operation.type for operation in graph.get_operations()] + inner
+
+
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
+def test_any_reduction_over_a_size_known_at_run_time_agrees(mode):
+    x = np.random.RandomState(0).randint(-100, 100, (100, 3)).astype(INT)
+    z = (x + 1j * x[::-1]).astype(COMPLEX)
+
+    def function(x, z):
+        single = [lax.reduce(x, INT(5), f, (0,)) for f in (lax.bitwise_xor, lax.bitwise_or, lax.bitwise_and)]
+        two = lax.reduce((x, x), (INT(1), INT(2)), lambda a, b: (a[0] + b[0], a[1] * b[1]), (0, 1))
+        return *single, *two, lax.reduce(z, COMPLEX(-200), lax.max, (0,))
+
+    for count in (2, 31, 100):
+        compared(function, x[:count], z[:count], mode=mode, shapes=["(n, _)", "(n, _)"])
+
+
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
+def test_cumulative_operations_over_a_size_known_at_run_time_agree(mode):
+    x = np.random.RandomState(0).randint(1, 3, (7, 3)).astype(FLOAT)
+
+    def function(x):
+        exact = [f(x, 0, reverse) for f in (lax.cumsum, lax.cumprod, lax.cummax, lax.cummin) for reverse in (0, 1)]
+        gradient = jax.grad(lambda x: (lax.cumsum(x, 0) ** 2).sum())(x)
+        return *exact, gradient, *jnp.nonzero(x > 1, size=4), jnp.unique(x, size=3)
+
+    compared(function, x, mode=mode, shapes=["(n, _)"])
+    (found,) = run(Program(lax.cumlogsumexp, [x], ["(n, _)"], ""), mode)
+    np.testing.assert_allclose(found, run_jax(lax.cumlogsumexp, x)[0], rtol=1e-6)  # 7 roundings
+
+
+COUNTS = {"eager": 60, "graph": 40, "compiled": 25}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_any_reduction_of_any_windows_agrees(mode):
+    first = 1000 * MODES.index(mode)
+    done = [agrees(seed, mode) for seed in range(first, first + COUNTS[mode])]
+    assert sum(done) > len(done) / 2
