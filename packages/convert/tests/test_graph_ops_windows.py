@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -281,6 +282,37 @@ def test_cumulative_operations_over_a_size_known_at_run_time_agree(mode):
     compared(function, x, mode=mode, shapes=["(n, _)"])
     (found,) = run(Program(lax.cumlogsumexp, [x], ["(n, _)"], ""), mode)
     np.testing.assert_allclose(found, run_jax(lax.cumlogsumexp, x)[0], rtol=1e-6)  # 7 roundings
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("reduction", [(lax.max, -np.inf), (lax.min, np.inf)], ids=["max", "min"])
+def test_the_gradient_of_a_pool_goes_to_the_element_that_jax_selects(reduction, mode):
+    function, initial = reduction
+    x = np.random.RandomState(0).randint(-2, 3, (2, 6, 7, 2)).astype(FLOAT)
+    special = x.copy()
+    special[0, 1::3, ::2], special[1, ::3] = np.nan, -np.inf
+
+    def gradient(window, stride, padding):
+        def pool(x):
+            return lax.reduce_window(x, initial, function, window, stride, padding)
+
+        return jax.grad(lambda x: pool(x).sum())
+
+    for window, stride in (((1, 2, 3, 1), (1, 2, 1, 1)), ((2, 2, 2, 2), (1, 1, 1, 1)), ((1, 7, 2, 1), (1, 9, 1, 1))):
+        compared(gradient(window, stride, "SAME"), x, mode=mode)
+        compared(gradient(window, stride, "VALID"), special, mode=mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.filterwarnings("ignore:Setting the dtype on a NumPy array")  # TensorFlow's get_static_value does
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, np.float16])
+def test_cumulative_sums_in_16_bits_are_accurate(dtype, mode):
+    x = np.random.RandomState(0).rand(2000).astype(dtype)
+    (found,) = run(Program(lax.cumsum, [x], None, ""), mode)
+    found, exact = found.astype(np.float64), np.cumsum(x.astype(np.float64))
+    np.testing.assert_allclose(
+        found, exact, rtol=float(ml_dtypes.finfo(dtype).eps)
+    )  # one rounding, and less in float32
 
 
 COUNTS = {"eager": 60, "graph": 40, "compiled": 25}

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BINARY, MOVED, Size, as_shape, pad, refuse, single_operation, sizes
-from jaxtf.convert._graph.ops.windows import Window, window_of
+from jaxtf.convert._graph.ops.windows import Window, extent, window_of
 from jaxtf.convert._graph.registry import Bound, translates
 
 # One slice is emitted for each element of a window.
@@ -19,6 +19,10 @@ MANY_ELEMENTS = 1024
 def select_and_scatter(bound: Bound, operand: tf.Tensor, source: tf.Tensor, initial: tf.Tensor) -> tf.Tensor:
     """Each element of the source added where the window of the operand has its selected, first such, element.
 
+    The elements of a window are compared in row-major order, without its padding.
+
+    Differs: JAX writes the gradient of a pool otherwise for CPU, with padding that counts as -inf: of padded windows
+    with a NaN, or of nothing but -inf, the padding may get there what an element gets here.
     Source: StableHLO specification, `select_and_scatter`.
     """
     window = window_of(bound, operand.shape.rank)
@@ -38,9 +42,10 @@ def select_and_scatter(bound: Bound, operand: tf.Tensor, source: tf.Tensor, init
         if best is None:
             best, found = value, is_inside
             continue
+        # Not as the negation of what is taken: TensorFlow makes x < y of not (x >= y), which is another thing for NaN.
         (keeps,) = bound.regions[0](best, value)
-        takes = tf.logical_and(is_inside, tf.logical_not(tf.logical_and(found, keeps)))
-        best, chosen = tf.where(takes, value, best), tf.where(takes, number, chosen)
+        stays = tf.logical_or(tf.logical_and(found, keeps), tf.logical_not(is_inside))
+        best, chosen = tf.where(stays, best, value), tf.where(stays, chosen, number)
         found = tf.logical_or(found, is_inside)
     result = tf.fill(as_shape(sizes(operand)), initial)
     neutral = _neutral(bound, kind, operand.dtype)
@@ -58,7 +63,8 @@ def _inside(operand: tf.Tensor, window: Window) -> tf.Tensor:
 
 def _at(padded: tf.Tensor, offset: tuple[int, ...], window: Window, outer: list[Size]) -> tf.Tensor:
     """Of every window the element at an offset."""
-    return padded[tuple(slice(o, o + (n - 1) * s + 1, s) for o, n, s in zip(offset, outer, window.stride, strict=True))]
+    extents = [extent(n, s) for n, s in zip(outer, window.stride, strict=True)]
+    return padded[tuple(slice(o, o + e, s) for o, e, s in zip(offset, extents, window.stride, strict=True))]
 
 
 def _spread(
@@ -68,7 +74,7 @@ def _spread(
     low = [o - before for o, before in zip(offset, window.low, strict=True)]
     counts = sizes(part)
     high = [
-        size - (below + (n - 1) * stride + 1)
+        size - below - extent(n, stride)
         for size, below, n, stride in zip(shape, low, counts, window.stride, strict=True)
     ]
     return pad(part, neutral, low, high, [stride - 1 for stride in window.stride])

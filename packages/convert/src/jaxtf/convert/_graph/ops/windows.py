@@ -199,15 +199,15 @@ class _Padded:
         """The element of each window at an offset, and in which windows there is one; None if in all."""
         stride, places = self.window.stride, self.places()
         begin = [offset * dilation for offset, dilation in zip(offsets, self.window.dilation, strict=True)]
-        extent = [_at_least_zero((n - 1) * step + 1) for n, step in zip(places, stride, strict=True)]
+        extents = [extent(n, step) for n, step in zip(places, stride, strict=True)]
         if not all(isinstance(n, int) for n in begin):  # where there are no windows it may be beyond the end
-            begin = [tf.minimum(b, size - e) for b, size, e in zip(begin, sizes(self.values[0]), extent, strict=True)]
-        parts = [_strided(x, begin, extent, stride) for x in self.values]
+            begin = [tf.minimum(b, size - e) for b, size, e in zip(begin, sizes(self.values[0]), extents, strict=True)]
+        parts = [_strided(x, begin, extents, stride) for x in self.values]
         has, rank = None, len(stride)
         for axis, own in enumerate(self.there):
             if own is None:
                 continue
-            part = _strided(own, begin[axis : axis + 1], extent[axis : axis + 1], stride[axis : axis + 1])
+            part = _strided(own, *(xs[axis : axis + 1] for xs in (begin, extents, stride)))
             if isinstance(part, np.ndarray) and part.all():
                 continue
             part = tf.reshape(part, [-1 if i == axis else 1 for i in range(rank)])
@@ -245,19 +245,24 @@ def _one_by_one(combine: Combine, padded: _Padded, initial: Sequence[tf.Tensor])
     return list(tf.while_loop(lambda number, *_: number < total, step, state, shape_invariants=invariants)[1:])
 
 
-def _strided(operand: Any, begin: Sequence[Size], extent: Sequence[Size], stride: Sequence[int]) -> Any:
+def _strided(operand: Any, begin: Sequence[Size], extents: Sequence[Size], stride: Sequence[int]) -> Any:
     """A part of an array, of NumPy or TensorFlow, of which every few elements; it may begin at a place known only at
     run time.
     """
     if all(isinstance(n, int) for n in begin):
-        return operand[tuple(slice(b, b + e, s) for b, e, s in zip(begin, extent, stride, strict=True))]
-    part = tf.slice(operand, as_shape(begin), as_shape(extent))
+        return operand[tuple(slice(b, b + e, s) for b, e, s in zip(begin, extents, stride, strict=True))]
+    part = tf.slice(operand, as_shape(begin), as_shape(extents))
     return part if set(stride) == {1} else part[tuple(slice(None, None, s) for s in stride)]
 
 
 def _count(size: Size, length: Size, dilation: int, stride: int) -> Size:
     """How many windows there are along a dimension."""
     return _at_least_zero((size - (length - 1) * dilation - 1) // stride + 1)
+
+
+def extent(count: Size, stride: int) -> Size:
+    """How many elements so many places span."""
+    return _at_least_zero((count - 1) * stride + 1)
 
 
 def _at_least_zero(size: Size) -> Size:
@@ -374,7 +379,8 @@ def _cumulative(kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Windo
         return None
     if not (forward or backward) or not is_identity_of(kind, initial):
         return None
-    return CUMULATIVE[kind](operand, axis=axis, reverse=backward)
+    wide = tf.float32 if operand.dtype.size == 2 else operand.dtype  # in 16 bits each step would round
+    return tf.cast(CUMULATIVE[kind](tf.cast(operand, wide), axis=axis, reverse=backward), operand.dtype)
 
 
 def _pooled_dimensions(operand: tf.Tensor, window: Window) -> tuple[int, int] | None:
