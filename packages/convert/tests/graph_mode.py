@@ -1,16 +1,35 @@
 """Programs in graph mode, for the tests of its operations: a JAX function or a module's text, run in every mode."""
 
+import os
+
 import jax
 import ml_dtypes
 import numpy as np
 import tensorflow as tf
+from hypothesis import HealthCheck, settings
 
 from jaxtf.convert._graph.emit import emit
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan import plan
 from jaxtf.serialization._export import export_for_graph
+from jaxtf.shapepoly import symbolic_shape
 
 MODES = ("eager", "graph", "compiled")
+
+
+FULL = os.environ.get("JAXTF_FULL") == "1"
+
+
+def drawn(fewer):
+    """Settings of a test that draws cases: the same each time; with JAXTF_FULL=1, RANDOM_PROGRAMS others."""
+    return settings(
+        max_examples=int(os.environ.get("RANDOM_PROGRAMS", "300")) if FULL else fewer,
+        deadline=None,
+        derandomize=not FULL,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        print_blob=True,
+    )
 
 
 def run_module(module, *arguments, mode="graph", allows_xla=False):
@@ -39,6 +58,31 @@ def run_graph_mode(function, *arguments, mode="graph", allows_xla=False):
     leaves = jax.tree.leaves(arguments)
     kept = [np.asarray(jax.numpy.asarray(leaves[index])) for index in exported.module_kept_var_idx]
     return run_module(exported.mlir_module_serialized, *kept, mode=mode, allows_xla=allows_xla)
+
+
+def run_with_open_sizes(function, arguments, names, mode="graph"):
+    """As `run_graph_mode` of arrays, where `names` gives for each its shape with names for sizes that are left open."""
+    texts = [",".join(map(str, shape)) for shape in names]
+    scope = symbolic_shape("scope")[0].scope
+    specs = [
+        jax.ShapeDtypeStruct(symbolic_shape(text, scope=scope) if text else (), argument.dtype)
+        for text, argument in zip(texts, arguments, strict=True)
+    ]
+    exported = export_for_graph(jax.jit(function))(*specs)
+    kept = [arguments[index] for index in exported.module_kept_var_idx]
+    shapes = [names[index] for index in exported.module_kept_var_idx]
+    program = plan(parse(exported.mlir_module_serialized), False)
+
+    def run(*tensors):
+        return emit(program, tensors)
+
+    if mode != "eager":
+        signature = [
+            tf.TensorSpec([size if isinstance(size, int) else None for size in shape], argument.dtype)
+            for shape, argument in zip(shapes, kept, strict=True)
+        ]
+        run = tf.function(run, autograph=False, jit_compile=mode == "compiled", input_signature=signature)
+    return [np.asarray(result.numpy()) for result in run(*map(tf.constant, kept))]
 
 
 def run_jax(function, *arguments):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
+from jaxtf.convert._graph._support import Size, as_shape, is_empty, sizes
 from jaxtf.convert._graph.registry import Bound, translates
 
 COMPLEX: Mapping[tuple[str, int], Callable[[tf.Tensor], tf.Tensor]] = {
@@ -30,10 +31,20 @@ REAL: Mapping[tuple[str, int], Callable[..., tf.Tensor]] = {
 def fourier_transform(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The transform over the last one to three dimensions; inverse ones are divided by the number of elements.
 
+    Of a length of 0 nothing is transformed: a kernel of TensorFlow's ends the process for it.
+
     Source: StableHLO specification, `fft`.
     """
     length = [int(n) for n in bound["fft_length"]]
     kind = (bound["fft_type"], len(length))
+    if is_empty(bound.result_type.shape) or is_empty(operand.shape.as_list()) or 0 in length:
+        return tf.zeros(as_shape(_result_sizes(bound, operand)), bound.result_type.dtype)
     if kind in COMPLEX:
         return COMPLEX[kind](operand)
     return REAL[kind](operand, fft_length=length)
+
+
+def _result_sizes(bound: Bound, operand: tf.Tensor) -> list[Size]:
+    """The sizes of the result, where its type does not know them those of the operand."""
+    pairs = zip(bound.result_type.shape, sizes(operand), strict=True)
+    return [own if known is None else known for known, own in pairs]
