@@ -132,12 +132,16 @@ def defining(block: Block) -> Mapping[Value, Operation]:
 
 def pad(
     operand: tf.Tensor,
-    value: tf.Tensor,
+    value: tf.Tensor | None,
     low: Sequence[Size],
     high: Sequence[Size],
     interior: Sequence[int] | None = None,
+    *,
+    apart: bool = False,
 ) -> tf.Tensor:
-    """Pads each dimension: interior between elements, then low and high around, which cut where negative.
+    """Pads each dimension, with zeros if the value is None: interior between elements, then low and high around.
+
+    Negative ones cut. A pad that is `apart` does not become part of a convolution when TensorFlow optimizes a graph.
 
     Source: StableHLO specification, `pad`.
     """
@@ -151,9 +155,11 @@ def pad(
         paddings: Any = [[b, a] for b, a in zip(before, after, strict=True)]
         if not all(isinstance(size, int) for size in [*before, *after]):
             paddings = tf.stack([tf.stack([tf.cast(b, tf.int32), tf.cast(a, tf.int32)]) for b, a in paddings])
-        known = tf.get_static_value(value)
-        plain_zero = known is not None and value.dtype != tf.bool and not any(np.asarray(known).tobytes())
-        operand = tf.pad(operand, paddings, constant_values=0 if plain_zero else value)
+        if apart or not _is_plain_zero(value):
+            value = tf.zeros([], operand.dtype) if value is None else value
+            operand = tf.pad(operand, paddings, constant_values=value)  # PadV2
+        else:
+            operand = tf.pad(operand, paddings)
     if all(isinstance(size, int) and size >= 0 for size in [*low, *high]):
         return operand
     begin = [_at_least_zero(-size) for size in low]
@@ -162,11 +168,18 @@ def pad(
     return tf.slice(operand, as_shape(begin), as_shape(extent))
 
 
+def _is_plain_zero(value: tf.Tensor | None) -> bool:
+    if value is None:
+        return True
+    known = tf.get_static_value(value)
+    return known is not None and value.dtype != tf.bool and not any(np.asarray(known).tobytes())
+
+
 def _at_least_zero(size: Size) -> Size:
     return max(int(size), 0) if isinstance(size, int | np.integer) else tf.maximum(size, 0)
 
 
-def _spread(operand: tf.Tensor, value: tf.Tensor, axis: int, between: int) -> tf.Tensor:
+def _spread(operand: tf.Tensor, value: tf.Tensor | None, axis: int, between: int) -> tf.Tensor:
     """Puts `between` values between neighbours of one dimension: widens each element, then drops the last gap."""
     shape = sizes(operand)
     count = shape[axis]
@@ -178,7 +191,7 @@ def _spread(operand: tf.Tensor, value: tf.Tensor, axis: int, between: int) -> tf
         return tf.reshape(flat, as_shape([*shape[:axis], flat.shape[1] or tf.shape(flat)[1], *shape[axis + 1 :]]))
     wide = tf.expand_dims(operand, axis + 1)
     paddings = [[0, between if i == axis + 1 else 0] for i in range(len(shape) + 1)]
-    wide = tf.pad(wide, paddings, constant_values=value)
+    wide = tf.pad(wide, paddings, constant_values=0 if value is None else value)
     wide = tf.reshape(wide, as_shape([*shape[:axis], count * (between + 1), *shape[axis + 1 :]]))
     kept = count + (count - 1) * between
     extent = [*shape[:axis], _at_least_zero(kept), *shape[axis + 1 :]]

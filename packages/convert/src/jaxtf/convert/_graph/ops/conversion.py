@@ -84,7 +84,7 @@ def bitcast(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     source, dtype = operand.dtype, bound.result_type.dtype
     if source == dtype:
         return operand
-    widths = {_width(source), _width(dtype)}
+    widths = {width(source), width(dtype)}
     if tf.bool in (source, dtype) or min(widths) < 8:
         if widths in ({4}, {2}):
             return tf.cast(tf.cast(operand, tf.int8 if not source.is_unsigned else tf.uint8), dtype)
@@ -92,7 +92,8 @@ def bitcast(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     return tf.bitcast(operand, dtype)
 
 
-def _width(dtype: tf.DType) -> int:
+def width(dtype: tf.DType) -> int:
+    """How many bits an element has."""
     if dtype.is_integer:
         return 8 * int(dtype.size) if _has_bytes(dtype) else (_bounds(dtype)[1] - _bounds(dtype)[0]).bit_length()
     return int(dtype.size) * 8

@@ -1,30 +1,41 @@
 """Convolutions by TensorFlow's, which take 1 to 3 spatial dimensions, channels last and kernels as they are.
 
 What those lack is prepared: the operand is padded or cut, dilated operands are interior-padded or become a transposed
-convolution, batch groups become feature groups, integers become float64 and complex numbers four real convolutions.
+convolution, batch groups become feature groups, spatial dimensions beyond three become features, and complex numbers
+four real convolutions. Integers are convolved in float64, in parts so small that every sum is exact there, and put
+together modulo 2**bits. Sums of 16-bit floats are sums in float32, rounded once.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import Size, as_shape, pad, refuse, sizes
-from jaxtf.convert._graph.ops.conversion import cast
+from jaxtf.convert._graph._support import Size, as_shape, is_empty, pad, product, refuse, sizes
+from jaxtf.convert._graph._tf import is_compiled_for_cpu
+from jaxtf.convert._graph.ops.conversion import cast, width
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, with_holes
 from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
 from jaxtf.convert._graph.registry import Bound, translates
+
+# Whole numbers up to 2**53 are exact in float64.
+_EXACT = 53
 
 
 @translates("stablehlo.convolution")
 def convolution(bound: Bound, operand: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
     """The convolution (correlation) of the operand with the kernel, with any strides, dilations, groups and padding.
 
-    Differs: 64-bit integers are exact up to 2**53; `precision_config` is not heeded.
+    Integers are exact, modulo 2**bits.
+
+    Differs: `precision_config` is not heeded; not compiled, padding is not multiplied by what is infinite or NaN in the
+    kernel.
     Source: StableHLO specification, `convolution`.
     """
     spatial = operand.shape.rank - 2
@@ -48,8 +59,6 @@ def _convolved(
 ) -> tf.Tensor:
     """Brings arrays to channels last, convolves, and brings the result to the layout that is asked for."""
     spatial = operand.shape.rank - 2
-    if spatial > 3:
-        refuse(bound, f"{spatial} spatial dimensions; TensorFlow's convolutions have up to 3")
     numbers: Mapping[str, Any] = bound["dimension_numbers"]
     ones = (1,) * spatial
 
@@ -78,6 +87,10 @@ def _convolved(
     reversed_axes = [i for i, turned in enumerate(bound.get("window_reversal") or ()) if turned]
     if reversed_axes:
         kernel = tf.reverse(kernel, reversed_axes)
+    if spatial - 3 > sum(size is not None for size in kernel.shape[:-2]):
+        refuse(
+            bound, f"{spatial} spatial dimensions, of which the kernel has more than 3 that are known only at run time"
+        )
     groups = int(bound.get("feature_group_count", 1))
     batches = int(bound.get("batch_group_count", 1))
     if batches > 1:
@@ -110,16 +123,41 @@ def _by_dtype(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: i
         a, b = ((tf.math.real(x), tf.math.imag(x)) for x in (cast(operand, dtype), cast(kernel, dtype)))
         products = [[_by_dtype(x, y, windows, groups, dtype.real_dtype) for y in b] for x in a]
         return tf.complex(products[0][0] - products[1][1], products[0][1] + products[1][0])
-    computed = tf.float64 if dtype.is_integer or dtype == tf.bool else tf.float32 if dtype.size < 2 else dtype
-    result = _prepared(cast(operand, computed), cast(kernel, computed), windows, groups)
-    if dtype.is_integer and computed != dtype:
-        return _wrapped(result, dtype)
-    return cast(result, dtype)
+    if dtype.is_integer:
+        return _of_integers(operand, kernel, windows, groups, dtype)
+    computed = tf.float64 if dtype == tf.bool else tf.float32 if dtype.size < 2 else dtype
+    return cast(_prepared(cast(operand, computed), cast(kernel, computed), windows, groups), dtype)
 
 
-def _wrapped(result: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """Whole numbers in float64 as integers modulo 2**bits."""
-    return tf.cast(tf.cast(result, tf.int64), dtype)
+def _of_integers(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int, dtype: tf.DType) -> tf.Tensor:
+    """Modulo 2**bits: one convolution in float64 where its sums are exact, else one for each pair of parts."""
+    bits = width(dtype)
+    used = min(width(operand.dtype), bits)
+    terms = kernel.shape[:-1].num_elements()
+    # More elements than 2**31 no kernel has.
+    of_sum = 31 if terms is None else max(terms - 1, 0).bit_length()
+    if 2 * used + of_sum <= _EXACT:
+        result = _prepared(cast(operand, tf.float64), cast(kernel, tf.float64), windows, groups)
+        return cast(tf.cast(result, tf.int64), dtype)
+    part = (_EXACT - of_sum) // 2
+    lefts, rights = _parts(operand, part, used), _parts(kernel, part, used)
+    result = tf.zeros([], tf.int64)
+    for (i, left), (j, right) in itertools.product(enumerate(lefts), enumerate(rights)):
+        if (i + j) * part < bits:
+            sums = tf.cast(_prepared(left, right, windows, groups), tf.int64)
+            result += tf.bitwise.left_shift(sums, tf.constant((i + j) * part, tf.int64))
+    return tf.bitcast(result, dtype) if dtype == tf.uint64 else tf.cast(result, dtype)
+
+
+def _parts(integers: tf.Tensor, part: int, bits: int) -> list[tf.Tensor]:
+    """Whole numbers in float64, the lowest first, each of `part` bits but the last, which has the sign."""
+    wide = tf.bitcast(integers, tf.int64) if integers.dtype == tf.uint64 else cast(integers, tf.int64)
+    mask = tf.constant((1 << part) - 1, tf.int64)
+    parts = []
+    for begin in range(0, bits, part):
+        rest = tf.bitwise.right_shift(wide, tf.constant(begin, tf.int64)) if begin else wide
+        parts.append(rest if begin + part >= bits else tf.bitwise.bitwise_and(rest, mask))
+    return [tf.cast(x, tf.float64) for x in parts]
 
 
 def _prepared(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int) -> tf.Tensor:
@@ -141,35 +179,109 @@ def _prepared(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: i
     empty = _empty(operand, kernel, windows)
     if empty is not None:
         return empty
+    if spatial > 3:
+        return _with_fewer(operand, kernel, windows, groups)
     if _is_transposed(operand, kernel, windows, groups):
         return _transposed_convolution(operand, kernel, windows)
-    zero = tf.zeros([], operand.dtype)
+    windows, columns = _strided_columns(operand, kernel, windows)
     padding = _named_padding(operand, kernel, windows)
     if padding is None:
         between = [0, *(n - 1 for n in windows.dilation), 0]
-        operand = pad(operand, zero, [0, *windows.low, 0], [0, *windows.high, 0], between)
+        apart = _may_be_larger(operand, kernel, windows)
+        operand = pad(operand, None, [0, *windows.low, 0], [0, *windows.high, 0], between, apart=apart)
         padding = "VALID"
-    return _grouped(operand, kernel, windows, groups, padding)
+    result = _grouped(operand, kernel, windows, groups, padding)
+    return result if columns is None else result[..., :columns, :]
+
+
+def _may_be_larger(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> bool:
+    """Whether the kernel is larger than the operand, or may be by its holes.
+
+    A kernel of TensorFlow for CPU with AVX-512 (2.19 to 2.21) ends the process for some of these if it pads itself.
+    """
+    extent = operand.shape[1:-1]
+    return any(
+        apart > 1 if size is None or not isinstance(reach, int) else reach > size
+        for size, reach, apart in zip(extent, windows.reach(kernel), windows.kernel_dilation, strict=True)
+    )
+
+
+def _strided_columns(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tuple[Windows, Size]:
+    """Windows of which a result of one column has no stride, and how many columns to keep of the result; None for all.
+
+    TensorFlow's kernels for CPU with AVX-512 (2.19 to 2.21) give other numbers, and memory that is not theirs, for
+    results of one column and several rows with a horizontal stride. Where it is not known whether there will be one
+    column, that one gets a neighbour, which is taken off.
+    """
+    stride, is_exact = windows.stride[-1], operand.dtype == tf.float64
+    if stride == 1 or is_exact:
+        return windows, None
+    last, size, kernel_size = len(windows.stride) - 1, sizes(operand)[-2], sizes(kernel)[-3]
+    count = windows.count(last, size, kernel_size)
+    if isinstance(count, int):
+        if count != 1:
+            return windows, None
+        reach, spread = windows.reach(kernel)[-1], (size - 1) * windows.dilation[-1] + 1
+        high = (*windows.high[:-1], reach - spread - windows.low[-1])
+        return replace(windows, high=high, stride=(*windows.stride[:-1], 1)), None
+    if is_compiled_for_cpu():
+        return windows, None
+    more = tf.where(tf.equal(count, 1), stride, 0)
+    return replace(windows, high=(*windows.high[:-1], windows.high[-1] + more)), count
+
+
+def _with_fewer(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int) -> tf.Tensor:
+    """With one spatial dimension less: its places are beside each other in the batch, what each meets, as features."""
+    known = [i for i, size in enumerate(kernel.shape[:-2]) if size is not None]
+    axis = min(known, key=lambda i: kernel.shape[i])
+    span, stride, apart = kernel.shape[axis], windows.stride[axis], windows.kernel_dilation[axis]
+    edges = [[0] * (operand.shape.rank - 2) for _ in range(3)]
+    amounts = windows.low[axis], windows.high[axis], windows.dilation[axis] - 1
+    for edge, amount in zip(edges, amounts, strict=True):
+        edge[axis] = amount
+    operand = pad(operand, None, *([0, *edge, 0] for edge in edges))
+    batch, *extent, features = sizes(operand)
+    count = (extent[axis] - ((span - 1) * apart + 1)) // stride + 1
+    # As [batch, before, along, after, features], so that no array has more dimensions than TensorFlow's kernels take.
+    before, after = product(extent[:axis]), product(extent[axis + 1 :])
+    operand = tf.reshape(operand, as_shape([batch, before, extent[axis], after, features]))
+    met = [operand[:, :, i * apart : i * apart + (count - 1) * stride + 1 : stride] for i in range(span)]
+    stacked = tf.stack([tf.reshape(x, as_shape([batch, before, count, after, groups, -1])) for x in met], -2)
+    stacked = tf.transpose(stacked, [0, 2, 1, 3, 4, 5, 6])
+    rest = [*extent[:axis], *extent[axis + 1 :]]
+    operand = tf.reshape(stacked, as_shape([batch * count, *rest, span * features]))
+    *extent, inputs, outputs = sizes(kernel)
+    kernel = tf.reshape(kernel, as_shape([product(extent[:axis]), span, product(extent[axis + 1 :]), inputs, outputs]))
+    kernel = tf.transpose(kernel, [0, 2, 1, 3, 4])
+    kernel = tf.reshape(kernel, as_shape([*extent[:axis], *extent[axis + 1 :], span * inputs, outputs]))
+    result = _prepared(operand, kernel, windows.without(axis), groups)
+    _, *made, _ = sizes(result)
+    before, after = product(made[:axis]), product(made[axis:])
+    result = tf.transpose(tf.reshape(result, as_shape([batch, count, before, after, outputs])), [0, 2, 1, 3, 4])
+    return tf.reshape(result, as_shape([batch, *made[:axis], count, *made[axis:], outputs]))
 
 
 def _empty(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tf.Tensor | None:
-    """Zeros where the result, or what is summed, has no elements; kernels do not take such."""
-    known = [*operand.shape, *kernel.shape, *windows.low, *windows.high]
-    if not all(isinstance(size, int) for size in known):
+    """Zeros where the result, or what is summed, is known to have no elements; kernels do not take such."""
+    kernel_extent = kernel.shape[:-2]
+    counts = [windows.count(i, *pair) for i, pair in enumerate(zip(operand.shape[1:-1], kernel_extent, strict=True))]
+    if not (is_empty(counts) or is_empty(kernel.shape) or is_empty(operand.shape)):
         return None
-    batch, *extent, _ = operand.shape
-    places = []
-    for i, reach in enumerate(windows.reach(kernel)):
-        size = max((extent[i] - 1) * windows.dilation[i] + 1, 0) + windows.low[i] + windows.high[i]
-        places.append(max((size - reach) // windows.stride[i] + 1, 0) if size >= reach else 0)
-    shape = [batch, *places, kernel.shape[-1]]
-    if 0 in shape or 0 in kernel.shape or 0 in operand.shape:
-        return tf.zeros(shape, operand.dtype)
-    return None
+    batch, *extent, _ = sizes(operand)
+    *kernel_extent, _, outputs = sizes(kernel)
+    made = [
+        windows.count(i, *pair) if count is None else count
+        for i, (count, *pair) in enumerate(zip(counts, extent, kernel_extent, strict=True))
+    ]
+    return tf.zeros(as_shape([batch, *made, outputs]), operand.dtype)
 
 
 def _named_padding(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> str | None:
-    """VALID or SAME where the padding is that; None otherwise."""
+    """VALID or SAME where the padding is that; None otherwise.
+
+    Not SAME where the kernel is larger than the operand, or smaller than its stride: kernels of TensorFlow for CPU
+    (2.19 to 2.21) give other numbers for some of these, or end the process.
+    """
     if set(windows.dilation) != {1}:
         return None
     edges = list(zip(windows.low, windows.high, strict=True))
@@ -179,7 +291,7 @@ def _named_padding(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> s
         return "VALID"
     for i, reach in enumerate(windows.reach(kernel)):
         size = operand.shape[i + 1]
-        if size is None:
+        if size is None or not isinstance(reach, int) or not (windows.stride[i] <= kernel.shape[i] and reach <= size):
             return None
         total = max((-(-size // windows.stride[i]) - 1) * windows.stride[i] + reach - size, 0)
         if edges[i] != (total // 2, total - total // 2):
@@ -215,8 +327,8 @@ def _depthwise(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding:
     """Each feature on its own; strides that differ are taken out of a result of stride 1."""
     features = operand.shape[-1]
     kernel = with_holes(kernel, windows.kernel_dilation)
-    height, width, _, outputs = kernel.shape
-    kernel = tf.reshape(kernel, [height, width, features, outputs // features])
+    height, width, _, outputs = sizes(kernel)
+    kernel = tf.reshape(kernel, as_shape([height, width, features, outputs // features]))
     vertical, horizontal = windows.stride
     if vertical == horizontal:
         return tf.nn.depthwise_conv2d(operand, kernel, [1, vertical, horizontal, 1], padding)
@@ -227,9 +339,10 @@ def _depthwise(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding:
 def _is_transposed(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int) -> bool:
     """Whether it is a transposed convolution as TensorFlow has it."""
     dilated = set(windows.dilation) != {1} and set(windows.stride) == {1} and set(windows.kernel_dilation) == {1}
-    fits = all(d <= k for d, k in zip(windows.dilation, kernel.shape, strict=False))
-    known = all(isinstance(size, int) for size in [*operand.shape[1:], *windows.low, *windows.high])
-    return dilated and groups == 1 and operand.shape.rank == 4 and fits and known
+    known = all(isinstance(size, int) for size in [*operand.shape[1:], *kernel.shape, *windows.low, *windows.high])
+    if not (dilated and known and groups == 1 and operand.shape.rank == 4):
+        return False
+    return all(d <= k for d, k in zip(windows.dilation, kernel.shape, strict=False))
 
 
 def _transposed_convolution(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tf.Tensor:
@@ -243,4 +356,4 @@ def _transposed_convolution(operand: tf.Tensor, kernel: tf.Tensor, windows: Wind
     low, high = (
         [0, *(e - (k - 1) for e, k in zip(edge, reach, strict=True)), 0] for edge in (windows.low, windows.high)
     )
-    return pad(result, tf.zeros([], result.dtype), low, high)
+    return pad(result, None, low, high)

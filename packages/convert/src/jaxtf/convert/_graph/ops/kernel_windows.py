@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import Size, pad
+from jaxtf.convert._graph._support import Size, pad, sizes
 
 __all__ = ["Integers", "Windows", "padded", "with_holes"]
 
@@ -23,9 +23,27 @@ class Windows:
     dilation: Integers
     kernel_dilation: Integers
 
-    def reach(self, kernel: tf.Tensor) -> list[int]:
+    def reach(self, kernel: tf.Tensor) -> list[Size]:
         """How many elements the kernel spans, with its holes."""
-        return [(kernel.shape[i] - 1) * d + 1 for i, d in enumerate(self.kernel_dilation)]
+        return [(size - 1) * d + 1 for size, d in zip(sizes(kernel), self.kernel_dilation, strict=False)]
+
+    def count(self, axis: int, size: Size, kernel_size: Size) -> Size:
+        """How many places the kernel has along a spatial dimension of the operand; None if a size is not known."""
+        low, high, dilation, apart = (f[axis] for f in (self.low, self.high, self.dilation, self.kernel_dilation))
+        if size is None or kernel_size is None:
+            return None
+        spread = (size - 1) * dilation + 1
+        reach = (kernel_size - 1) * apart + 1
+        if not all(isinstance(n, int) for n in (size, kernel_size, low, high)):
+            return tf.maximum((spread + low + high - reach) // self.stride[axis] + 1, 0)
+        padded_size, reach = (spread if size else 0) + low + high, reach if kernel_size else 0
+        return (padded_size - reach) // self.stride[axis] + 1 if padded_size >= max(reach, 1) else 0
+
+    def without(self, axis: int) -> Windows:
+        """The same without one spatial dimension."""
+        kept = [i for i in range(len(self.stride)) if i != axis]
+        fields = self.stride, self.low, self.high, self.dilation, self.kernel_dilation
+        return Windows(*(tuple(field[i] for i in kept) for field in fields))
 
 
 def padded(operand: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
@@ -38,4 +56,4 @@ def padded(operand: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
 def with_holes(kernel: tf.Tensor, dilation: Integers) -> tf.Tensor:
     """The kernel with zeros between its elements, for kernels that know no dilation on CPU."""
     nothing = [0] * kernel.shape.rank
-    return pad(kernel, tf.zeros([], kernel.dtype), nothing, nothing, [*(d - 1 for d in dilation), 0, 0])
+    return pad(kernel, None, nothing, nothing, [*(d - 1 for d in dilation), 0, 0])

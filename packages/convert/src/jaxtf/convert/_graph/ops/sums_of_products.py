@@ -1,7 +1,8 @@
 """Convolutions as sums of products, where a convolution of TensorFlow's takes longer.
 
 Operands are `[batch, height, width, features]`, the features of one group beside each other; kernels `[height, width,
-features of one group, outputs]`. What they bring is measured by `benchmarks/bench_graph.py windows`.
+features of one group, outputs]`. Those of 16-bit floats are summed in float32. What they bring is measured by
+`benchmarks/bench_graph.py windows`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from itertools import product
 
 import tensorflow as tf
 
+from jaxtf.convert._graph._support import widening
 from jaxtf.convert._graph._tf import is_compiled_for_cpu
 from jaxtf.convert._graph.ops.kernel_windows import Windows, padded
 
@@ -19,6 +21,9 @@ __all__ = ["by_elements", "by_places"]
 _FEW_ELEMENTS = 64
 _FEW_FEATURES = 4
 _FEW_PLACES = 64
+
+# As convolutions sum, those of TensorFlow and of XLA.
+_SUMMED_IN = widening(float32=("bfloat16", "float16"))
 
 
 def by_elements(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int, padding: str) -> tf.Tensor | None:
@@ -35,7 +40,8 @@ def by_elements(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups:
     fits = is_depthwise or (groups == 1 and inputs <= _FEW_FEATURES and height * width > 1)
     if not fits or not 0 < height * width * inputs <= _FEW_ELEMENTS:
         return None
-    operand = padded(operand, windows, padding)
+    dtype = operand.dtype
+    operand, kernel = (_widened(x) for x in (padded(operand, windows, padding), kernel))
     if is_depthwise:
         operand = tf.repeat(operand, outputs // features, -1)
     rows, columns = (
@@ -49,7 +55,12 @@ def by_elements(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups:
         operand[:, row, column, whole if is_depthwise else slice(n, n + 1)] * kernel[i, j, n]
         for (i, row), (j, column), n in product(enumerate(rows), enumerate(columns), range(inputs))
     ]
-    return sum(terms[1:], terms[0])
+    return tf.cast(sum(terms[1:], terms[0]), dtype)
+
+
+def _widened(operand: tf.Tensor) -> tf.Tensor:
+    """In the dtype that sums are made in."""
+    return tf.cast(operand, _SUMMED_IN.get(operand.dtype, operand.dtype))
 
 
 def by_places(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int, padding: str) -> tf.Tensor | None:
@@ -67,7 +78,8 @@ def by_places(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: i
     places = [(size - span) // stride + 1 for size, span, stride in zip(extent, reach, windows.stride, strict=True)]
     if places[0] * places[1] > min(_FEW_PLACES, 4 * groups, height * width):
         return None
-    operand = padded(operand, windows, padding)
+    dtype = operand.dtype
+    operand, kernel = (_widened(x) for x in (padded(operand, windows, padding), kernel))
     operand = tf.transpose(tf.reshape(operand, [*extent, groups, -1, 1]), [0, 1, 3, 2, 4])
     kernel = tf.reshape(kernel, [height, width, -1, groups, outputs // groups])
     rows, columns = (
@@ -75,4 +87,4 @@ def by_places(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: i
         for count, span, stride, d in zip(places, reach, windows.stride, windows.kernel_dilation, strict=True)
     )
     sums = [tf.reduce_sum(operand[row, column] * kernel, [0, 1, 2]) for row, column in product(rows, columns)]
-    return tf.reshape(tf.stack(sums), [1, *places, outputs])
+    return tf.cast(tf.reshape(tf.stack(sums), [1, *places, outputs]), dtype)

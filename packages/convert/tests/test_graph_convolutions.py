@@ -1,0 +1,263 @@
+"""Convolutions in graph mode are what their definition says, with any attributes, dtypes and sizes, also open ones."""
+
+import itertools
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from jax import lax
+
+from .graph_mode import MODES, drawn, run_with_open_sizes
+
+FLOATS = ("float32", "float64", "bfloat16", "float16", "complex64")
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _with_64_bits():
+    with jax.enable_x64(True):
+        yield
+
+
+@dataclass(frozen=True)
+class Case:
+    """A convolution.
+
+    Attributes:
+      shapes: Of the operand and the kernel, batch and output features first.
+      names: As `shapes`, with names for sizes that are left open.
+      options: For `lax.conv_general_dilated`, of arrays in that order.
+      orders: Of the dimensions of operand, kernel and result as they are given.
+      dtype: Of the operands.
+      result: Of the result, if it is another one.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    names: tuple[tuple[int | str, ...], ...]
+    options: dict = field(hash=False)
+    orders: tuple[tuple[int, ...], ...]
+    dtype: str
+    result: str | None
+
+    def layout(self):
+        """The dimension numbers of arrays whose dimensions are in those orders."""
+        return lax.ConvDimensionNumbers(*(tuple(map(order.index, range(len(order)))) for order in self.orders))
+
+    def given(self, arrays):
+        """Arrays with their dimensions in those orders."""
+        return [np.transpose(a, order).copy() for a, order in zip(arrays, self.orders, strict=False)]
+
+    def open_names(self):
+        pairs = zip(self.names, self.orders, strict=False)
+        return [[names[axis] for axis in order] for names, order in pairs]
+
+    def apply(self, x, k):
+        options = dict(self.options, preferred_element_type=self.result)
+        return lax.conv_general_dilated(x, k, dimension_numbers=self.layout(), **options)
+
+
+@st.composite
+def cases(draw, dtypes=FLOATS + INTEGERS, most_spatial=4):
+    spatial = draw(st.sampled_from([n for n in (1, 1, 2, 2, 2, 3, 4, 5) if n <= most_spatial]))
+
+    def integers(least, most):
+        return tuple(draw(st.integers(least, most)) for _ in range(spatial))
+
+    groups, batches = draw(st.sampled_from([(1, 1), (1, 1), (2, 1), (3, 1), (1, 2), (1, 3)]))
+    inputs, multiple = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    batch = batches * draw(st.sampled_from([1, 1, 2, 0]))
+    largest = {1: 7, 2: 6, 3: 4}.get(spatial, 3)
+    kernel_sizes = integers(1, 3)
+    shapes = (batch, inputs * groups, *integers(0, largest)), (multiple * groups * batches, inputs, *kernel_sizes)
+    lhs_dilation = draw(st.sampled_from([(1,) * spatial, integers(1, 3)]))
+    spread = [max((n - 1) * d + 1, 0) for n, d in zip(shapes[0][2:], lhs_dilation, strict=True)]
+    padding = [(low, high) for low, high in zip(integers(-2, 3), integers(-2, 3), strict=True)]
+    padding = [(low, high) if n + low + high >= 0 else (0, 0) for n, (low, high) in zip(spread, padding, strict=True)]
+    options = {
+        "window_strides": integers(1, 3),
+        "padding": tuple(padding),
+        "lhs_dilation": lhs_dilation,
+        "rhs_dilation": draw(st.sampled_from([(1,) * spatial, integers(1, 3)])),
+        "feature_group_count": groups,
+        "batch_group_count": batches,
+    }
+    rank = spatial + 2
+    last = (0, *range(2, rank), 1), (*range(2, rank), 1, 0), (0, *range(2, rank), 1)
+    orders = last if draw(st.booleans()) else tuple(tuple(draw(st.permutations(range(rank)))) for _ in range(3))
+    names = [list(shape) for shape in shapes]
+    opened = draw(st.sampled_from(["", "", "n", "nhw", "hw", "k"]))
+    if "n" in opened and batch and batches == 1:
+        names[0][0] = "n"
+    # JAX asks of open sizes that the result has some: those that are surely large enough.
+    for axis in range(2, rank):
+        low, high = options["padding"][axis - 2]
+        reach = (kernel_sizes[axis - 2] - 1) * options["rhs_dilation"][axis - 2] + 1
+        if "h" in opened and shapes[0][axis] and low + high + 1 >= max(reach, 1):
+            names[0][axis] = f"h{axis}"
+    dtype = draw(st.sampled_from(dtypes))
+    wider = {"int8": "int32", "uint8": "uint32", "int16": "int64", "bfloat16": "float32", "float16": "float32"}
+    result = wider.get(dtype) if draw(st.booleans()) else None
+    return Case(shapes, tuple(map(tuple, names)), options, orders, dtype, result)
+
+
+def elements(shape, dtype, seed):
+    """Random ones; integers of the whole range."""
+    generator = np.random.default_rng(seed)
+    if dtype in INTEGERS:
+        info = np.iinfo(dtype)
+        return generator.integers(info.min, info.max, shape, dtype, endpoint=True)
+    real = generator.normal(size=shape)
+    return jnp.asarray(real + 1j * generator.normal(size=shape) if dtype == "complex64" else real, dtype).__array__()
+
+
+def by_definition(x, k, options):
+    """The convolution of arrays `[batch, features, ...]` and `[outputs, features, ...]` in their widest dtype."""
+    wide = {"i": np.int64, "u": np.uint64, "c": np.complex128}.get(x.dtype.kind, np.float64)
+    x, k = x.astype(wide), k.astype(wide)
+    spread = [max((n - 1) * d + 1, 0) for n, d in zip(x.shape[2:], options["lhs_dilation"], strict=True)]
+    sizes = [max(n + low + high, 0) for n, (low, high) in zip(spread, options["padding"], strict=True)]
+    padded = np.zeros((*x.shape[:2], *sizes), wide)
+    for place in np.ndindex(*x.shape[2:]):
+        moved = [i * d + low for i, d, (low, _) in zip(place, options["lhs_dilation"], options["padding"], strict=True)]
+        if all(0 <= i < size for i, size in zip(moved, sizes, strict=True)):
+            padded[(..., *moved)] = x[(..., *place)]
+    dilation, strides = options["rhs_dilation"], options["window_strides"]
+    reach = [max((n - 1) * d + 1, 0) for n, d in zip(k.shape[2:], dilation, strict=True)]
+    counts = [(size - r) // s + 1 if size >= r else 0 for size, r, s in zip(sizes, reach, strides, strict=True)]
+    counts = [0 if size == 0 else count for size, count in zip(sizes, counts, strict=True)]
+    groups, batches = options["feature_group_count"], options["batch_group_count"]
+    outputs = k.shape[0] // (groups * batches)
+    result = np.zeros((x.shape[0] // batches, k.shape[0], *counts), wide)
+    if 0 in result.shape:
+        return result
+    images, features = x.shape[0] // batches, k.shape[1]
+    for place, (g, group) in itertools.product(np.ndindex(*k.shape[2:]), enumerate(range(groups * batches))):
+        part = [
+            slice(i * d, i * d + (n - 1) * s + 1, s)
+            for i, d, n, s in zip(place, dilation, counts, strides, strict=True)
+        ]
+        rows = slice(g * images, (g + 1) * images) if batches > 1 else slice(None)
+        columns = slice(g * features, (g + 1) * features) if groups > 1 else slice(None)
+        made = slice(group * outputs, (group + 1) * outputs)
+        result[:, made] += np.einsum(
+            "nf...,of->no...", padded[rows, columns][(..., *part)], k[(made, slice(None), *place)]
+        )
+    return result
+
+
+def assert_convolved(case, mode):
+    arrays = [elements(shape, case.dtype, seed) for seed, shape in enumerate(case.shapes)]
+    (found,) = run_with_open_sizes(case.apply, case.given(arrays), case.open_names(), mode=mode)
+    dtype = jnp.dtype(case.result or case.dtype)
+    expected = np.transpose(by_definition(*arrays, case.options), case.orders[2])
+    assert (found.dtype, found.shape) == (dtype, expected.shape)
+    if case.dtype in INTEGERS:
+        np.testing.assert_array_equal(found, expected.astype(dtype))
+        return
+    bound = by_definition(*(np.abs(a.astype(np.complex128)).astype(np.float64) for a in arrays), case.options)
+    wide = np.complex128 if case.dtype == "complex64" else np.float64
+    # Sums in float32 of what is rounded once, to the result's dtype.
+    error = np.abs(found.astype(wide) - expected)
+    allowed = np.abs(expected) * float(jnp.finfo(dtype).eps) + 32 * max(
+        float(jnp.finfo("float32").eps) if dtype.itemsize < 8 else 0.0, float(jnp.finfo("float64").eps)
+    ) * np.transpose(bound, case.orders[2])
+    assert (error <= allowed).all(), f"off by {error.max()} of {np.abs(expected).max()}"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(case=cases())
+@drawn(25)
+def test_any_convolution_agrees_with_its_definition(mode, case):
+    assume(mode != "compiled" or len(case.options["window_strides"]) < 3)  # which take long to compile
+    assert_convolved(case, mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(case=cases(dtypes=INTEGERS, most_spatial=2))
+@drawn(15)
+def test_integers_are_convolved_modulo_the_power_of_their_bits(mode, case):
+    assert_convolved(case, mode)
+
+
+def case(shapes, dtype, *, names=None, strides=None, padding=None, apart=None, groups=1):
+    """A convolution of arrays in the order of `lax.conv`; what is not given is what it mostly is."""
+    spatial = len(shapes[0]) - 2
+    options = {
+        "window_strides": strides or (1,) * spatial,
+        "padding": padding or ((0, 0),) * spatial,
+        "lhs_dilation": (1,) * spatial,
+        "rhs_dilation": apart or (1,) * spatial,
+        "feature_group_count": groups,
+        "batch_group_count": 1,
+    }
+    order = tuple(range(spatial + 2))
+    return Case(shapes, names or shapes, options, (order,) * 3, dtype, None)
+
+
+# TensorFlow 2.21 itself, on a CPU with AVX-512: memory that is not its own for the first three, a crash for the next.
+OF_FEW_PLACES = {
+    "one column": case(((1, 1, 3, 1), (1, 1, 1, 2)), "bfloat16", strides=(1, 2), padding=((0, 0), (0, 1))),
+    "one column, wide kernel": case(((2, 1, 2, 2), (1, 1, 1, 3)), "float32", strides=(1, 2), padding=((0, 0), (0, 1))),
+    "perhaps one column": case(
+        ((1, 1, 3, 2), (2, 1, 1, 2)), "float32", names=((1, 1, 3, "w"), (2, 1, 1, 2)), strides=(1, 2)
+    ),
+    "larger than the operand": case(((1, 3, 1, 5), (8, 3, 2, 1)), "bfloat16", padding=((1, 2), (0, 0)), apart=(3, 3)),
+    "strides in three dimensions": case(
+        ((2, 8, 1, 2, 6), (8, 8, 3, 1, 1)), "float64", strides=(3, 3, 3), padding=((1, 1), (0, 0), (0, 0))
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", OF_FEW_PLACES)
+def test_convolutions_that_kernels_of_tensorflow_get_wrong_are_right(name, mode):
+    assert_convolved(OF_FEW_PLACES[name], mode)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("groups", [1, 8])
+def test_compiled_sums_of_16_bit_floats_are_rounded_once(dtype, groups):
+    shapes = (2, groups, 12, 12), (4 * groups, 1, 8, 8)
+    assert_convolved(case(shapes, dtype, groups=groups), "compiled")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64"])
+def test_products_of_integers_beyond_the_mantissa_of_floats_are_exact(dtype, mode):
+    assert_convolved(case(((2, 16, 6, 5), (3, 16, 3, 3)), dtype), mode)
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+@pytest.mark.parametrize("spatial", [4, 5])
+def test_more_than_three_spatial_dimensions_agree(spatial, mode):
+    sizes = (3, 4, 2, 3, 2)[:spatial], (2, 3, 1, 2, 2)[:spatial]
+    shapes = (2, 4, *sizes[0]), (6, 2, *sizes[1])
+    padding = ((1, 0), (-1, 1), (0, 2), (1, 1), (0, 1))[:spatial]
+    names = (("n", 4, "a", "b", *sizes[0][2:]), shapes[1])
+    assert_convolved(case(shapes, "float32", names=names, padding=padding, groups=2), mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("strides", [(1, 1), (2, 1)])
+def test_gradients_for_the_kernel_agree_where_heights_and_widths_are_open(strides, mode):
+    def gradient(x, k):
+        def loss(k):
+            y = lax.conv_general_dilated(x, k, strides, "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+            return jnp.sum(jnp.sin(y))
+
+        return jax.grad(loss)(k)
+
+    x, k = elements((2, 6, 5, 3), "float32", 0), elements((3, 2, 3, 4), "float32", 1)
+    (found,) = run_with_open_sizes(gradient, [x, k], [("b", "2*h", "w", 3), k.shape], mode=mode)
+    np.testing.assert_allclose(found, jax.jit(gradient)(x, k), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("padding", [((-1, 0), (-1, -2)), ((-2, 1), (2, -1))])
+def test_negative_padding_agrees_where_heights_and_widths_are_open(padding, mode):
+    shapes = (2, 3, 6, 7), (4, 3, 2, 2)
+    assert_convolved(case(shapes, "float32", names=((2, 3, "h+3", "w+3"), shapes[1]), padding=padding), mode)
