@@ -17,6 +17,7 @@ from jax import export as jax_export
 from jaxtf.serialization import (
     ArgumentMismatch,
     ArtifactError,
+    CallingConventionError,
     DisabledSafetyCheck,
     Effect,
     Exported,
@@ -26,7 +27,9 @@ from jaxtf.serialization import (
     VjpUnavailable,
     deserialize,
     export,
+    negotiate,
     register_namedtuple_serialization,
+    tensorflow_reads,
 )
 from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._artifact.trailer import append_trailer, split_trailer
@@ -510,6 +513,28 @@ def test_a_module_can_be_written_for_another_stablehlo_version():
     assert deserialize(older.serialize(1)) == older != read
     args, kwargs = ARGUMENTS[polymorphic]
     jax.tree.map(np.testing.assert_array_equal, older.call(*args, **kwargs), read.call(*args, **kwargs))
+
+
+@pytest.mark.parametrize("version", ["2.19", "2.21", "2.999"])
+def test_a_module_can_be_written_for_another_tensorflow(version):
+    read = deserialize(polymorphic().serialize(1))
+    written = read.with_tensorflow_version(version)
+    expected = negotiate(tensorflow_reads(version)).stablehlo_version
+    assert written.stablehlo_version == written.vjp().stablehlo_version == expected
+    assert f"StableHLO_v{expected}".encode() in written.mlir_module_serialized
+    args, kwargs = ARGUMENTS[polymorphic]
+    jax.tree.map(np.testing.assert_array_equal, written.call(*args, **kwargs), read.call(*args, **kwargs))
+
+
+def test_a_calling_convention_that_the_tensorflow_does_not_read_is_refused_for_several_devices():
+    several = replace(polymorphic(), calling_convention_version=10, nr_devices=2)
+    with pytest.raises(CallingConventionError) as caught:
+        several.with_tensorflow_version("2.19")
+    assert str(caught.value) == (
+        f"'{several.fun_name}', for 2 devices, is exported in calling convention version 10; TensorFlow 2.19 reads up "
+        "to 9\n  remedy: export it anew with tensorflow_version='2.19'"
+    )
+    assert several.with_tensorflow_version("2.20").stablehlo_version == "1.12.1"
 
 
 def test_an_operation_that_the_version_does_not_have_is_named():

@@ -87,6 +87,7 @@ def test_check_tells_that_modules_are_not_parsed_without_jax(capsys, monkeypatch
     [
         (["extract", "--text", STATIC], "extract --text"),
         (["upgrade", STATIC, "-o", "-", "--stablehlo-version", "1.13.7"], "upgrade --stablehlo-version"),
+        (["upgrade", STATIC, "-o", "-", "--tensorflow-version", "2.21"], "upgrade --tensorflow-version"),
     ],
 )
 def test_a_command_that_needs_jax_says_so(capsys, monkeypatch, arguments, wanted):
@@ -179,6 +180,28 @@ def test_upgrade_writes_for_another_stablehlo_version(capsys, tmp_path):
     source = str(CORPUS / "0.10.2" / "vjp_2.bin")
     assert run(capsys, "upgrade", source, "-o", str(out), "--stablehlo-version", "1.13.7")[0] == 0
     assert [function.stablehlo_version for function in describe(out.read_bytes()).functions] == ["1.13.7"] * 3
+
+
+@needs_jax
+def test_upgrade_writes_for_a_tensorflow(capsys, tmp_path):
+    out = tmp_path / "new.bin"
+    source = str(CORPUS / "0.10.2" / "vjp_2.bin")
+    assert run(capsys, "upgrade", source, "-o", str(out), "--tensorflow-version", "2.21")[0] == 0
+    assert [function.stablehlo_version for function in describe(out.read_bytes()).functions] == ["1.13.7"] * 3
+
+
+@needs_jax
+def test_upgrade_refuses_a_tensorflow_that_is_none_and_two_consumers(capsys, tmp_path):
+    out = tmp_path / "new.bin"
+    code, _, err = run(capsys, "upgrade", STATIC, "-o", str(out), "--tensorflow-version", "new")
+    assert (code, out.exists()) == (2, False)
+    assert err == (
+        f"jaxtf-artifact: {STATIC}: tensorflow_version must be the version of a TensorFlow release, such as '2.20'. "
+        "Got: 'new'\n"
+    )
+    with pytest.raises(SystemExit):
+        run(capsys, "upgrade", STATIC, "-o", str(out), "--tensorflow-version", "2.21", "--stablehlo-version", "1.9.0")
+    assert "not allowed with argument --tensorflow-version" in capsys.readouterr().err
 
 
 def test_upgrade_to_an_older_format_is_told_by_its_fields(capsys, tmp_path):

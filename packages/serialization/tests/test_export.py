@@ -20,10 +20,15 @@ from jaxtf.serialization import (
     StablehloVersionError,
     UnstableCustomCall,
     UnstableDialect,
+    _portable_artifact,
+    _settings,
     default_export_platform,
     export,
     export_for_graph,
+    negotiate,
+    tensorflow_reads,
 )
+from jaxtf.serialization._tensorflow import RELEASES
 from jaxtf.shapepoly import ScopeError, symbolic_shape
 
 F32 = jnp.float32
@@ -171,6 +176,59 @@ def test_the_module_is_written_for_the_stablehlo_version_asked_for():
     assert b"StableHLO_v1.9.0" in exported.mlir_module_serialized
     with pytest.raises(StablehloVersionError, match=r"cannot write StableHLO version 99\.0\.0"):
         export(double, stablehlo_version="99.0.0")
+
+
+@pytest.mark.parametrize("version", [*(".".join(map(str, release)) for release in RELEASES), "2.999"])
+def test_the_module_is_written_for_the_tensorflow_asked_for(version):
+    exported = export(double, tensorflow_version=version)(ShapeDtypeStruct(symbolic_shape("b"), F32))
+    expected = negotiate(tensorflow_reads(version))
+    for function in (exported, exported.vjp()):
+        assert function.stablehlo_version == expected.stablehlo_version
+        assert function.calling_convention_version == expected.calling_convention_version
+        assert f"StableHLO_v{expected.stablehlo_version}".encode() in function.mlir_module_serialized
+
+
+@pytest.mark.parametrize("newest", ["1.10.0", "1.12.1", "1.13.0"])
+def test_a_tensorflow_that_reads_more_than_jaxlib_writes_gets_what_is_written(newest, monkeypatch):
+    monkeypatch.setattr(_portable_artifact, "current_stablehlo_version", lambda: newest)
+    exported = export(double, tensorflow_version="2.20")(ShapeDtypeStruct((), F32))
+    assert exported.stablehlo_version == min(newest, "1.12.1")
+    monkeypatch.setattr(_portable_artifact, "month_old_stablehlo_version", lambda: "1.12.1")
+    assert export(double)(ShapeDtypeStruct((), F32)).stablehlo_version == min(newest, "1.12.1")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "reported"),
+    [
+        (
+            {"stablehlo_version": "1.13.8"},
+            StablehloVersionError,
+            "stablehlo_version='1.13.8' is newer than TensorFlow 2.19 reads, which is up to 1.9.1",
+        ),
+        (
+            {"calling_convention_version": 10},
+            CallingConventionError,
+            "calling_convention_version=10 is newer than TensorFlow 2.19 reads, which is up to 9",
+        ),
+    ],
+)
+def test_what_the_tensorflow_asked_for_does_not_read_is_refused(options, error, reported):
+    with pytest.raises(error) as caught:
+        export(double, tensorflow_version="2.19", **options)
+    [name] = options
+    assert str(caught.value) == f"{reported}\n  remedy: leave {name} out, or name a newer TensorFlow"
+
+
+def test_beside_a_tensorflow_something_older_can_be_asked_for():
+    exporter = export(double, tensorflow_version="2.21", stablehlo_version="1.9.0", calling_convention_version=9)
+    exported = exporter(ShapeDtypeStruct((), F32))
+    assert (exported.stablehlo_version, exported.calling_convention_version) == ("1.9.0", 9)
+
+
+def test_a_calling_convention_of_jax_configuration_that_is_none_is_refused(monkeypatch):
+    monkeypatch.setattr(_settings, "default_calling_convention_version", lambda: 11)
+    with pytest.raises(CallingConventionError, match="version 11 is outside the range"):
+        export(double)
 
 
 @pytest.mark.parametrize("exporter", [export, functools.partial(export, platforms=["rocm"]), export_for_graph])

@@ -70,6 +70,8 @@ NEED_JAX = {
     "Exported.out_shardings_jax": lambda exported: exported.out_shardings_jax(),
     "Exported.mlir_module": lambda exported: exported.mlir_module(),
     "Exported.with_stablehlo_version": lambda exported: exported.with_stablehlo_version("1.13.7"),
+    "Exported.with_tensorflow_version": lambda exported: exported.with_tensorflow_version("2.21"),
+    "negotiate": lambda exported: jaxtf.serialization.negotiate(jaxtf.serialization.tensorflow_reads("2.21")),
 }
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ReferenceRefused,
         SerializationError,
         StablehloVersionError,
+        TensorFlowVersionError,
         UnstableCustomCall,
         UnstableDialect,
         VersionError,
@@ -43,11 +44,13 @@ if TYPE_CHECKING:
     from jaxtf.serialization._export import default_export_platform, export, export_for_graph
     from jaxtf.serialization._exported import Exported, Producer
     from jaxtf.serialization._lapack import lapack_function
+    from jaxtf.serialization._negotiation import ModuleVersions, negotiate
     from jaxtf.serialization._paths import argument_paths
     from jaxtf.serialization._platforms import BUILT_IN_PLATFORMS
     from jaxtf.serialization._registration import register_namedtuple_serialization, register_pytree_node_serialization
     from jaxtf.serialization._requires import JaxRequiredError
     from jaxtf.serialization._shardings import AbstractDevice, AbstractMesh, NamedSharding
+    from jaxtf.serialization._tensorflow import tensorflow_reads
     from jaxtf.serialization._tree import Tree
     from jaxtf.serialization._varying import vary_alike, varying_like
     from jaxtf.serialization._versions import (
@@ -76,12 +79,14 @@ __all__ = [
     "JaxRequiredError",
     "LapackNeeded",
     "LoweringRuleMissing",
+    "ModuleVersions",
     "NamedSharding",
     "PlatformError",
     "Producer",
     "ReferenceRefused",
     "SerializationError",
     "StablehloVersionError",
+    "TensorFlowVersionError",
     "Tree",
     "UnstableCustomCall",
     "UnstableDialect",
@@ -97,8 +102,10 @@ __all__ = [
     "lapack_function",
     "maximum_supported_calling_convention_version",
     "minimum_supported_calling_convention_version",
+    "negotiate",
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",
+    "tensorflow_reads",
     "vary_alike",
     "varying_like",
 ]
@@ -127,6 +134,7 @@ _MODULES = {
     "ReferenceRefused": "_errors",
     "SerializationError": "_errors",
     "StablehloVersionError": "_errors",
+    "TensorFlowVersionError": "_errors",
     "UnstableCustomCall": "_errors",
     "UnstableDialect": "_errors",
     "VersionError": "_errors",
@@ -136,6 +144,8 @@ _MODULES = {
     "export_for_graph": "_export",
     "Exported": "_exported",
     "Producer": "_exported",
+    "ModuleVersions": "_negotiation",
+    "negotiate": "_negotiation",
     "argument_paths": "_paths",
     "lapack_function": "_lapack",
     "BUILT_IN_PLATFORMS": "_platforms",
@@ -145,6 +155,7 @@ _MODULES = {
     "AbstractDevice": "_shardings",
     "AbstractMesh": "_shardings",
     "NamedSharding": "_shardings",
+    "tensorflow_reads": "_tensorflow",
     "Tree": "_tree",
     "vary_alike": "_varying",
     "varying_like": "_varying",

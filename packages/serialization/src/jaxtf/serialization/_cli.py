@@ -81,7 +81,9 @@ def _parser() -> argparse.ArgumentParser:
     upgrade = _command(subparsers, "upgrade", commands.upgrade_file, "writes an artifact anew, for other consumers")
     upgrade.add_argument("file", metavar="FILE")
     upgrade.add_argument("-o", "--output", required=True, metavar="OUT", help="where to; - for standard output")
-    upgrade.add_argument("--stablehlo-version", metavar="V", help="for consumers of this StableHLO version; needs JAX")
+    consumer = upgrade.add_mutually_exclusive_group()
+    consumer.add_argument("--tensorflow-version", metavar="V", help="for this TensorFlow, such as 2.21; needs JAX")
+    consumer.add_argument("--stablehlo-version", metavar="V", help="for consumers of this StableHLO version; needs JAX")
     upgrade.add_argument("--format-version", type=int, metavar="N", help="for consumers of this format")
 
     extract = _command(subparsers, "extract", commands.extract_module, "the module of an artifact")

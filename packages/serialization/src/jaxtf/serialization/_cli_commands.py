@@ -264,7 +264,7 @@ def _shown(value: Any) -> str:
 
 
 def upgrade_file(options: argparse.Namespace) -> int:
-    """Writes an artifact anew: in the newest format, with a trailer, for another StableHLO version if asked for."""
+    """Writes an artifact anew: in the newest format, with a trailer, for another consumer if asked for."""
     blob = _read(options.file)
     _progress(blob, "rewriting")
     try:
@@ -277,6 +277,11 @@ def upgrade_file(options: argparse.Namespace) -> int:
 
             require_jax("upgrade --stablehlo-version")
             exported = exported.with_stablehlo_version(options.stablehlo_version)
+        if options.tensorflow_version is not None:
+            from jaxtf.serialization._requires import require_jax
+
+            require_jax("upgrade --tensorflow-version")
+            exported = exported.with_tensorflow_version(options.tensorflow_version)
         written = exported.serialize(vjp_order=orders, format_version=options.format_version)
     except ValueError as error:
         raise _about(options.file, error) from error

@@ -19,6 +19,7 @@ __all__ = [
     "ReferenceRefused",
     "SerializationError",
     "StablehloVersionError",
+    "TensorFlowVersionError",
     "UnstableCustomCall",
     "UnstableDialect",
     "VersionError",
@@ -36,6 +37,10 @@ class CallingConventionError(ValueError):
 
 class StablehloVersionError(ValueError):
     """A StableHLO version that cannot be written by the installed jaxlib."""
+
+
+class TensorFlowVersionError(ValueError):
+    """A version of TensorFlow that is not one, or that nothing can be written for."""
 
 
 class ArgumentMismatch(ValueError):

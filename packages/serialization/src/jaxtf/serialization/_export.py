@@ -21,12 +21,7 @@ from jaxtf.serialization._paths import argument_paths, result_paths
 from jaxtf.serialization._requires import require_jax
 from jaxtf.serialization._shardings import NamedSharding
 from jaxtf.serialization._stablehlo import refines_composites
-from jaxtf.serialization._target import (
-    Target,
-    calling_convention_version_or_default,
-    platforms_or_default,
-    stablehlo_version_or_default,
-)
+from jaxtf.serialization._target import Target, module_versions, platforms_or_default
 from jaxtf.serialization._tree import Tree
 from jaxtf.serialization._unlowered import host_callback_refused, refuse_references, rule_missing
 
@@ -40,6 +35,7 @@ def export(
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
     calling_convention_version: int | None = None,
     stablehlo_version: str | None = None,
+    tensorflow_version: str | None = None,
     expand_linear_algebra: bool = False,
 ) -> Callable[..., Exported]:
     """A function from argument specifications to the exported `fun`.
@@ -53,6 +49,9 @@ def export(
         `--jax_export_calling_convention_version` says.
       stablehlo_version: The StableHLO version that the consumer reads, such as `"1.13.7"`; by
         default one that consumers built in the last month read.
+      tensorflow_version: Of the oldest TensorFlow that is to run the module, such as `"2.21"`: the calling
+        convention and the StableHLO version that it reads, as far as they are written here, become the defaults of
+        the two arguments above.
       expand_linear_algebra: Whether linear algebra for CPU is to be written out in operations that need no
         LAPACK in the process that runs them, such as one of TensorFlow; by default it calls
         jaxlib's. Holds for the VJP too. Other platforms keep JAX's form.
@@ -64,8 +63,10 @@ def export(
     Raises:
       JaxRequiredError: JAX is not installed.
       PlatformError: A platform that does not exist.
-      CallingConventionError: A calling convention version that is not written.
-      StablehloVersionError: A StableHLO version that the installed jaxlib does not write.
+      CallingConventionError: A calling convention version that is not written, or that this TensorFlow does not read.
+      StablehloVersionError: A StableHLO version that the installed jaxlib does not write, or that this TensorFlow does
+        not read.
+      TensorFlowVersionError: A `tensorflow_version` that is not one, or older than any that is written for.
       ScopeError: Dimension variables of two scopes among the arguments (when called).
       UnsolvableDimensionVariables: The argument shapes do not determine a dimension variable
         (when called).
@@ -82,11 +83,12 @@ def export(
     (2, 4)
     """
     require_jax("export")
+    versions = module_versions(calling_convention_version, stablehlo_version, tensorflow_version)
     target = Target(
         platforms=platforms_or_default(platforms),
         disabled_checks=tuple(disabled_checks),
-        calling_convention_version=calling_convention_version_or_default(calling_convention_version),
-        stablehlo_version=stablehlo_version_or_default(stablehlo_version),
+        calling_convention_version=versions.calling_convention_version,
+        stablehlo_version=versions.stablehlo_version,
         linear_algebra="expanded" if expand_linear_algebra else "calls",
     )
     return _exporter(fun, target)

@@ -242,6 +242,22 @@ class Exported:
 
         return retarget(self, stablehlo_version)
 
+    def with_tensorflow_version(self, tensorflow_version: str) -> Exported:
+        """The same function with its module written for a TensorFlow of this version and newer ones; needs JAX.
+
+        The StableHLO version becomes the newest that this TensorFlow reads and the installed jaxlib writes.
+
+        Raises:
+          TensorFlowVersionError: Not the version of a TensorFlow that modules can be written for.
+          CallingConventionError: The function is for several devices, in a calling convention that this TensorFlow does
+            not read; only a new export changes that.
+          StablehloVersionError: As `with_stablehlo_version` says.
+        """
+        require_jax("Exported.with_tensorflow_version")
+        from jaxtf.serialization._retarget import retarget_for_tensorflow
+
+        return retarget_for_tensorflow(self, tensorflow_version)
+
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the exported function from JAX, also inside `jit`, `grad` and other exports.
 

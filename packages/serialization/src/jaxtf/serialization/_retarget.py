@@ -9,8 +9,10 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
+from jaxtf.serialization._errors import CallingConventionError
 from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._module import load_module
+from jaxtf.serialization._negotiation import negotiate
 from jaxtf.serialization._portable_artifact import (
     current_stablehlo_version,
     expand_chlo,
@@ -18,8 +20,9 @@ from jaxtf.serialization._portable_artifact import (
     serialize_module,
 )
 from jaxtf.serialization._stablehlo import check_stablehlo_version, refines_composites
+from jaxtf.serialization._tensorflow import tensorflow_reads
 
-__all__ = ["retarget"]
+__all__ = ["retarget", "retarget_for_tensorflow"]
 
 
 def retarget(exported: Exported, stablehlo_version: str) -> Exported:
@@ -36,3 +39,17 @@ def retarget(exported: Exported, stablehlo_version: str) -> Exported:
         stablehlo_version=target,
         _make_vjp=functools.cache(lambda: retarget(exported.vjp(), target)) if exported.has_vjp() else None,
     )
+
+
+def retarget_for_tensorflow(exported: Exported, tensorflow_version: str) -> Exported:
+    """The function with its module written for a TensorFlow; see `Exported.with_tensorflow_version`."""
+    reads = tensorflow_reads(tensorflow_version)
+    # For one device, what version 10 adds to 9 is not used, and `jaxtf.convert` gives TensorFlow 2.19 such modules.
+    if exported.calling_convention_version > reads.calling_convention_version and exported.nr_devices > 1:
+        raise CallingConventionError(
+            f"'{exported.fun_name}', for {exported.nr_devices} devices, is exported in calling convention version "
+            f"{exported.calling_convention_version}; TensorFlow {tensorflow_version} reads up to "
+            f"{reads.calling_convention_version}\n"
+            f"  remedy: export it anew with tensorflow_version={tensorflow_version!r}"
+        )
+    return retarget(exported, negotiate(reads).stablehlo_version)

@@ -10,16 +10,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jaxtf.serialization._checks import DisabledSafetyCheck
+from jaxtf.serialization._errors import CallingConventionError, StablehloVersionError
+from jaxtf.serialization._negotiation import ModuleVersions, negotiate
 from jaxtf.serialization._platforms import check_platforms
 from jaxtf.serialization._stablehlo import check_stablehlo_version
-from jaxtf.serialization._versions import check_calling_convention_version
+from jaxtf.serialization._tensorflow import tensorflow_reads
+from jaxtf.serialization._versions import (
+    check_calling_convention_version,
+    maximum_supported_calling_convention_version,
+)
 
 __all__ = [
     "LinearAlgebra",
     "Target",
-    "calling_convention_version_or_default",
+    "module_versions",
     "platforms_or_default",
-    "stablehlo_version_or_default",
 ]
 
 LinearAlgebra = Literal["calls", "expanded", "named"]
@@ -45,23 +50,55 @@ def platforms_or_default(platforms: Sequence[str] | None) -> tuple[str, ...]:
     )
 
 
-def calling_convention_version_or_default(version: int | None) -> int:
-    """The calling convention version, after checking it; for None what JAX's flag says."""
-    from jaxtf.serialization._settings import default_calling_convention_version
+def module_versions(
+    calling_convention_version: int | None, stablehlo_version: str | None, tensorflow_version: str | None
+) -> ModuleVersions:
+    """The versions to write a module in: those asked for, checked; for None what the consumer reads and JAX writes.
 
-    return check_calling_convention_version(default_calling_convention_version() if version is None else version)
+    The consumer is the TensorFlow of that version; for None one that was built in the last month, whatever it is.
 
-
-def stablehlo_version_or_default(version: str | None) -> str:
-    """The StableHLO version, after checking it; for None one that consumers built in the last month read."""
+    Raises:
+      CallingConventionError, StablehloVersionError: Asked for, and not written here, or newer than the consumer reads.
+      TensorFlowVersionError: No such TensorFlow.
+    """
     from jaxtf.serialization._portable_artifact import (
         current_stablehlo_version,
         minimum_stablehlo_version,
         month_old_stablehlo_version,
     )
 
-    return check_stablehlo_version(
-        month_old_stablehlo_version() if version is None else version,
-        oldest=minimum_stablehlo_version(),
-        newest=current_stablehlo_version(),
+    if tensorflow_version is None:
+        reads = ModuleVersions(maximum_supported_calling_convention_version, month_old_stablehlo_version())
+    else:
+        reads = tensorflow_reads(tensorflow_version)
+    default = negotiate(reads)
+    asked = ModuleVersions(
+        check_calling_convention_version(
+            default.calling_convention_version if calling_convention_version is None else calling_convention_version
+        ),
+        check_stablehlo_version(
+            default.stablehlo_version if stablehlo_version is None else stablehlo_version,
+            oldest=minimum_stablehlo_version(),
+            newest=current_stablehlo_version(),
+        ),
     )
+    if tensorflow_version is not None:
+        _check_readable(asked, reads, tensorflow_version)
+    return asked
+
+
+def _check_readable(asked: ModuleVersions, reads: ModuleVersions, tensorflow_version: str) -> None:
+    """Refuses what is asked for beside a version of TensorFlow that does not read it."""
+    readable = negotiate(reads, asked)
+    if readable.calling_convention_version != asked.calling_convention_version:
+        raise CallingConventionError(
+            f"calling_convention_version={asked.calling_convention_version} is newer than TensorFlow "
+            f"{tensorflow_version} reads, which is up to {reads.calling_convention_version}\n"
+            "  remedy: leave calling_convention_version out, or name a newer TensorFlow"
+        )
+    if readable.stablehlo_version != asked.stablehlo_version:
+        raise StablehloVersionError(
+            f"stablehlo_version={asked.stablehlo_version!r} is newer than TensorFlow {tensorflow_version} reads, which "
+            f"is up to {reads.stablehlo_version}\n"
+            "  remedy: leave stablehlo_version out, or name a newer TensorFlow"
+        )
