@@ -385,5 +385,5 @@ def test_a_module_newer_than_this_tensorflow_reads_is_refused_with_both_numbers(
     assert str(caught.value) == (
         f"XlaCallModule from your TensorFlow installation ({tf.__version__}) supports up to calling convention "
         f"version {newest} but 'sin' needs version 11\n"
-        f"  remedy: export with calling_convention_version={newest}, or upgrade TensorFlow"
+        f"  remedy: export with tensorflow_version='{tf.__version__}', or upgrade TensorFlow"
     )

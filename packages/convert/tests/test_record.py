@@ -1,4 +1,4 @@
-"""What is said of a conversion, and to which TensorFlow it is written."""
+"""What is said of a conversion."""
 
 import json
 import logging
@@ -7,10 +7,9 @@ import re
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 import tensorflow as tf
 
-from jaxtf.convert import ConversionOptionError, _consumer, _tf, convert, convert_exported, save_model
+from jaxtf.convert import _tf, convert, convert_exported
 from jaxtf.serialization import export
 
 X = np.linspace(0, 1, 3, dtype=np.float32)
@@ -70,48 +69,3 @@ def test_without_jax_the_module_is_written_as_it_is(tmp_path, monkeypatch):
     convert_exported(exported)
     [module] = tmp_path.glob("*.mlirbc")
     assert module.read_bytes() == exported.mlir_module_serialized
-
-
-def test_the_record_of_tensorflow_releases_is_what_the_installed_one_says():
-    installed = _consumer.Consumer(_tf.newest_calling_convention_version(), _tf.stablehlo_version())
-    version = tuple(map(int, tf.__version__.split(".")[:2]))
-    assert version in _consumer.KNOWN, f"add TensorFlow {tf.__version__} to _consumer.KNOWN: {installed}"
-    assert _consumer.KNOWN[version] == installed
-
-
-@pytest.mark.parametrize("version", ["2.19", "2.19.1", "2.20", "2.21.0", "3.0"])
-def test_a_module_is_written_for_the_tensorflow_asked_for(version, tmp_path, caplog):
-    caplog.set_level(logging.INFO, "jaxtf")
-    saved = save_model(
-        lambda w, x: jax.scipy.special.erf(x * w),
-        np.float32(2),
-        tmp_path / "model",
-        input_signatures=[tf.TensorSpec([None], tf.float32)],
-        polymorphic_shapes=["(b,)"],
-        tensorflow_version=version,
-    )
-    asked, installed = (tuple(map(int, text.split(".")[:2])) for text in (version, tf.__version__))
-    known = _consumer.KNOWN[min(installed, asked)]
-    written = [record.getMessage() for record in caplog.records]
-    assert len(written) == 2  # and its VJP
-    for line in written:
-        assert f"calling_convention_version={known.calling_convention_version}, " in line
-        assert f"stablehlo_version={known.stablehlo_version}, " in line
-    result = tf.saved_model.load(saved.path)(X)
-    np.testing.assert_allclose(result, jax.scipy.special.erf(2 * X), rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("version", "said"),
-    [
-        (
-            "2.18",
-            r"tensorflow_version='2\.18' is older than any TensorFlow that modules can be written for\n  oldest: 2\.19",
-        ),
-        ("new", r"tensorflow_version must be the version of a TensorFlow release, such as '2\.20'\. Got: 'new'"),
-        (2.20, r"tensorflow_version must be the version of a TensorFlow release, such as '2\.20'\. Got: 2\.2"),
-    ],
-)
-def test_a_version_that_is_none_is_refused(version, said):
-    with pytest.raises(ConversionOptionError, match=said):
-        convert(waves, tensorflow_version=version)

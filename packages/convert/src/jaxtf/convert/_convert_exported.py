@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert import _tf
+from jaxtf.convert._consumer import installed_reads
 from jaxtf.convert._dtypes import as_tensor, dtype_matches
 from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError, TensorFlowTooOld
 from jaxtf.convert._function import ExportedFunction
@@ -23,7 +24,7 @@ from jaxtf.convert._native import NativeFunction
 from jaxtf.convert._plain import plain
 from jaxtf.convert._protocol import read
 from jaxtf.convert._structure import flat_arguments
-from jaxtf.serialization import ArgumentMismatch, Exported, deserialize
+from jaxtf.serialization import ArgumentMismatch, Exported, ModuleVersions, VersionError, deserialize, negotiate
 from jaxtf.shapepoly import is_symbolic_dim
 
 __all__ = ["convert_exported"]
@@ -56,7 +57,7 @@ def convert_exported(
       ConversionOptionError: Not an exported function, or one over several devices.
       ArtifactError, VersionError: The bytes are no artifact that can be read.
       UnknownCustomCall: The module calls LAPACK; export it with `expand_linear_algebra=True`.
-      TensorFlowTooOld: The module is newer than this TensorFlow reads, and JAX is not there to write it anew.
+      TensorFlowTooOld: The module is newer than this TensorFlow reads, and no JAX is there that can write it anew.
       GraphModeUnsupported: In graph mode: an operation that has no translation.
       ArgumentMismatch: When called: another structure, rank or dtype than exported.
       tf.errors.InvalidArgumentError: When run: sizes that the symbolic shapes do not allow.
@@ -103,22 +104,24 @@ def _remedy(value: Any) -> str:
 
 def _readable(exported: Exported) -> Exported:
     """The exported function in a StableHLO version that this TensorFlow reads."""
-    newest = _tf.stablehlo_version()
-    if _numbers(exported.stablehlo_version) <= _numbers(newest):
+    reads, own = installed_reads(), ModuleVersions(exported.calling_convention_version, exported.stablehlo_version)
+    if negotiate(reads, own).stablehlo_version == own.stablehlo_version:
         return exported
     try:
-        return exported.with_stablehlo_version(newest)
+        return exported.with_stablehlo_version(negotiate(reads).stablehlo_version)
     except ImportError as error:
-        raise TensorFlowTooOld(
-            f"the module of '{exported.fun_name}' is written for StableHLO {exported.stablehlo_version}; TensorFlow "
-            f"{tf.__version__} reads up to {newest}, and JAX, which could write it anew, is not installed\n"
-            f"  remedy: export it with stablehlo_version={newest!r}, or rewrite the artifact where JAX is: "
-            f"jaxtf-artifact upgrade FILE -o OUT --stablehlo-version {newest}"
-        ) from error
+        raise _too_new(exported, reads, "and JAX, which could write it anew, is not installed") from error
+    except VersionError as error:
+        raise _too_new(exported, reads, "and the installed jaxlib is too old to write it anew") from error
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
+def _too_new(exported: Exported, reads: ModuleVersions, why: str) -> TensorFlowTooOld:
+    return TensorFlowTooOld(
+        f"the module of '{exported.fun_name}' is written for StableHLO {exported.stablehlo_version}; TensorFlow "
+        f"{tf.__version__} reads up to {reads.stablehlo_version}, {why}\n"
+        f"  remedy: export it with tensorflow_version={tf.__version__!r}, or rewrite the artifact where JAX is: "
+        f"jaxtf-artifact upgrade FILE -o OUT --tensorflow-version {tf.__version__}"
+    )
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class NativeFunction(ExportedFunction):
             raise TensorFlowTooOld(
                 f"XlaCallModule from your TensorFlow installation ({tf.__version__}) supports up to calling "
                 f"convention version {newest} but '{exported.fun_name}' needs version {version}\n"
-                f"  remedy: export with calling_convention_version={newest}, or upgrade TensorFlow"
+                f"  remedy: export with tensorflow_version={tf.__version__!r}, or upgrade TensorFlow"
             )
         check_custom_calls(exported)
         record_module(exported)

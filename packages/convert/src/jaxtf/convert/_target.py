@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from jaxtf.convert._consumer import consumer
+from jaxtf.convert._consumer import versions_to_write
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._function import ExportedFunction
 from jaxtf.convert._mode import NativeSerialization, is_native
@@ -18,7 +18,6 @@ from jaxtf.serialization import (
     Exported,
     export,
     export_for_graph,
-    maximum_supported_calling_convention_version,
 )
 
 __all__ = ["Target", "target_of"]
@@ -61,7 +60,7 @@ def target_of(
             platforms=_checked_platforms(platforms),
             disabled_checks=disabled_checks,
             expand_linear_algebra=True,  # TensorFlow has no LAPACK that XLA calls
-            **_consumer_versions(tensorflow_version),
+            **asdict(versions_to_write(tensorflow_version)),
         )
         return Target(exporter, NativeFunction)
     if platforms is not None:
@@ -102,15 +101,3 @@ def _checked_checks(disabled_checks: Any) -> tuple[DisabledSafetyCheck, ...]:
             f"Got: {disabled_checks!r:.60}"
         )
     return checks
-
-
-def _consumer_versions(tensorflow_version: str | None) -> dict[str, Any]:
-    """The versions that the TensorFlow to run the module reads, for `export`."""
-    import jax
-
-    reads = consumer(tensorflow_version)
-    newest = min(reads.calling_convention_version, maximum_supported_calling_convention_version)
-    return {
-        "calling_convention_version": min(newest, jax.config.jax_export_calling_convention_version),
-        "stablehlo_version": reads.stablehlo_version,
-    }

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from jaxtf.convert._consumer import consumer
+from jaxtf.convert._consumer import versions_to_write
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.serialization import Exported, deserialize, export
 
@@ -46,13 +46,7 @@ def make_subject(target: Any, specs: tuple[Any, ...]) -> Subject:
         )
     import jax
 
-    reads = consumer(None)
-    exported = export(
-        target,
-        calling_convention_version=reads.calling_convention_version,
-        stablehlo_version=reads.stablehlo_version,
-        expand_linear_algebra=True,
-    )(*specs)
+    exported = export(target, expand_linear_algebra=True, **asdict(versions_to_write(None)))(*specs)
     jitted = target if hasattr(target, "lower") else jax.jit(target)
     tree = jax.tree.structure((specs, {}))
 
