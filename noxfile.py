@@ -20,6 +20,7 @@ from nox.command import CommandFailed
 
 ROOT = Path(__file__).resolve().parent
 PYTHONS = ["3.11", "3.12", "3.13"]
+NEXT_PYTHON = "3.14"  # TensorFlow 2.22.0rc0 is the first that has wheels for it (November 2026)
 PACKAGES = ("shapepoly", "serialization", "convert", "calltf")  # each needs only those before it
 
 EVERYTHING = ("shapepoly[jax]", "convert[jax]", "calltf")  # and what they need: all four
@@ -49,6 +50,10 @@ nox.options.sessions = ["tests"]
 os.environ["UV_PYTHON_DOWNLOADS"] = "never"
 # Bytecode goes into the session's own environment: without it TensorFlow takes three times as long to import.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pyproject(package: str) -> dict:
+    return tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text())["project"]
 
 
 # --- the main job ---
@@ -88,6 +93,12 @@ def tests(session: nox.Session) -> None:
 def matrix(session: nox.Session) -> None:
     """`tests` on every supported Python, with the newest JAX and TensorFlow each can have."""
     all_tests(session, part=1 + PYTHONS.index(str(session.python)))
+
+
+@nox.session(python=NEXT_PYTHON)
+def next_python(session: nox.Session) -> None:
+    """`tests` on Python 3.14, with TensorFlow's newest pre-release: no release has wheels for it. Untried."""
+    all_tests(session, *COMING["tensorflow"])
 
 
 @nox.session
@@ -197,7 +208,8 @@ def older_tensorflow(session: nox.Session, version: str) -> None:
 def versions(session: nox.Session) -> None:
     """Which JAX works with which TensorFlow on which Python: `tests/version_probe.py` in each; writes docs/versions.md.
 
-    About an hour. Words after `--` choose: `python3 run.py versions -- 3.12 0.11.2`.
+    About an hour; TensorFlow's pre-releases are among them. Words after `--` choose, and the results of the other
+    combinations stay: `python3 run.py versions -- 3.12 0.11.2`, `python3 run.py versions -- nightly`.
     """
     install(session, "uv")
     session.run("python", "tools/version_matrix.py", "build/versions", *session.posargs, env=ON_CPU)
@@ -205,30 +217,40 @@ def versions(session: nox.Session) -> None:
 
 # Nightly builds and release candidates of JAX: docs.jax.dev, Installation, "JAX nightly installation".
 NIGHTLY = "https://us-python.pkg.dev/ml-oss-artifacts-published/jax/simple/"
+JAX_PRE_RELEASE = ("jax>=0.12.dev0", "jaxlib>=0.12.dev0")
+TENSORFLOW_PRE_RELEASE = ("tensorflow>=2.21.dev0", "--prerelease-package", "tensorflow=allow")
+
+
+def oldest_jax() -> tuple[str, str]:
+    """The oldest JAX that the packages say they work with."""
+    [needed] = [need for need in pyproject("calltf")["dependencies"] if need.startswith("jax>=")]
+    version = needed.removeprefix("jax>=")
+    return f"jax=={version}", f"jaxlib=={version}"
+
+
+# What is coming -> what is installed for it, and beside it the newest release of the other framework for this Python.
 COMING = {
     # That a requirement names a pre-release is not enough: uv 0.13 then takes the newest release, if that fits.
-    "jax": (
-        "jax>=0.12.dev0",
-        "jaxlib>=0.12.dev0",
-        "--prerelease-package",
-        "jax=allow",
-        "--prerelease-package",
-        "jaxlib=allow",
-    ),
-    "tensorflow": ("tensorflow>=2.21.dev0", "--prerelease-package", "tensorflow=allow"),
+    "jax": (*JAX_PRE_RELEASE, "--prerelease-package", "jax=allow", "--prerelease-package", "jaxlib=allow"),
+    "tensorflow": TENSORFLOW_PRE_RELEASE,
+    "tensorflow_oldest_jax": (*TENSORFLOW_PRE_RELEASE, *oldest_jax()),
+    "tf_nightly": ("tf-nightly",),  # of the package index
 }
+# `tf-nightly` is another distribution of the module `tensorflow`; that one must not be installed over it.
+WITHOUT_TENSORFLOW = "tensorflow ; python_version < '3'\n"
 
 
-@nox.session(python=PYTHONS[-1])
-@nox.parametrize("package", [nox.param(name, id=name) for name in COMING])
-def nightly(session: nox.Session, package: str) -> None:
-    """What is coming: JAX of tonight, TensorFlow's newest release candidate; says WORKS or FAILED, and succeeds anyway.
+@nox.session(python=PYTHONS)
+@nox.parametrize("coming", [nox.param(name, id=name) for name in COMING])
+def nightly(session: nox.Session, coming: str) -> None:
+    """What is coming: JAX of tonight, TensorFlow's release candidate with the oldest and newest JAX, its nightly build.
 
-    Runs the probe of `versions`, and the tests of the doors. Nothing here can mend what fails today; nox knows no
-    session that may fail, so this one catches the failure and shouts. A word after `--` is another index for JAX.
+    Says WORKS or FAILED, and succeeds anyway: `python3 run.py nightly`, `python3 run.py 'nightly-3.13(tf_nightly)'`.
+    Runs the probe of `versions`, and the tests of the private names. Nothing here can mend what fails today; nox knows
+    no session that may fail, so this one catches the failure and shouts. A word after `--` is another index for JAX.
     """
-    needs = COMING[package]
-    if package == "jax":
+    needs = COMING[coming]
+    if coming == "jax":
         index = session.posargs[0] if session.posargs else NIGHTLY
         try:
             urllib.request.urlopen(f"{index}jax/", timeout=30).close()
@@ -236,6 +258,10 @@ def nightly(session: nox.Session, package: str) -> None:
             session.warn("NOT TRIED: the index of JAX's nightly builds cannot be reached: %s: %s", index, error)
             return
         needs = ("--index", index, "--index-strategy", "unsafe-best-match", *needs)
+    if coming == "tf_nightly":
+        overrides = Path(session.create_tmp(), "overrides.txt").resolve()
+        overrides.write_text(WITHOUT_TENSORFLOW)
+        needs = (*needs, "--overrides", str(overrides))
     tried = {
         "installation": lambda: install(session, *needs, *from_tree(*EVERYTHING), *PYTEST),
         "tests/version_probe.py": lambda: session.run("python", "tests/version_probe.py", env=ON_CPU),
@@ -250,8 +276,10 @@ def nightly(session: nox.Session, package: str) -> None:
             if name == "installation":
                 break
     # From their metadata: what failed may be the import.
+    distribution = "tf_nightly" if coming == "tf_nightly" else "tensorflow"
     versions = (
-        "from importlib.metadata import version as v; print(*(f'{n} {v(n)}' for n in ('jax', 'jaxlib', 'tensorflow')))"
+        "from importlib.metadata import version as v; "
+        f"print(*(f'{{n}} {{v(n)}}' for n in ('jax', 'jaxlib', '{distribution}')))"
     )
     found = "" if "installation" in failed else session.run("python", "-c", versions, silent=True).strip()
     session.warn("%s %s", f"FAILED ({', '.join(failed)}):" if failed else "WORKS:", found)
@@ -630,10 +658,6 @@ def bench(session: nox.Session) -> None:
 def in_ci(part: int, count: int) -> tuple[str, ...]:
     """Words for pytest: in CI a part of the tests, always the same; elsewhere all of them."""
     return ("--sample", f"{part}/{count}") if "CI" in os.environ else ()
-
-
-def pyproject(package: str) -> dict:
-    return tomllib.loads((ROOT / "packages" / package / "pyproject.toml").read_text())["project"]
 
 
 def extras(package: str) -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
 """Runs the project's routines on a fresh machine: `python3 run.py quickstart`, `python3 run.py tests`.
 
-Needs Python 3.11, 3.12 or 3.13 and nothing else. The first run makes `.tools/`, a virtual environment with
+Needs Python 3.11 to 3.14 and nothing else. The first run makes `.tools/`, a virtual environment with
 nox and uv for this interpreter; the system's Python is left as it is. The words that follow are sessions
 of `noxfile.py`, what begins with a dash is passed to nox; without arguments the sessions are listed.
 
@@ -19,15 +19,22 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 TOOLS = ("nox[uv]==2026.*",)
 OLDEST_PYTHON = (3, 11)
-NEWEST_PYTHON = (3, 13)  # for 3.14 TensorFlow has only 2.22.0rc0, which installers would take (November 2026)
+NEWEST_TRIED = (3, 13)
+NEWEST_PYTHON = (3, 14)
+UNTRIED = (
+    "jaxtf is untried on Python 3.14, for which TensorFlow has only the pre-release 2.22.0rc0 (November 2026): the "
+    "session next_python runs the tests with that one; other sessions may find no TensorFlow"
+)
 
 
 def main(arguments):
     """Runs nox with the arguments, and returns its exit status."""
     if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
-        oldest, newest = (".".join(map(str, version)) for version in (OLDEST_PYTHON, NEWEST_PYTHON))
+        oldest, tried, newest = (".".join(map(str, v)) for v in (OLDEST_PYTHON, NEWEST_TRIED, NEWEST_PYTHON))
         found = sys.version.split()[0]
-        return f"jaxtf needs Python {oldest} to {newest}; {sys.executable} is {found}. Try: python{newest} run.py"
+        return f"jaxtf needs Python {oldest} to {newest}; {sys.executable} is {found}. Try: python{tried} run.py"
+    if sys.version_info[:2] > NEWEST_TRIED:
+        print(UNTRIED, file=sys.stderr, flush=True)
     try:
         nox = install_tools(ROOT / ".tools" / f"python{sys.version_info[0]}.{sys.version_info[1]}")
     except ToolsError as error:
