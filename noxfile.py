@@ -265,6 +265,7 @@ def nightly(session: nox.Session, coming: str) -> None:
     tried = {
         "installation": lambda: install(session, *needs, *from_tree(*EVERYTHING), *PYTEST),
         "tests/version_probe.py": lambda: session.run("python", "tests/version_probe.py", env=ON_CPU),
+        "tests/test_private_names.py": lambda: session.run("pytest", "tests/test_private_names.py", env=ON_CPU),
         "tests/test_doors.py": lambda: session.run("pytest", "tests/test_doors.py", env=ON_CPU),
     }
     failed = []

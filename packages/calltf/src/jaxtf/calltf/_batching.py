@@ -14,10 +14,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray
-from jax.interpreters import batching
 
 from jaxtf.calltf._errors import UnsupportedError
 from jaxtf.calltf._function import Function
+from jaxtf.calltf._jax import Batch, register_batching
 from jaxtf.calltf._primitive import call_tf_linear_p, call_tf_p
 from jaxtf.calltf._recorded import Recorded
 from jaxtf.calltf._traced import Traced
@@ -26,22 +26,22 @@ from jaxtf.calltf._vectorized import Vectorized
 Rule = tuple[Sequence[Any], Sequence[int | None]]
 
 
-def _call_batched(axis: Any, args: Sequence[Any], dims: Sequence[int | None], *, traced: Traced) -> Rule:
+def _call_batched(batch: Batch, args: Sequence[Any], dims: Sequence[int | None], *, traced: Traced) -> Rule:
     if all(dim is None for dim in dims):
         results = call_tf_p.bind(*args, traced=traced)
         return results, [None] * len(results)
-    _refuse_spmd_axis(axis, traced.function)
+    _refuse_spmd_axis(batch, traced.function)
     _refuse_order(traced.function)
-    if axis.size == 0:
+    if batch.size == 0:
         return _no_elements(traced.avals)
-    batches = [_leading(arg, dim) for arg, dim in zip(args, dims, strict=True)]
+    whole = [_leading(arg, dim) for arg, dim in zip(args, dims, strict=True)]
     function = traced.function.derived(Vectorized, tuple(dim is not None for dim in dims))
-    results = call_tf_p.bind(*batches, traced=function.trace([jax.typeof(batch) for batch in batches]))
+    results = call_tf_p.bind(*whole, traced=function.trace([jax.typeof(arg) for arg in whole]))
     return results, [0] * len(results)
 
 
 def _linear_batched(
-    axis: Any,
+    batch: Batch,
     operands: Sequence[Any],
     dims: Sequence[int | None],
     *,
@@ -55,14 +55,14 @@ def _linear_batched(
     if all(dim is None for dim in dims):
         found = call_tf_linear_p.bind(*operands, function=function, avals=avals, recorded=recorded, **params)
         return found, [None] * len(found)
-    _refuse_spmd_axis(axis, function)
-    if axis.size == 0:
+    _refuse_spmd_axis(batch, function)
+    if batch.size == 0:
         return _no_elements(avals)
     num_args = len(operands) - len(arguments)
     owners = [*range(num_args), *arguments]  # the argument that an operand is, or is the tangent of
     batched = {owner for owner, dim in zip(owners, dims, strict=True) if dim is not None}
     whole = [
-        jnp.broadcast_to(operand, (axis.size, *jnp.shape(operand)))
+        jnp.broadcast_to(operand, (batch.size, *jnp.shape(operand)))
         if dim is None and owner in batched
         else _leading(operand, dim)
         for operand, dim, owner in zip(operands, dims, owners, strict=True)
@@ -70,7 +70,7 @@ def _linear_batched(
     found = call_tf_linear_p.bind(
         *whole,
         function=function.derived(Vectorized, tuple(i in batched for i in range(num_args))),
-        avals=tuple(ShapedArray((axis.size, *aval.shape), aval.dtype) for aval in avals),
+        avals=tuple(ShapedArray((batch.size, *aval.shape), aval.dtype) for aval in avals),
         recorded=None,
         **params,
     )
@@ -93,14 +93,14 @@ def _refuse_order(function: Function) -> None:
         )
 
 
-def _refuse_spmd_axis(axis: Any, function: Function) -> None:
-    if axis.spmd_name is not None:
+def _refuse_spmd_axis(batch: Batch, function: Function) -> None:
+    if batch.spmd_axis_name is not None:
         raise UnsupportedError(
-            f"call_tf: jax.vmap of {function} with spmd_axis_name={axis.spmd_name!r} is not supported: the batch axis "
-            "inside of TensorFlow's program cannot be sharded\n"
+            f"call_tf: jax.vmap of {function} with spmd_axis_name={batch.spmd_axis_name!r} is not supported: the batch "
+            "axis inside of TensorFlow's program cannot be sharded\n"
             "  remedy: leave spmd_axis_name out, or use jax.shard_map over that axis"
         )
 
 
-batching.fancy_primitive_batchers[call_tf_p] = _call_batched
-batching.fancy_primitive_batchers[call_tf_linear_p] = _linear_batched
+register_batching(call_tf_p, _call_batched)
+register_batching(call_tf_linear_p, _linear_batched)

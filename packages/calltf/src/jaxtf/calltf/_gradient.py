@@ -31,7 +31,7 @@ from jax.interpreters import ad, mlir
 
 from jaxtf.calltf._errors import UnsupportedError
 from jaxtf.calltf._function import Function
-from jaxtf.calltf._jax import evaluating, register_linearization, register_staging_without_cache
+from jaxtf.calltf._jax import evaluating, register_linearization, register_staging_without_cache, tangent_aval
 from jaxtf.calltf._primitive import call_tf_evaluated_p, call_tf_linear_p, call_tf_p, invoke
 from jaxtf.calltf._recorded import Recorded
 from jaxtf.calltf._traced import Traced
@@ -68,7 +68,7 @@ def _tangents(
                 recorded=recorded,
             )
         )
-    return [next(computed) if i in wanted else ad.Zero(aval.to_tangent_aval()) for i, aval in enumerate(avals)]
+    return [next(computed) if i in wanted else ad.Zero(tangent_aval(aval)) for i, aval in enumerate(avals)]
 
 
 def _call_jvp(args: Sequence[Any], tangents: Sequence[Any], *, traced: Traced) -> tuple[list[Any], list[Any]]:

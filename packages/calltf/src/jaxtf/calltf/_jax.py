@@ -1,7 +1,8 @@
-"""The door to JAX's private names: each stands here once, under a name of ours.
+"""The door to JAX's private names: each is here once, under a name of ours.
 
-Everything else of the package uses `jax`, `jax.core`, `jax.extend` and `jax.interpreters`
-only. Knows JAX; nothing of TensorFlow.
+`PRIVATE_NAMES` has each of them, those that are reached through objects too; a test holds it against the JAX that is
+installed (tests/test_private_names.py). Everything else of the package uses `jax`, `jax.core`, `jax.extend` and
+`jax.interpreters` only. Knows JAX; nothing of TensorFlow.
 """
 
 from __future__ import annotations
@@ -9,24 +10,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-
-# Seen in JAX 0.10.2 and 0.12.0.1.
 from jax._src.array import ArrayImpl as _ArrayImpl
-
-# The trace that is active now, and the two traces that end a stack of them: evaluation and
-# staging. `jax.extend.core.find_top_trace` is public but marked for deletion. Seen in JAX
-# 0.10.2 and 0.12.0.1.
 from jax._src.core import EvalTrace as _EvalTrace
 from jax._src.core import to_concrete_value as _to_concrete_value
 from jax._src.core import unsafe_get_current_trace as _current_trace
-
-# The sets of effect types that keep their order, may be lowered, stand in control flow, in `jax.checkpoint` and
-# under custom derivatives. Only `lowerable_effects` has a public route. Seen in JAX 0.10.2
-# and 0.12.0.1.
 from jax._src.effects import (
     control_flow_allowed_effects,
     custom_derivatives_allowed_effects,
@@ -34,20 +25,14 @@ from jax._src.effects import (
     ordered_effects,
     remat_allowed_effects,
 )
-
-# Rules that JAX has places for, without public names, and the form of which changes. Seen in JAX 0.10.2 and 0.12.0.1.
 from jax._src.interpreters import ad as _ad
+from jax._src.interpreters import batching as _batching
 from jax._src.interpreters import partial_eval as _partial_eval
 from jax._src.interpreters.mlir import TokenSet as _TokenSet
 from jax._src.interpreters.mlir import eval_dynamic_shape as _eval_dynamic_shape
 from jax._src.interpreters.mlir import token_type as _token_type
 from jax._src.interpreters.partial_eval import DynamicJaxprTrace as _StagingTrace
-
-# HLO, which TensorFlow writes, to StableHLO bytes: no public route. And the DLPack capsule of an array, which
-# costs 3 us by `jax.Array.__dlpack__`, 0.7 here. Seen in jaxlib 0.10.2 and 0.12.0.
 from jax._src.lib import _jax as _jaxlib
-
-# What `jax.device_put` of one NumPy array ends in: 4 us instead of 38. Seen in JAX 0.10.2 and 0.12.0.1.
 from jax._src.lib import xla_client as _xla_client
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
@@ -55,6 +40,65 @@ from jax.extend.mlir import ir
 from jax.interpreters import ad, mlir
 
 from jaxtf.shapepoly import SymbolicScope, symbolic_shape
+
+# Each private name: where JAX has it -> the newest JAX that it was seen in, and why it is needed.
+PRIVATE_NAMES = {
+    "jax._src.array.ArrayImpl": ("0.12.0.1", "the class of every array that has a value"),
+    "jax._src.core.unsafe_get_current_trace": (
+        "0.12.0.1",
+        "the trace that is active now; `jax.extend.core.find_top_trace` is public but marked for deletion",
+    ),
+    "jax._src.core.EvalTrace": ("0.12.0.1", "one that ends a stack of traces: evaluation"),
+    "jax._src.interpreters.partial_eval.DynamicJaxprTrace": ("0.12.0.1", "the other one: staging"),
+    "jax._src.interpreters.partial_eval.DynamicJaxprTrace.emit_eqn": (
+        "0.12.0.1",
+        "stages an equation without JAX's cache of abstract evaluations",
+    ),
+    "jax._src.interpreters.ad.JVPTrace.parent_trace": ("0.12.0.1", "the way from a trace to those below it"),
+    "jax._src.core.to_concrete_value": ("0.12.0.1", "the value of a tracer, where it has one"),
+    "jax._src.effects.control_flow_allowed_effects": ("0.12.0.1", "effects that may be in control flow"),
+    "jax._src.effects.custom_derivatives_allowed_effects": ("0.12.0.1", "those that may be under custom derivatives"),
+    "jax._src.effects.lowerable_effects": ("0.12.0.1", "those that may be lowered"),
+    "jax._src.effects.ordered_effects": ("0.12.0.1", "those that keep their order"),
+    "jax._src.effects.remat_allowed_effects": ("0.12.0.1", "those that may be in `jax.checkpoint`"),
+    "jax._src.interpreters.ad.primitive_linearizations": ("0.12.0.1", "a place for rules of linearization"),
+    "jax._src.interpreters.ad.fallback_linearize_rule": ("0.12.0.1", "shows which form such rules have"),
+    "jax._src.interpreters.partial_eval.custom_staging_rules": ("0.12.0.1", "a place for rules of staging"),
+    "jax._src.interpreters.batching.fancy_primitive_batchers": (
+        "0.12.0.1",
+        "a place for rules of batching that need the size of the batch",
+    ),
+    "jax._src.interpreters.batching.AxisData.spmd_name": ("0.12.0.1", "the mesh axis that a batch is split over"),
+    "jax._src.interpreters.batching.AxisData.size": ("0.12.0.1", "the size of the batch"),
+    "jax._src.core.ShapedArray.to_tangent_aval": ("0.12.0.1", "what a rule of differentiation gives for a zero"),
+    "jax._src.core.ShapedArray.str_short": ("0.12.0.1", "an aval as JAX's messages have it"),
+    "jax._src.interpreters.mlir.TokenSet": ("0.12.0.1", "tokens by effect"),
+    "jax._src.interpreters.mlir.TokenSet.update_tokens": ("0.12.0.1", "likewise"),
+    "jax._src.interpreters.mlir.eval_dynamic_shape": ("0.12.0.1", "symbolic sizes in the program being lowered"),
+    "jax._src.interpreters.mlir.token_type": ("0.12.0.1", "the type of a token"),
+    # What a lowering rule reads and sets; it has no public documentation.
+    "jax._src.interpreters.mlir.LoweringRuleContext.module_context": ("0.12.0.1", "the module that is lowered into"),
+    "jax._src.interpreters.mlir.LoweringRuleContext.tokens_in": ("0.12.0.1", "tokens of ordered effects, before"),
+    "jax._src.interpreters.mlir.LoweringRuleContext.set_tokens_out": ("0.12.0.1", "and after"),
+    "jax._src.interpreters.mlir.ModuleContext.module": ("0.12.0.1", "the module"),
+    "jax._src.interpreters.mlir.ModuleContext.symbol_table": ("0.12.0.1", "its functions by name"),
+    "jax._src.interpreters.mlir.ModuleContext.platforms": ("0.12.0.1", "the lowering platforms"),
+    "jax._src.interpreters.mlir.ModuleContext.lowering_parameters": ("0.12.0.1", "the way to `for_export`"),
+    "jax._src.interpreters.mlir.LoweringParameters.for_export": ("0.12.0.1", "whether the program is to be exported"),
+    "jax._src.lib._jax.mlir.hlo_to_stablehlo": ("0.12.0.1", "HLO, which TensorFlow writes, to StableHLO bytes"),
+    "jax._src.lib._jax.buffer_to_dlpack_managed_tensor": (
+        "0.12.0.1",
+        "the DLPack capsule of an array, which costs 3 us by `jax.Array.__dlpack__`, 0.7 here",
+    ),
+    "jax._src.lib.xla_client.batched_device_put": (
+        "0.12.0.1",
+        "what `jax.device_put` of one NumPy array ends in: 4 us instead of 38",
+    ),
+    # Symbolic dimensions of `jax.export`.
+    "jax._src.export.shape_poly._DimExpr._get_vars": ("0.12.0.1", "the dimension variables of a size"),
+    "jax._src.export.shape_poly._DimExpr._evaluate": ("0.12.0.1", "its value for values of these"),
+    "jax._src.export.shape_poly.SymbolicScope._explicit_constraints": ("0.12.0.1", "the constraints of a scope"),
+}
 
 # From (which operands have tangents, operands, parameters) to the results, which of them have tangents, and what makes
 # of the tangents of all operands those of all results.
@@ -219,6 +263,54 @@ def constraints_hold(sizes: Sequence[Any], variables: Mapping[str, int]) -> bool
             if value < 0 or (is_equality and value):
                 return False
     return True
+
+
+class Batch(NamedTuple):
+    """The batch of a `jax.vmap`.
+
+    Attributes:
+      size: Of the batch.
+      spmd_axis_name: The axes of the mesh that it is split over; None if the caller names none.
+    """
+
+    size: Any
+    spmd_axis_name: Any
+
+
+def register_batching(primitive: Primitive, rule: Callable[..., tuple[Sequence[Any], Sequence[int | None]]]) -> None:
+    """Gives a primitive a rule of batching: from a `Batch`, operands, their batch dimensions and parameters."""
+
+    def batched(axis: Any, operands: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        return rule(Batch(axis.size, axis.spmd_name), operands, dims, **params)
+
+    _batching.fancy_primitive_batchers[primitive] = batched
+
+
+def tangent_aval(aval: Any) -> Any:
+    """The aval of a tangent of a value: of dtype `float0` if it has no other."""
+    return aval.to_tangent_aval()
+
+
+def short_text(aval: Any) -> str:
+    """An aval as JAX's messages have it: `float32[3]`."""
+    return str(aval.str_short())
+
+
+def lowering_platforms(ctx: mlir.LoweringRuleContext) -> tuple[str, ...]:
+    """The platforms that the program is lowered for."""
+    return tuple(ctx.module_context.platforms)
+
+
+def ir_types(ctx: mlir.LoweringRuleContext, avals: Sequence[Any]) -> list[ir.Type]:
+    """The types of values of these avals in the program being lowered."""
+    return [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in avals]
+
+
+def add_function(ctx: mlir.LoweringRuleContext, name: str, module: ir.Module) -> tuple[str, Any]:
+    """Adds the main function of a module to the program being lowered; the name that it gets, and the function."""
+    caller = ctx.module_context
+    name = mlir.merge_mlir_modules(caller.module, name, module, dst_symtab=caller.symbol_table)
+    return name, caller.symbol_table[name]
 
 
 def dimension_values(ctx: mlir.LoweringRuleContext, sizes: Sequence[Any]) -> Sequence[Any]:

@@ -26,7 +26,17 @@ from jaxtf.calltf._declared import shape_text
 from jaxtf.calltf._effects import CALL_TF_ORDERED_EFFECT
 from jaxtf.calltf._errors import LIMITATIONS, CaptureWarning, CompilationError, UnsupportedError
 from jaxtf.calltf._generalize import Generalized, NotGeneral
-from jaxtf.calltf._jax import dimension_values, hlo_to_stablehlo, is_for_export, set_token, token_of, token_type
+from jaxtf.calltf._jax import (
+    add_function,
+    dimension_values,
+    hlo_to_stablehlo,
+    ir_types,
+    is_for_export,
+    lowering_platforms,
+    set_token,
+    token_of,
+    token_type,
+)
 from jaxtf.calltf._primitive import call_tf_p, refuse_variable_writes
 from jaxtf.calltf._traced import SymbolicTraced, Traced
 
@@ -44,16 +54,11 @@ def lower_call(
     constants = [mlir.ir_constant(value) for value in traced.captured_values()]
     if isinstance(traced, SymbolicTraced):
         return _lower_symbolic(ctx, [*args, *constants], traced, tensorflow_platform)
-    module = ctx.module_context
-    name = mlir.merge_mlir_modules(
-        module.module,
-        f"call_tf_{traced.function.symbol}",
-        _stablehlo(traced.hlo(tensorflow_platform)),
-        dst_symtab=module.symbol_table,
-    )
-    found = module.symbol_table[name].type.results
+    compiled = _stablehlo(traced.hlo(tensorflow_platform))
+    name, main = add_function(ctx, f"call_tf_{traced.function.symbol}", compiled)
+    found = main.type.results
     call = func.CallOp(found, ir.FlatSymbolRefAttr.get(name), [*args, *constants])
-    expected = [mlir.aval_to_ir_type(module, aval) for aval in traced.avals]
+    expected = ir_types(ctx, traced.avals)
     check_result_types(traced, found, expected)
     # A few kernels of tf2xla have float32 results where the op's are float64 (the gradient
     # of a bilinear resize, TensorFlow 2.21).
@@ -82,7 +87,7 @@ def _lower_by_name(ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], trac
 def _call_by_name(ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], traced: Traced) -> Sequence[ir.Value]:
     """The custom call that names the function."""
     ordered = traced.function.staging.ordered
-    types = [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in traced.avals]
+    types = ir_types(ctx, traced.avals)
     shapes: list[ir.Value] = []
     if isinstance(traced, SymbolicTraced):
         if ordered:
@@ -153,7 +158,7 @@ def _lower_symbolic(
             "  remedy: use constant shapes for the arguments of this function, or split it, and write in JAX the part "
             f"that depends on sizes in this way; see {LIMITATIONS}"
         ) from error
-    expected = [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in traced.avals]
+    expected = ir_types(ctx, traced.avals)
     return [
         result if result.type == type_expected else stablehlo.convert(type_expected, result)
         for result, type_expected in zip(results, expected, strict=True)
@@ -204,10 +209,10 @@ _GRAPH_MODE = ("tf",)
 
 
 def _lower_elsewhere(ctx: mlir.LoweringRuleContext, *args: ir.Value, traced: Traced) -> Sequence[ir.Value]:
-    if tuple(ctx.module_context.platforms) == _GRAPH_MODE:
+    if lowering_platforms(ctx) == _GRAPH_MODE:
         return _call_by_name(ctx, args, traced)
     raise UnsupportedError(
-        f"call_tf: {traced.function} cannot be lowered for {ctx.module_context.platforms}: TensorFlow compiles for "
+        f"call_tf: {traced.function} cannot be lowered for {lowering_platforms(ctx)}: TensorFlow compiles for "
         f"{', '.join(TENSORFLOW_PLATFORMS)}\n  remedy: call it outside of staged contexts"
     )
 

@@ -25,7 +25,7 @@ from jaxtf.calltf._errors import (
     DynamicShapeError,
     UnsupportedError,
 )
-from jaxtf.calltf._jax import custom_call_targets, result_types
+from jaxtf.calltf._jax import custom_call_targets, result_types, short_text
 from jaxtf.calltf._notes import without_libraries
 from jaxtf.calltf._sizes import Formula, Sample, samples, symbolic_sizes
 from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs
@@ -228,7 +228,7 @@ class SymbolicTraced(Traced):
             expected = sample.shape(aval.shape)
         except KeyError as error:
             raise DeclarationError(
-                f"output_shape_dtype declares result[{index}] of {self.function} to be {aval.str_short()}, and no "
+                f"output_shape_dtype declares result[{index}] of {self.function} to be {short_text(aval)}, and no "
                 f"argument of the call has the dimension variable {error}\n"
                 "  remedy: declare sizes by those of the arguments, like x.shape[0]"
             ) from error

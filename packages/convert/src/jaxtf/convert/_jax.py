@@ -1,17 +1,7 @@
 """The door to JAX: the only module here that uses its private names.
 
-Imported when a JAX function is converted; an `Exported` runs without it. Each private name
-stands once, with why it is needed and the versions it was seen in:
-
-- `jax._src.config.trace_context` (0.10.2, 0.12.0.1): everything in JAX's configuration that
-  changes what tracing gives (x64, matmul precision, random implementation, ...), as `jax.jit`
-  keys its own cache. There is no public list of those settings.
-- `Traced._params` (0.10.2, 0.12.0.1): the shardings that the user gave to `jax.jit`; nothing public
-  says whether there are any before lowering.
-- `PjitFunction._jit_info` (0.10.2, 0.12.0.1): which arguments are static in a function that the user gave to `jax.jit`;
-  nothing public says so.
-- `DebugInfo._replace` (0.10.2, 0.12.0.1), of a named tuple: a jaxpr of part of another one has other arguments
-  than the names there.
+Imported when a JAX function is converted; an `Exported` runs without it. `PRIVATE_NAMES` has each private name, those
+that are reached through objects too; a test holds it against the JAX that is installed (tests/test_private_names.py).
 """
 
 from __future__ import annotations
@@ -23,6 +13,7 @@ import jax
 import jax.dtypes
 import numpy as np
 from jax._src.config import trace_context
+from jax._src.pjit import jit_p
 from jax.extend.core import ClosedJaxpr
 
 __all__ = [
@@ -33,11 +24,36 @@ __all__ = [
     "is_literal",
     "is_tracer",
     "is_weak",
+    "jaxpr_of_jit",
     "of_one_equation",
     "python_scalar_dtype",
     "static_parameters",
     "tracing_configuration",
 ]
+
+# Each private name: where JAX has it -> the newest JAX that it was seen in, and why it is needed.
+PRIVATE_NAMES = {
+    "jax._src.config.trace_context": (
+        "0.12.0.1",
+        "everything in JAX's configuration that changes what tracing gives (x64, matmul precision, random "
+        "implementation, ...), as `jax.jit` keys its own cache; there is no public list of those settings",
+    ),
+    "jax._src.stages.Traced._params": (
+        "0.12.0.1",
+        "the shardings that the user gave to `jax.jit`; nothing public says whether there are any before lowering",
+    ),
+    "jax._src.pjit._cpp_pjit._jit_info": (
+        "0.12.0.1",
+        "which arguments are static in a function that the user gave to `jax.jit`; nothing public says so",
+    ),
+    "jax._src.pjit.PjitInfo.static_argnums": ("0.12.0.1", "their positions"),
+    "jax._src.pjit.PjitInfo.static_argnames": ("0.12.0.1", "their names"),
+    "jax._src.pjit.jit_p": ("0.12.0.1", "the primitive of `jax.jit` in a jaxpr"),
+    "jax._src.core.DebugInfo._replace": (
+        "0.12.0.1",
+        "of a named tuple: a jaxpr of part of another one has other arguments than the names there",
+    ),
+}
 
 float0: np.dtype[Any] = jax.dtypes.float0
 
@@ -84,6 +100,14 @@ def static_parameters(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The positions and names of what is static in the result of `jax.jit`; positions may count from the end."""
     info = jitted._jit_info
     return tuple(info.static_argnums), tuple(info.static_argnames)
+
+
+def jaxpr_of_jit(equation: Any) -> ClosedJaxpr | None:
+    """The jaxpr of a `jit` inside a jaxpr; None for any other equation."""
+    if equation.primitive is not jit_p:
+        return None
+    jaxpr: ClosedJaxpr = equation.params["jaxpr"]
+    return jaxpr
 
 
 def is_literal(atom: Any) -> bool:

@@ -83,7 +83,7 @@ def _large(jaxpr: ClosedJaxpr) -> Iterator[Any]:
     """The large arrays of a jaxpr and of the jaxprs of `jit` in it, over and over if used so."""
     yield from filter(_is_large, jaxpr.consts)
     for equation in jaxpr.jaxpr.eqns:
-        inner = _jitted(equation)
+        inner = _jax.jaxpr_of_jit(equation)
         if inner is not None:
             yield from _large(inner)
 
@@ -93,16 +93,8 @@ def _is_large(array: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.itemsize * int(np.prod(array.shape)) >= LARGE_BYTES
 
 
-def _jitted(equation: Any) -> ClosedJaxpr | None:
-    """The jaxpr of a `jit` inside a jaxpr; None for anything else."""
-    if equation.primitive.name not in ("jit", "pjit"):
-        return None
-    inner: ClosedJaxpr = equation.params["jaxpr"]
-    return inner
-
-
 def _closes_over_large(equation: Any) -> bool:
-    inner = _jitted(equation)
+    inner = _jax.jaxpr_of_jit(equation)
     return inner is not None and next(_large(inner), None) is not None
 
 
@@ -124,7 +116,7 @@ def _evaluate(
         return atom.val if _jax.is_literal(atom) else values[atom]
 
     for equation in jaxpr.jaxpr.eqns:
-        inner = _jitted(equation)
+        inner = _jax.jaxpr_of_jit(equation)
         if inner is not None and _closes_over_large(equation):
             computed = _evaluate(inner, list(map(read, equation.invars)), constants, arrays)
         else:

@@ -1,6 +1,6 @@
 """Which primitives of a traced function call back into the Python process that traced it.
 
-Knows jaxprs by their shape (equations with a primitive and parameters); imports nothing of JAX.
+Knows jaxprs by their shape (equations with a primitive and parameters). Imports JAX when a function is called.
 """
 
 from __future__ import annotations
@@ -10,18 +10,13 @@ from typing import Any
 
 __all__ = ["callback_names", "equations"]
 
-_USER_NAMES = {
-    "pure_callback": "jax.pure_callback",
-    "io_callback": "jax.experimental.io_callback",
-    "debug_callback": "jax.debug.callback or jax.debug.print",
-    "debug_print": "jax.debug.print",
-}
-
 
 def callback_names(jaxpr: Any) -> tuple[str, ...]:
     """What the user wrote for each kind of callback in a jaxpr, each once, in the order they occur."""
+    from jaxtf.serialization._jax import CALLBACKS
+
     names = dict.fromkeys(equation.primitive.name for equation in equations(jaxpr))
-    return tuple(_USER_NAMES.get(name, name) for name in names if name in _USER_NAMES or "callback" in name)
+    return tuple(CALLBACKS.get(name, name) for name in names if name in CALLBACKS or "callback" in name)
 
 
 def equations(value: Any) -> Iterator[Any]:

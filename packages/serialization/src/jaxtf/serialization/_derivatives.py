@@ -26,6 +26,7 @@ from typing import Any
 import jax
 from jax.interpreters import ad, mlir
 
+from jaxtf.serialization import _jax
 from jaxtf.serialization._errors import EffectsRefused
 from jaxtf.serialization._primitive import Callee, call_exported_p, new_call_primitive
 from jaxtf.serialization._varying import vary_alike
@@ -39,7 +40,7 @@ def _is_zero(tangent: Any) -> bool:
 
 def _zeros(aval: Any) -> Any:
     """The tangent or cotangent 0 of a value, of dtype float0 if it has no other."""
-    return ad.instantiate_zeros(ad.Zero(aval.to_tangent_aval()))
+    return ad.instantiate_zeros(ad.Zero(_jax.tangent_aval(aval)))
 
 
 def _inexact(avals: Sequence[Any]) -> list[int]:
@@ -50,7 +51,7 @@ def _inexact(avals: Sequence[Any]) -> list[int]:
 def _call_jvp(args: Sequence[Any], tangents: Sequence[Any], *, callee: Callee) -> tuple[list[Any], list[Any]]:
     results = call_exported_p.bind(*args, callee=callee)
     avals = [jax.typeof(result) for result in results]
-    found: list[Any] = [ad.Zero(aval.to_tangent_aval()) for aval in avals]
+    found: list[Any] = [ad.Zero(_jax.tangent_aval(aval)) for aval in avals]
     arguments = tuple(index for index, tangent in enumerate(tangents) if not _is_zero(tangent))
     wanted = _inexact(avals)
     if arguments and wanted:
@@ -83,7 +84,7 @@ def _pull_back(cotangents: Sequence[Any], args: Sequence[Any], callee: Callee) -
 def _linear_abstract(*operands: Any, callee: Callee, arguments: tuple[int, ...]) -> tuple[list[Any], set[Any]]:
     args = operands[: len(operands) - len(arguments)]
     avals, _ = call_exported_p.abstract_eval(*args, callee=callee)
-    return [avals[index].to_tangent_aval() for index in _inexact(avals)], set()
+    return [_jax.tangent_aval(avals[index]) for index in _inexact(avals)], set()
 
 
 def _linear_evaluate(*operands: Any, callee: Callee, arguments: tuple[int, ...]) -> list[Any]:
@@ -139,7 +140,7 @@ def _linear_transpose(
     if all(isinstance(cotangent, ad.Zero) for cotangent in cotangents):
         return [None] * len(operands)
     avals, _ = call_exported_p.abstract_eval(*map(jax.typeof, args), callee=callee)
-    whole: list[Any] = [ad.Zero(aval.to_tangent_aval()) for aval in avals]
+    whole: list[Any] = [ad.Zero(_jax.tangent_aval(aval)) for aval in avals]
     for index, cotangent in zip(_inexact(avals), cotangents, strict=True):
         whole[index] = cotangent
     found = _pull_back(whole, args, callee)

@@ -1,31 +1,13 @@
 """The door to JAX and jaxlib: the only module here that uses their private names.
 
-Imported when a function is exported or called, never to read or describe an artifact. Each
-private name stands once, with why it is needed and the versions it was seen in:
-
-- `Traced.lower(_private_parameters=...)` (0.10.2, 0.12.0.1): constants must stay constants,
-  not become hoisted arguments, and rules must know that they lower for export, so that they
-  avoid what consumers of last month do not read. No public parameter says so.
-- `Lowered._lowering.compile_args` (0.10.2, 0.12.0.1): which flat arguments the module keeps,
-  its effects in JAX's token order, host callbacks, shardings and the number of devices.
-- `jax._src.effects.Effect` (0.10.2, 0.12.0.1): its subclasses are the effects that there are; an
-  artifact has only the name of one.
-- `jax._src.lax.linalg.initialize_lapack` (0.10.2, 0.12.0.1): jaxlib's LAPACK calls crash the process
-  until JAX has lowered one itself, which a process that only runs artifacts never does.
-- `jax._src.config.use_shardy_partitioner` (0.10.2, 0.12.0.1): the setting for one thread and a while; `jax.config` sets
-  it for all.
-- `LoweringParameters.override_lowering_rules` (0.10.2, 0.12.0.1): other rules for the primitives of
-  linear algebra, in one lowering. Their default rules and those of other platforms are in
-  `jax._src.interpreters.mlir._lowerings` and `_platform_specific_lowerings`, `lower_per_platform` chooses among
-  them, and `jax._src.lax.linalg.geqrf_p` and `geqp3_p` are primitives under `qr`: none has a public name.
-- `jax._src.export.shape_poly._DimExpr`, by the name of its class alone, and `SymbolicScope._explicit_constraints` with
-  their `debug_str` (0.10.2, 0.12.0.1): sizes that `jax.export.symbolic_shape` made are taken too, and no public name
-  gives the constraints that they were made under. Nothing of that module is imported.
+Imported when a function is exported or called, never to read or describe an artifact. `PRIVATE_NAMES` has each private
+name, those that are reached through objects too; `DUE`, what JAX is going to remove. Tests hold both against the JAX
+that is installed (tests/test_private_names.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -33,10 +15,14 @@ from typing import Any
 import jax
 import jaxlib.version
 from jax._src import effects as jax_effects
+from jax._src.callback import io_callback_p, pure_callback_p
 from jax._src.config import use_shardy_partitioner as _use_shardy_partitioner
+from jax._src.debugging import debug_callback_p, debug_print_p
 from jax._src.interpreters import mlir as jax_rules
 from jax._src.lax import linalg as jax_linalg
+from jax._src.lax.control_flow import platform_index_p
 from jax._src.lax.linalg import geqp3_p, geqrf_p
+from jax.core import ShapedArray
 from jax.extend.mlir import ir
 from jax.interpreters import mlir
 
@@ -45,19 +31,124 @@ from jaxtf.serialization._exported import Producer
 from jaxtf.serialization._release import RELEASE
 
 __all__ = [
+    "CALLBACKS",
+    "PLATFORM_INDEX",
     "Lowering",
+    "add_function",
     "constraint_texts",
     "default_rule",
+    "device_count",
     "effect_classes",
     "geqp3_p",
     "geqrf_p",
     "initialize_lapack",
     "lower",
     "lower_on_cpu_by",
+    "lowering_platforms",
+    "mlir_context",
+    "platform_index",
     "producer",
+    "require_refinement",
     "scope_of",
+    "result_types",
+    "set_tokens",
+    "tangent_aval",
+    "token_of",
+    "vary_as",
+    "varying_axes",
     "without_shardy",
 ]
+
+# Each private name: where JAX has it -> the newest JAX that it was seen in, and why it is needed.
+PRIVATE_NAMES = {
+    "jax._src.stages.Traced.lower": (
+        "0.12.0.1",
+        "its `_private_parameters`: constants must stay constants, not become hoisted arguments, and rules must know "
+        "that they lower for export, so that they avoid what consumers of last month do not read",
+    ),
+    "jax._src.interpreters.mlir.LoweringParameters.for_export": ("0.12.0.1", "one of these parameters"),
+    "jax._src.interpreters.mlir.LoweringParameters.hoist_constants_as_args": ("0.12.0.1", "another"),
+    "jax._src.interpreters.mlir.LoweringParameters.export_ignore_forward_compatibility": ("0.12.0.1", "another"),
+    "jax._src.interpreters.mlir.LoweringParameters.override_lowering_rules": (
+        "0.12.0.1",
+        "other rules for the primitives of linear algebra, in one lowering",
+    ),
+    "jax._src.interpreters.mlir._lowerings": ("0.12.0.1", "the default rules of these primitives"),
+    "jax._src.interpreters.mlir._platform_specific_lowerings": ("0.12.0.1", "their rules for platforms"),
+    "jax._src.interpreters.mlir.LoweringRuleEntry.rule": ("0.12.0.1", "a rule in these tables"),
+    "jax._src.interpreters.mlir.lower_per_platform": ("0.12.0.1", "chooses among these rules"),
+    "jax._src.effects.no_effects": ("0.12.0.1", "an argument of `lower_per_platform`"),
+    "jax._src.lax.linalg.geqrf_p": ("0.12.0.1", "a primitive under `qr`, without a public name"),
+    "jax._src.lax.linalg.geqp3_p": ("0.12.0.1", "another"),
+    "jax._src.lax.linalg.initialize_lapack": (
+        "0.12.0.1",
+        "jaxlib's LAPACK calls crash the process until JAX has lowered one itself, which a process that only runs "
+        "artifacts never does",
+    ),
+    "jax._src.stages.Lowered._lowering": ("0.12.0.1", "the way to `compile_args`"),
+    "jax._src.interpreters.pxla.MeshComputation.compile_args": (
+        "0.12.0.1",
+        "which flat arguments the module keeps, its effects in JAX's token order, host callbacks, shardings and the "
+        "number of devices",
+    ),
+    "jax._src.interpreters.mlir.ShapePolyLoweringState.uses_dim_vars": (
+        "0.12.0.1",
+        "whether a module must be refined before it is compiled; set by a call of one that must",
+    ),
+    "jax._src.effects.Effect": (
+        "0.12.0.1",
+        "its subclasses are the effects that there are; an artifact has only the name of one",
+    ),
+    "jax._src.config.use_shardy_partitioner": ("0.12.0.1", "the setting for one thread; `jax.config` sets it for all"),
+    "jax._src.callback.pure_callback_p": ("0.12.0.1", "its name, to name what the user wrote where it is refused"),
+    "jax._src.callback.io_callback_p": ("0.12.0.1", "likewise"),
+    "jax._src.debugging.debug_callback_p": ("0.12.0.1", "likewise"),
+    "jax._src.debugging.debug_print_p": ("0.12.0.1", "likewise"),
+    "jax._src.lax.control_flow.platform_index_p": ("0.12.0.1", "its name, in the error that there is no rule for it"),
+    "jax._src.core.ShapedArray.manual_axis_type": ("0.12.0.1", "over which axes of a mesh a value varies"),
+    "jax._src.core.ManualAxisType.varying": ("0.12.0.1", "the axes"),
+    "jax._src.core.ShapedArray.to_tangent_aval": ("0.12.0.1", "what a rule of differentiation gives for a zero"),
+    # What a lowering rule reads and sets; it has no public documentation.
+    "jax._src.interpreters.mlir.LoweringRuleContext.module_context": ("0.12.0.1", "the module that is lowered into"),
+    "jax._src.interpreters.mlir.LoweringRuleContext.avals_out": ("0.12.0.1", "the types of the results"),
+    "jax._src.interpreters.mlir.LoweringRuleContext.dim_var_values": ("0.12.0.1", "the platform index is the first"),
+    "jax._src.interpreters.mlir.LoweringRuleContext.tokens_in": ("0.12.0.1", "tokens of ordered effects, before"),
+    "jax._src.interpreters.mlir.LoweringRuleContext.set_tokens_out": ("0.12.0.1", "and after"),
+    "jax._src.interpreters.mlir.ModuleContext.module": ("0.12.0.1", "the module"),
+    "jax._src.interpreters.mlir.ModuleContext.symbol_table": ("0.12.0.1", "its functions by name"),
+    "jax._src.interpreters.mlir.ModuleContext.platforms": ("0.12.0.1", "the lowering platforms"),
+    "jax._src.interpreters.mlir.ModuleContext.shape_poly_state": ("0.12.0.1", "the way to `uses_dim_vars`"),
+    "jax._src.interpreters.mlir.ModuleContext.axis_context": ("0.12.0.1", "the number of devices"),
+    "jax._src.sharding_impls.ShardingContext.num_devices": ("0.12.0.1", "likewise"),
+    "jax._src.sharding_impls.SPMDAxisContext.mesh": ("0.12.0.1", "likewise"),
+    # Sizes that `jax.export.symbolic_shape` made are taken too; nothing of that module is imported.
+    "jax._src.export.shape_poly._DimExpr.scope": ("0.12.0.1", "the scope of such a size"),
+    "jax._src.export.shape_poly.SymbolicScope._explicit_constraints": ("0.12.0.1", "its constraints"),
+    "jax._src.export.shape_poly._SymbolicConstraint.debug_str": ("0.12.0.1", "the text of one, as its user wrote it"),
+}
+
+# What JAX is going to remove: where it is -> the newest JAX that it was seen in, and what is due when it is gone.
+DUE = {
+    "jax._src.config.use_shardy_partitioner": (
+        "0.12.0.1",
+        "lowering for GSPMD. Then nothing writes calling convention 9 for several devices: `without_shardy` goes, and "
+        "TensorFlow 2.19 is refused there.",
+    ),
+    "jax._src.sharding_impls.GSPMDSharding": (
+        "0.12.0.1",
+        "the same: what JAX makes of shardings in lowering for GSPMD",
+    ),
+    "jax._src.export.serialization_generated.Exported.InAvals": (
+        "0.12.0.1",
+        "reading avals inline, as formats before 10 have them; JAX announced six months from 4 April 2026. Then "
+        "docs/artifact_format.md, section 1, is to say which jax.export was the last that reads them.",
+    ),
+    "jax._src.export._export.Exported.in_shardings_hlo": (
+        "0.12.0.1",
+        "shardings in XLA's own form, as formats before 9 have them; JAX has not used it since 17 March 2026. Then "
+        "docs/artifact_format.md, section 1, is to say which jax.export was the last that has it.",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -120,6 +211,18 @@ def lower(traced: Any, platforms: tuple[str, ...], rules: Any = None) -> Lowerin
     )
 
 
+# Primitives that call back into Python, by their names -> what the user wrote.
+CALLBACKS = {
+    pure_callback_p.name: "jax.pure_callback",
+    io_callback_p.name: "jax.experimental.io_callback",
+    debug_callback_p.name: "jax.debug.callback or jax.debug.print",
+    debug_print_p.name: "jax.debug.print",
+}
+
+# The name of the primitive that `jax.lax.platform_dependent` asks for the platform.
+PLATFORM_INDEX: str = platform_index_p.name
+
+
 def default_rule(primitive: Any) -> Callable[..., Any]:
     """JAX's lowering rule of a primitive for the platforms that have none of their own."""
     found: Callable[..., Any] = jax_rules._lowerings[primitive].rule
@@ -170,6 +273,75 @@ def without_shardy() -> AbstractContextManager[Any]:
 def producer() -> Producer:
     """The releases that export functions in this process."""
     return Producer(jaxtf=RELEASE, jax=jax.__version__, jaxlib=jaxlib.version.__version__)
+
+
+# What a lowering rule reads and sets of its context, `ctx`.
+
+
+def mlir_context(ctx: Any) -> ir.Context:
+    """The MLIR context of the module that is lowered into."""
+    return ctx.module_context.module.context
+
+
+def lowering_platforms(ctx: Any) -> tuple[str, ...]:
+    """The platforms that the module is lowered for, in the order of the platform index."""
+    return tuple(ctx.module_context.platforms)
+
+
+def device_count(ctx: Any) -> int:
+    """Number of devices of the program that is being lowered."""
+    devices = ctx.module_context.axis_context
+    return int(devices.mesh.size if hasattr(devices, "mesh") else devices.num_devices)
+
+
+def add_function(ctx: Any, name: str, module: ir.Module) -> tuple[str, Any]:
+    """Adds the main function of a module, with those that it calls; the name that it gets, and the function."""
+    caller = ctx.module_context
+    name = mlir.merge_mlir_modules(caller.module, name, module, dst_symtab=caller.symbol_table)
+    return name, caller.symbol_table[name]
+
+
+def require_refinement(ctx: Any) -> None:
+    """Marks the module as one that must be refined to known sizes before it is compiled."""
+    ctx.module_context.shape_poly_state.uses_dim_vars = True
+
+
+def platform_index(ctx: Any) -> ir.Value:
+    """The platform index, in a module for several platforms."""
+    return ctx.dim_var_values[0]
+
+
+def result_types(ctx: Any) -> list[ir.Type]:
+    """The types of the results of the primitive."""
+    return [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in ctx.avals_out]
+
+
+def token_of(ctx: Any, effect: Any) -> Any:
+    """The token of an ordered effect, before this call."""
+    return ctx.tokens_in.get(effect)
+
+
+def set_tokens(ctx: Any, tokens: Mapping[Any, Any]) -> None:
+    """Sets the tokens of ordered effects, after this call."""
+    ctx.set_tokens_out(mlir.TokenSet({effect: (token,) for effect, token in tokens.items()}))
+
+
+# What the aval of a value says beyond shape and dtype.
+
+
+def tangent_aval(aval: Any) -> Any:
+    """The aval of a tangent of a value: of dtype `float0` if it has no other."""
+    return aval.to_tangent_aval()
+
+
+def varying_axes(aval: Any) -> frozenset[Any]:
+    """The axes of the mesh over which a value varies, inside of `jax.shard_map`; elsewhere none."""
+    return frozenset(aval.manual_axis_type.varying) if isinstance(aval, ShapedArray) else frozenset()
+
+
+def vary_as(aval: Any, like: Any, sharding: Any) -> Any:
+    """An aval that varies over the axes over which another one does, with a sharding."""
+    return aval.update(sharding=sharding, manual_axis_type=like.manual_axis_type)
 
 
 def scope_of(size: Any) -> Any:

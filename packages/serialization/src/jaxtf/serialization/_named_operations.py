@@ -23,7 +23,8 @@ from typing import Any
 
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
-from jax.interpreters import mlir
+
+from jaxtf.serialization import _jax
 
 __all__ = ["PREFIX", "call_by_name"]
 
@@ -33,7 +34,7 @@ PREFIX = "jaxtf."
 def call_by_name(name: str, ctx: Any, *operands: Any, **params: Any) -> Any:
     """The lowering rule that calls a primitive by its name."""
     call = stablehlo.CustomCallOp(
-        [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in ctx.avals_out],
+        _jax.result_types(ctx),
         list(operands),
         PREFIX + name,
         has_side_effect=False,

@@ -21,15 +21,9 @@ from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._shardings import NamedSharding
 from jaxtf.serialization._shardings_jax import to_jax
 
-__all__ = ["check_device_count", "constrained", "device_count", "typed_shardings"]
+__all__ = ["check_device_count", "constrained", "typed_shardings"]
 
 _SHARDY, _BEFORE = "sdy.sharding", "mhlo.sharding"
-
-
-def device_count(context: Any) -> int:
-    """Number of devices of the program that is being lowered, from the context of a lowering rule."""
-    devices = context.module_context.axis_context
-    return int(devices.mesh.size if hasattr(devices, "mesh") else devices.num_devices)
 
 
 def check_device_count(exported: Exported, module: ir.Module, found: int) -> None:

@@ -23,6 +23,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func, stablehlo
 from jax.interpreters import mlir, xla
 
+from jaxtf.serialization import _jax
 from jaxtf.serialization._avals import dtype_name
 from jaxtf.serialization._avals_jax import to_dtype, to_shaped_array
 from jaxtf.serialization._checks import DisabledSafetyCheck
@@ -30,7 +31,7 @@ from jaxtf.serialization._effects_jax import from_effect
 from jaxtf.serialization._errors import ArgumentMismatch, PlatformError, VjpUnavailable
 from jaxtf.serialization._exported import Exported
 from jaxtf.serialization._module import load_module
-from jaxtf.serialization._placement import check_device_count, constrained, device_count, typed_shardings
+from jaxtf.serialization._placement import check_device_count, constrained, typed_shardings
 from jaxtf.serialization._varying import varying_like
 from jaxtf.shapepoly import ShapeMismatch, SymbolicOperations, evaluate, is_symbolic_dim
 
@@ -129,25 +130,21 @@ def _abstract_call(*actual: Any, callee: Callee) -> tuple[tuple[Any, ...], set[A
 
 def _lower_call(ctx: Any, *arguments: Any, callee: Callee) -> Sequence[Any]:
     exported = callee.record
-    caller = ctx.module_context
     if exported.uses_global_constants:
-        caller.shape_poly_state.uses_dim_vars = True
-    module = load_module(exported, caller.module.context)
-    check_device_count(exported, module, device_count(ctx))
-    name = mlir.merge_mlir_modules(
-        caller.module, f"call_exported_{exported.fun_name}", module, dst_symtab=caller.symbol_table
-    )
-    main = caller.symbol_table[name]
+        _jax.require_refinement(ctx)
+    module = load_module(exported, _jax.mlir_context(ctx))
+    check_device_count(exported, module, _jax.device_count(ctx))
+    name, main = _jax.add_function(ctx, f"call_exported_{exported.fun_name}", module)
     ordered = tuple(map(from_effect, exported.ordered_effects))
-    leading = [*_platform_index(ctx, exported, main.type), *(ctx.tokens_in.get(effect) for effect in ordered)]
+    leading = [*_platform_index(ctx, exported, main.type), *(_jax.token_of(ctx, effect) for effect in ordered)]
     kept = [arguments[index] for index in exported.module_kept_var_idx]
     placed = constrained([*leading, *kept], main, "arg_attrs")
     operands = [_as_type(value, expected) for value, expected in zip(placed, main.type.inputs, strict=True)]
     call = func.CallOp(list(main.type.results), ir.FlatSymbolRefAttr.get(name), operands)
     tokens = list(call.results)[: len(ordered)]
     if ordered:
-        ctx.set_tokens_out(mlir.TokenSet({effect: (token,) for effect, token in zip(ordered, tokens, strict=True)}))
-    types = [*(token.type for token in tokens), *(mlir.aval_to_ir_type(caller, aval) for aval in ctx.avals_out)]
+        _jax.set_tokens(ctx, dict(zip(ordered, tokens, strict=True)))
+    types = [*(token.type for token in tokens), *_jax.result_types(ctx)]
     results = [_as_type(value, type_) for value, type_ in zip(call.results, types, strict=True)]
     return constrained(results, main, "res_attrs")[len(ordered) :]
 
@@ -159,13 +156,13 @@ def _as_type(value: Any, type_: Any) -> Any:
 
 def _platform_index(ctx: Any, exported: Exported, main_type: Any) -> Sequence[Any]:
     """The callee's platform index, as a function of the caller's, if the callee takes one."""
-    platforms = ctx.module_context.platforms
+    platforms = _jax.lowering_platforms(ctx)
     any_platform = DisabledSafetyCheck.platform() in exported.disabled_safety_checks
     for platform in platforms:
         if platform not in exported.platforms and not any_platform:
             raise PlatformError(
                 f"Function '{exported.fun_name}' was exported for platforms '{exported.platforms}' "
-                f"but it is used on '{tuple(platforms)}'.\n"
+                f"but it is used on '{platforms}'.\n"
                 f"  remedy: export it with platforms={(*exported.platforms, platform)}, or with "
                 "disabled_checks=[DisabledSafetyCheck.platform()] if you know that it runs there"
             )
@@ -181,7 +178,7 @@ def _platform_index(ctx: Any, exported: Exported, main_type: Any) -> Sequence[An
     if len(platforms) == 1:
         return (constant(positions[0]),)
     chosen = constant(positions[0])
-    own_index = _as_type(ctx.dim_var_values[0], index_type)
+    own_index = _as_type(_jax.platform_index(ctx), index_type)
     for position, callee_position in list(enumerate(positions))[1:]:
         here = stablehlo.compare(own_index, constant(position), stablehlo.ComparisonDirectionAttr.get("EQ"))
         chosen = stablehlo.select(here, constant(callee_position), chosen)

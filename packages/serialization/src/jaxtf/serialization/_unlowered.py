@@ -57,9 +57,11 @@ def host_callback_refused(fun_name: str, jaxpr: Any) -> HostCallbackError:
 
 def rule_missing(fun_name: str, error: NotImplementedError) -> LoweringRuleMissing:
     """The error for a primitive that JAX lowers for particular platforms only, from JAX's own."""
+    from jaxtf.serialization._jax import PLATFORM_INDEX
+
     found = _PRIMITIVE.search(str(error))
     name = found[1] if found else ""
-    if name == "platform_index":
+    if name == PLATFORM_INDEX:
         return LoweringRuleMissing(
             f"'{fun_name}' has jax.lax.platform_dependent without a default: graph mode lowers for no platform, so "
             "that none of the given ones is chosen\n"

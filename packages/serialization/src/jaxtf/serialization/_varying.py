@@ -21,7 +21,9 @@ def vary_alike(args: Sequence[Any]) -> list[Any]:
     """
     import jax
 
-    own = [_axes(jax.typeof(arg)) for arg in args]
+    from jaxtf.serialization._jax import varying_axes
+
+    own = [varying_axes(jax.typeof(arg)) for arg in args]
     axes = frozenset().union(*own)
     return [
         jax.lax.pcast(arg, tuple(sorted(axes - varying)), to="varying") if axes - varying else arg
@@ -38,20 +40,14 @@ def varying_like(results: Sequence[Any], operands: Sequence[Any]) -> tuple[Any, 
     """
     import jax
 
-    varying = [aval for aval in operands if _axes(aval)]
+    from jaxtf.serialization._jax import vary_as, varying_axes
+
+    varying = [aval for aval in operands if varying_axes(aval)]
     if not varying:
         return tuple(results)
-    widest = max(varying, key=lambda aval: len(_axes(aval)))
+    widest = max(varying, key=lambda aval: len(varying_axes(aval)))
     mesh = widest.sharding.mesh
     return tuple(
-        aval.update(
-            sharding=jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*[None] * aval.ndim)),
-            manual_axis_type=widest.manual_axis_type,
-        )
+        vary_as(aval, widest, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*[None] * aval.ndim)))
         for aval in results
     )
-
-
-def _axes(aval: Any) -> frozenset[Any]:
-    axes: frozenset[Any] = getattr(getattr(aval, "manual_axis_type", None), "varying", frozenset())
-    return axes

@@ -4,13 +4,8 @@ Importing this module makes JAX accept `Dimension` wherever it accepts a Python 
 and as a value that becomes a scalar of the default integer type. Nothing of it changes how JAX treats
 other types.
 
-Private names of JAX (seen in 0.10.2 and 0.12.0), each with its reason:
-
-- `jax._src.core.pytype_aval_mappings`: the type of a value of a Python class; `jax.core` has it, but
-  deprecated, and no public function registers one.
-- `jax._src.dtypes.python_scalar_types_to_dtypes`: the dtype of Python's scalar classes, as for `int`.
-- `jax._src.dtypes.register_weak_scalar_type`: which classes promote weakly, as `int` does.
-
+`PRIVATE_NAMES` has each private name of JAX, those that are reached through objects too; `DUE`, what JAX is going to
+remove. Tests hold both against the JAX that is installed (tests/test_private_names.py).
 All else is public: `jax.interpreters.xla.canonicalize_dtype_handlers`, `jax.interpreters.mlir`,
 `jax.extend.core.Primitive`, `jax.core.ShapedArray`, `jax.errors`.
 """
@@ -31,6 +26,30 @@ from jax.interpreters import mlir, xla
 
 from jaxtf.shapepoly import _errors
 from jaxtf.shapepoly._dimension import Dimension
+
+# Each private name: where JAX has it -> the newest JAX that it was seen in, and why it is needed.
+PRIVATE_NAMES = {
+    "jax._src.core.pytype_aval_mappings": (
+        "0.12.0.1",
+        "the type of a value of a Python class; `jax.core` has it, deprecated, and no public function registers one",
+    ),
+    "jax._src.dtypes.python_scalar_types_to_dtypes": ("0.12.0.1", "the dtype of Python's scalar classes, as for `int`"),
+    "jax._src.dtypes.register_weak_scalar_type": ("0.12.0.1", "which classes promote weakly, as `int` does"),
+    # What a lowering rule reads; it has no public documentation.
+    "jax._src.interpreters.mlir.LoweringRuleContext.module_context": ("0.12.0.1", "the module that is lowered into"),
+    "jax._src.interpreters.mlir.LoweringRuleContext.dim_var_values": ("0.12.0.1", "its dimension variables"),
+    "jax._src.interpreters.mlir.ModuleContext.shape_poly_state": ("0.12.0.1", "the way to their names"),
+    "jax._src.interpreters.mlir.ShapePolyLoweringState.dim_vars": ("0.12.0.1", "their names"),
+}
+
+# What JAX is going to remove: where it is -> the newest JAX that it was seen in, and what is due when it is gone.
+DUE = {
+    "jax._src.core.pytype_aval_mappings": (
+        "0.12.0.1",
+        "`jax.core.pytype_aval_mappings` is deprecated, in 0.10.2 too. Then `Dimension` needs another way to be taken "
+        "for an operand.",
+    ),
+}
 
 
 class InconclusiveDimensionOperation(_errors.InconclusiveDimensionOperation, _JaxInconclusive):
