@@ -132,6 +132,13 @@ class Sizes:
         rank = self._draw(st.integers(lowest_rank, highest_rank))
         return tuple(self.size(low if not self._draw(st.integers(0, 7)) else max(low, 1), high) for _ in range(rank))
 
+    def counts(self, shape: tuple[Dimension, ...]) -> list[int]:
+        """How many elements an array of the shape has, at each of the values that sizes are tried at."""
+        return [
+            int(np.prod([self.symbolic[size][i] if isinstance(size, str) else size for size in shape], initial=1))
+            for i in range(2)
+        ]
+
     def least(self, size: Dimension) -> int:
         """The least value that a size is tried at."""
         return min(self.symbolic[size]) if isinstance(size, str) else size

@@ -30,7 +30,48 @@ class Documented:
     backends: str = ".*"
 
 
-DOCUMENTED: tuple[Documented, ...] = ()
+# XLA's CPU backend as TensorFlow has it: native mode, and graph mode with jit_compile=True.
+COMPILED = r"compiled(\+xla)?|native"
+
+DOCUMENTED: tuple[Documented, ...] = (
+    Documented(
+        "scatter",
+        "AssertionError: scatter_",
+        "XLA takes a scatter without an index for an operation on each element",
+        tags=frozenset({"no index"}),
+        backends="(eager|graph|compiled).*",
+    ),
+    Documented(
+        "reduce",
+        "AssertionError: reduce",
+        "XLA leaves out the initial value of a reduction of one element, the specification does not",
+        tags=frozenset({"one element"}),
+        backends="(eager|graph|compiled).*",
+    ),
+    *(
+        Documented(
+            "floats|reduce|reduce_window|pool|scatter|cumulative",
+            "nan",
+            "compiled, XLA's CPU backend drops NaN in minimum and maximum",
+            tags=frozenset({"special", kind}),
+            backends=COMPILED,
+        )
+        for kind in ("max", "min", "scatter_max", "scatter_min", "cummax", "cummin", "clamp", "relu")
+    ),
+    Documented(
+        "pool",
+        "nan",
+        "with enable_xla=False, MaxPool of TensorFlow drops NaN and takes -inf for the least finite number",
+        tags=frozenset({"special", "max"}),
+        backends="eager|graph",
+    ),
+    Documented(
+        "convolution|pool",
+        "Module shape refinement failed|positive value for .* window dimension",
+        "XLA refuses a convolution of which a symbolic size leaves nothing, also for jax.export",
+        backends="native|artifact",
+    ),
+)
 
 
 def is_documented(family: str, case: Case, trial: Trial, error: Exception) -> bool:

@@ -134,7 +134,7 @@ def scatter(draw: Draw) -> Case:
         ),
         parts.sizes.symbolic,
         has_derivative=kind in ("add", "sub", "set"),
-        tags=frozenset({f"scatter_{kind}", values}),
+        tags=frozenset({f"scatter_{kind}", values, "" if parts.indexed else "no index"}),
     )
 
 

@@ -135,16 +135,18 @@ def reduce(draw: Draw) -> Case:
             tuple(Argument(shape, dtype, "ties") for dtype in pair),
             sizes.symbolic,
             has_derivative=False,
+            tags=frozenset({"one element"} if 1 in sizes.counts(tuple(shape[axis] for axis in axes)) else {}),
         )
     kind, dtype, region, initial = _single(draw)
     values = _values(draw, kind, dtype)
+    reduced = sizes.counts(tuple(shape[axis] for axis in axes))
     return Case(
         f"reduce by {kind} from {initial} over {axes}",
         lambda x: lax.reduce(x, initial, region, axes),
         (Argument(shape, dtype, values),),
         sizes.symbolic,
         has_derivative=False,
-        tags=frozenset({kind, values, dtype}),
+        tags=frozenset({kind, values, dtype, "one element" if 1 in reduced else ""}),
     )
 
 
