@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BINARY, as_shape, defining, sizes
+from jaxtf.convert._graph._support import BINARY, as_shape, defining, is_identity_of, sizes
 from jaxtf.convert._graph.program import Block, Value
 from jaxtf.convert._graph.registry import Bound
 
-__all__ = ["Combine", "in_order", "is_associative", "region_of", "where_present"]
+__all__ = ["Combine", "are_neutral", "in_order", "is_associative", "region_of", "where_present"]
 
 Combine: TypeAlias = Callable[[Sequence[tf.Tensor], Sequence[tf.Tensor]], list[tf.Tensor]]
 
@@ -79,6 +80,21 @@ def is_associative(block: Block) -> bool:
         elif set(operation.operands) != set(pair) or operation.name.removeprefix("stablehlo.") not in BINARY:
             return count == 1 and _written(block) == _LOGADDEXP
     return True
+
+
+def are_neutral(block: Block, initial: Sequence[tf.Tensor]) -> bool:
+    """Whether a region is known to be associative, and initial values to change nothing, of either side."""
+    if not is_associative(block):
+        return False
+    if len(initial) == 1 and _written(block) == _LOGADDEXP:
+        value = tf.get_static_value(initial[0])
+        return value is not None and bool(value == -np.inf)
+    source = defining(block)
+    operations = [source.get(result) for result in block.returned]
+    return all(
+        operation is not None and is_identity_of(operation.name.removeprefix("stablehlo."), value)
+        for operation, value in zip(operations, initial, strict=True)
+    )
 
 
 # `jnp.logaddexp` in JAX 0.10 and 0.12: each operation with what it takes, the arguments being 0 and 1.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import refuse
-from jaxtf.convert._graph.ops.dynamic import listed
-from jaxtf.convert._graph.ops.windows import Window, windowed
+from jaxtf.convert._graph._support import Size, refuse
+from jaxtf.convert._graph._tf import is_compiled
+from jaxtf.convert._graph.ops.windowed import Window, kind_of, windowed
+from jaxtf.convert._graph.ops.windows import special_form
 from jaxtf.convert._graph.registry import Bound, translates
 
 
@@ -23,7 +24,28 @@ def dynamic_reduce_window(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]
     steps, between, gaps = (tf.get_static_value(x) for x in (strides, base_dilations, dilations))
     if steps is None or between is None or gaps is None:
         refuse(bound, "windows whose strides or dilations are known only at run time")
-    edges = listed(tf.reshape(padding, [-1]))
+    edges = _listed(padding)
     stride, base, gap = (tuple(map(int, values)) for values in (steps, between, gaps))
-    window = Window(tuple(listed(lengths)), stride, base, gap, tuple(edges[0::2]), tuple(edges[1::2]))
-    return windowed(bound, arrays[:count], arrays[count:], window)
+    window = Window(tuple(_listed(lengths)), stride, base, gap, tuple(edges[0::2]), tuple(edges[1::2]))
+    kind, special = kind_of(bound, arrays[0].dtype), None
+    if kind is not None and bound.allows_xla and not is_compiled():
+        special = special_form(bound, kind, arrays[0], arrays[count], window)
+    return [special] if special is not None else windowed(bound, arrays[:count], arrays[count:], window)
+
+
+def _listed(array: tf.Tensor) -> list[Size]:
+    """The elements of an array of sizes in row-major order: integers where the graph knows them, scalars otherwise."""
+    value = tf.get_static_value(array)
+    if value is not None:
+        return [int(n) for n in value.flat]
+    operation, inputs = array.op, list(array.op.inputs)
+    if operation.type in ("Reshape", "ExpandDims", "Identity"):
+        return _listed(inputs[0])
+    if operation.type == "ConcatV2" and tf.get_static_value(inputs[-1]) == 0:
+        return [size for part in inputs[:-1] for size in _listed(part)]
+    if operation.type == "Pack" and operation.get_attr("axis") == 0:
+        return [size for part in inputs for size in _listed(part)]
+    count = array.shape.num_elements()
+    assert count is not None, "an array of sizes has as many as there are dimensions"
+    flat = tf.reshape(array, [-1])
+    return [flat[i] for i in range(count)]

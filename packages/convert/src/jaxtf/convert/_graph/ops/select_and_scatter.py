@@ -8,7 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BINARY, MOVED, Size, as_shape, pad, refuse, single_operation, sizes
-from jaxtf.convert._graph.ops.windows import Window, extent, window_of
+from jaxtf.convert._graph.ops.windowed import Window, extent
+from jaxtf.convert._graph.ops.windows import window_of
 from jaxtf.convert._graph.registry import Bound, translates
 
 # One slice is emitted for each element of a window.
