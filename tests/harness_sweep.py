@@ -72,7 +72,6 @@ EXPECTED: tuple[Known, ...] = (
         kind="refused",
         with_xla=False,
     ),
-    Known("top_k_sort_inf_nan_", "TensorFlow's top_k does not put NaN before infinity", modes=("eager", "graph")),
     Known(
         "conv_general_dilated_preferred_lhs_complex64.*preferred_complex128",
         "graph mode computes in the result's dtype, JAX on CPU in that of the operands",

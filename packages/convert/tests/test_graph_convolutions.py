@@ -161,10 +161,9 @@ def assert_convolved(case, mode):
     bound = by_definition(*(np.abs(a.astype(np.complex128)).astype(np.float64) for a in arrays), case.options)
     wide = np.complex128 if case.dtype == "complex64" else np.float64
     # Sums in float32 of what is rounded once, to the result's dtype.
+    summed = float(jnp.finfo("float64" if dtype == jnp.float64 else "float32").eps)
     error = np.abs(found.astype(wide) - expected)
-    allowed = np.abs(expected) * float(jnp.finfo(dtype).eps) + 32 * max(
-        float(jnp.finfo("float32").eps) if dtype.itemsize < 8 else 0.0, float(jnp.finfo("float64").eps)
-    ) * np.transpose(bound, case.orders[2])
+    allowed = np.abs(expected) * float(jnp.finfo(dtype).eps) + 32 * summed * np.transpose(bound, case.orders[2])
     assert (error <= allowed).all(), f"off by {error.max()} of {np.abs(expected).max()}"
 
 

@@ -57,6 +57,7 @@ def select(bound: Bound, condition: tf.Tensor, on_true: tf.Tensor, on_false: tf.
 def clamp(bound: Bound, low: tf.Tensor, operand: tf.Tensor, high: tf.Tensor) -> tf.Tensor:
     """The operand between low and high, which may be scalars; high where they cross.
 
+    Differs: of 0 and -0 either may be given; compiled for CPU, NaN is taken for any number.
     Source: StableHLO specification, `clamp`.
     """
     return BINARY["minimum"](BINARY["maximum"](operand, low), high)

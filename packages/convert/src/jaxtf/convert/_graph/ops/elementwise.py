@@ -39,6 +39,23 @@ PLAIN: dict[str, Callable[..., tf.Tensor]] = {
     "chlo.tan": tf.tan,
 }
 
+# How they differ from XLA's, as `test_graph_special_values.py` finds it.
+_OF_ZEROS = "of 0 and -0 either may be given; compiled for CPU, NaN is taken for any number"
+_OF_PARTS = "complex: infinite and NaN parts may be NaN where XLA has a number, or the other way"
+_OF_SIGNS = f"{_OF_PARTS}; the sign of a zero part"
+_OF_NAN = "complex, compiled for CPU: where one part is NaN the other may be a number"
+DIFFERS = {
+    "log": _OF_NAN,
+    "logistic": _OF_PARTS,
+    "maximum": _OF_ZEROS,
+    "minimum": _OF_ZEROS,
+    "multiply": _OF_PARTS,
+    "sqrt": _OF_NAN,
+    "square": _OF_PARTS,
+    "tan": _OF_SIGNS,
+    "tanh": _OF_SIGNS,
+}
+
 NEGATIVE, RSQRT = elementwise("Neg", tf.negative), elementwise("Rsqrt", tf.math.rsqrt)
 
 # Cube roots lose the last bits in their own precision.
@@ -46,7 +63,9 @@ CUBE_ROOT_IN = MOVED | widening(float32=("bfloat16", "float16"))
 
 
 def _plain(name: str, function: Callable[..., tf.Tensor]) -> None:
-    @translates(name, computed_in=MOVED)
+    kind = name.partition(".")[2].removeprefix("broadcast_")
+
+    @translates(name, computed_in=MOVED, differs=DIFFERS.get(kind, ""))
     def emit(bound: Bound, *operands: tf.Tensor) -> tf.Tensor:
         return function(*operands)
 
@@ -62,6 +81,7 @@ for _name, _function in BINARY.items():
 def absolute(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The absolute value; of a complex number, its modulus.
 
+    Differs: of an infinite and a NaN part of a complex number the modulus may be either.
     Source: StableHLO specification, `abs`.
     """
     return operand if operand.dtype.is_unsigned else tf.abs(operand)
@@ -82,6 +102,7 @@ def negate(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 def sign(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """-1, 0 or 1; NaN stays NaN and -0 stays -0; of a complex number, the number divided by its modulus.
 
+    Differs: complex, compiled for CPU: where one part is NaN the other may be a number.
     Source: StableHLO specification, `sign`.
     """
     if operand.dtype.is_unsigned:
@@ -106,6 +127,7 @@ def _complex_sign(operand: tf.Tensor) -> tf.Tensor:
 def rsqrt(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The reciprocal of the square root.
 
+    Differs: complex, not compiled: on the branch cut, of -1 - 0j, the value of -1 + 0j; 0 or infinity for what is tiny.
     Source: StableHLO specification, `rsqrt`.
     """
     return RSQRT(operand)
@@ -144,22 +166,25 @@ def round_away_from_zero(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 def exponential_minus_one(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """exp(x) - 1, accurate near zero also for complex numbers, by expm1 and sines of the parts.
 
+    Differs: of a complex number with a real part of -0, the sign of the real part.
     Source: StableHLO specification, `exponential_minus_one`.
     """
     if not operand.dtype.is_complex:
         return tf.math.expm1(operand)
     real, imaginary = tf.math.real(operand), tf.math.imag(operand)
     half_sine = tf.sin(imaginary / 2)
-    less = tf.math.expm1(real)
     twice = 2 * half_sine * half_sine  # 1 - cos(imaginary)
-    return tf.complex(less - twice * (less + 1), (less + 1) * tf.sin(imaginary))
+    zero = tf.zeros([], imaginary.dtype)
+    turned = tf.where(tf.equal(imaginary, zero), zero, tf.exp(real) * tf.sin(imaginary))
+    return tf.complex(tf.math.expm1(real) * tf.cos(imaginary) - twice, turned)
 
 
 @translates("stablehlo.log_plus_one", computed_in=MOVED)
 def log_plus_one(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """log(1 + x), accurate near zero.
 
-    Differs: the real part for complex x near the unit circle around -1 has fewer right digits.
+    Differs: the real part for complex x near the unit circle around -1 has fewer right digits; compiled for CPU, where
+    one part is NaN the other may be a number.
     Source: StableHLO specification, `log_plus_one`.
     """
     return tf.math.log1p(operand)

@@ -40,6 +40,7 @@ def _overflows(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
 def divide(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     """The quotient; of integers, towards zero, with x / 0 = -1 (all bits set) and the least by -1 itself, as in XLA.
 
+    Differs: complex, not compiled: NaN by zero, where XLA has infinity, and by infinity, where it has zero.
     Source: StableHLO specification, `divide`.
     """
     if not dividend.dtype.is_integer:
@@ -71,6 +72,7 @@ def remainder(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tenso
 def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     """The power; of integers, modulo 2**bits by squaring; 0 for a negative exponent unless the base is 1 or -1.
 
+    Differs: complex: of infinite and NaN parts, numbers, NaN or infinity where XLA has another of these.
     Source: StableHLO specification, `power`.
     """
     if base.dtype.is_complex:
@@ -92,15 +94,13 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
 
 
 def _complex_power(base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
-    """By logarithm; 0 ** 0 is 1 and 0 ** x is 0 where the real part of x is positive."""
-    is_zero = tf.equal(base, tf.zeros([], base.dtype))
-    of_zero = tf.where(
-        tf.equal(exponent, tf.zeros([], exponent.dtype)), tf.ones_like(exponent), tf.zeros_like(exponent)
-    )
-    safe = tf.where(is_zero, tf.ones([], base.dtype), base)
-    by_log = tf.pow(safe, exponent)
-    positive = tf.logical_or(tf.math.real(exponent) > 0, tf.equal(exponent, tf.zeros([], exponent.dtype)))
-    return tf.where(tf.logical_and(is_zero, positive), of_zero, tf.where(is_zero, tf.pow(base, exponent), by_log))
+    """By logarithm; 0 ** 0 is 1, 0 ** x is 0 for a positive real x, and NaN for any other."""
+    zero, one = tf.zeros([], base.dtype), tf.ones([], base.dtype)
+    is_zero = tf.equal(base, zero)
+    is_positive = tf.logical_and(tf.math.real(exponent) > 0, tf.equal(tf.math.imag(exponent), 0))
+    undefined = tf.constant(complex(float("nan"), float("nan")), base.dtype)
+    of_zero = tf.where(tf.equal(exponent, zero), one, tf.where(is_positive, zero, undefined))
+    return tf.where(is_zero, of_zero, tf.pow(tf.where(is_zero, one, base), exponent))
 
 
 def _as_unsigned(operand: tf.Tensor) -> tf.Tensor:
@@ -130,6 +130,11 @@ def _no_bits(operand: tf.Tensor) -> tf.Tensor:
     return tf.zeros([], operand.dtype)
 
 
+def _four_bits(operand: tf.Tensor) -> tf.Tensor:
+    """The bits of integers of 4 bits, as uint8."""
+    return tf.bitwise.bitwise_and(tf.cast(tf.cast(operand, MOVED[operand.dtype]), tf.uint8), tf.constant(15, tf.uint8))
+
+
 # A shift in a wider type would keep bits that the narrow one loses; types of 4 bits lose them when cast back.
 @translates("stablehlo.shift_left", "chlo.broadcast_shift_left", computed_in=MOVED)
 def shift_left(bound: Bound, operand: tf.Tensor, amount: tf.Tensor) -> tf.Tensor:
@@ -140,13 +145,19 @@ def shift_left(bound: Bound, operand: tf.Tensor, amount: tf.Tensor) -> tf.Tensor
     return _shift(operand, amount, tf.bitwise.left_shift, _no_bits)
 
 
-@translates("stablehlo.shift_right_arithmetic", "chlo.broadcast_shift_right_arithmetic", computed_in=MOVED)
+@translates("stablehlo.shift_right_arithmetic", "chlo.broadcast_shift_right_arithmetic")
 def shift_right_arithmetic(bound: Bound, operand: tf.Tensor, amount: tf.Tensor) -> tf.Tensor:
     """Shifts bits down and repeats the highest one, also for unsigned integers.
 
     Source: StableHLO specification, `shift_right_arithmetic`.
     """
     dtype = operand.dtype
+    if dtype in MOVED:
+        top = tf.constant(8, tf.int8)
+        signed = tf.bitwise.bitwise_xor(tf.cast(_four_bits(operand), tf.int8), top) - top
+        steps = tf.minimum(tf.cast(_four_bits(amount), tf.int8), tf.constant(3, tf.int8))
+        shifted = tf.bitwise.right_shift(signed, steps)
+        return tf.cast(_as_unsigned(shifted) if dtype.is_unsigned else shifted, dtype)
     operand, amount = (_back(x, SIGNED.get(dtype, dtype)) for x in (operand, amount))
     top = tf.constant(dtype.size * 8 - 1, operand.dtype)
     shifted = _shift(operand, amount, tf.bitwise.right_shift, lambda x: tf.bitwise.right_shift(x, top))
@@ -161,10 +172,7 @@ def shift_right_logical(bound: Bound, operand: tf.Tensor, amount: tf.Tensor) -> 
     """
     dtype = operand.dtype
     if dtype in MOVED:
-        mask = tf.constant((1 << 4) - 1, tf.uint8)
-        operand, amount = (
-            tf.bitwise.bitwise_and(tf.cast(tf.cast(x, MOVED[dtype]), tf.uint8), mask) for x in (operand, amount)
-        )
+        operand, amount = _four_bits(operand), _four_bits(amount)
         return tf.cast(_shift(operand, amount, tf.bitwise.right_shift, _no_bits), dtype)
     unsigned, amount = _as_unsigned(operand), _as_unsigned(amount)
     return _back(_shift(unsigned, amount, tf.bitwise.right_shift, _no_bits), dtype)
@@ -189,7 +197,7 @@ def count_bits(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """
     dtype = operand.dtype
     if dtype in MOVED:
-        operand = tf.bitwise.bitwise_and(tf.cast(tf.cast(operand, MOVED[dtype]), tf.uint8), tf.constant(15, tf.uint8))
+        operand = _four_bits(operand)
     return tf.cast(tf.raw_ops.PopulationCount(x=operand), dtype)
 
 
@@ -199,12 +207,14 @@ def count_leading_zeros(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 
     Source: StableHLO specification, `count_leading_zeros`.
     """
-    bits = _as_unsigned(operand)
+    is_small = operand.dtype in MOVED
+    bits = _four_bits(operand) if is_small else _as_unsigned(operand)
     shift = 1
-    while shift < operand.dtype.size * 8:
+    while shift < bits.dtype.size * 8:
         bits = tf.bitwise.bitwise_or(bits, tf.bitwise.right_shift(bits, tf.constant(shift, bits.dtype)))
         shift *= 2
-    return tf.cast(tf.raw_ops.PopulationCount(x=tf.bitwise.invert(bits)), operand.dtype)
+    count = tf.raw_ops.PopulationCount(x=tf.bitwise.invert(bits))
+    return tf.cast(count - tf.constant(4, tf.uint8) if is_small else count, operand.dtype)
 
 
 @translates("chlo.mulhi")

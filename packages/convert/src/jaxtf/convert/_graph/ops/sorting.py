@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph import _tf as xla
 from jaxtf.convert._graph._support import MOVED, as_shape, backwards, defining, refuse, sizes
+from jaxtf.convert._graph._tf import is_compiled_for_cpu
 from jaxtf.convert._graph.ops.comparison import total_order
 from jaxtf.convert._graph.program import Block, Operation, Value
 from jaxtf.convert._graph.registry import Bound, translates
@@ -233,15 +234,19 @@ class _Comparator:
 def top_k(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The k greatest elements along the last dimension in descending order, and their positions; equal ones in order.
 
-    Differs: NaN does not come before infinity.
-    Source: CHLO, `top_k`.
+    Floats are in the total order: NaN before infinity, 0 before -0, NaN with the sign bit last.
+
+    Source: CHLO, `top_k`; XLA for what is not finite.
     """
     return greatest(operand, int(bound["k"]))
 
 
 def greatest(operand: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """As `top_k`; compiled TopK knows no uint16."""
+    """As `top_k`; compiled TopK knows no uint16, and has the total order by itself."""
     dtype = operand.dtype
+    if dtype.is_floating and not is_compiled_for_cpu():
+        indices = tf.math.top_k(_as_integers(operand, Key(0, total=True)), count).indices
+        return tf.gather(operand, indices, batch_dims=operand.shape.rank - 1, axis=-1), indices
     if dtype in (tf.uint16, tf.bool):
         values, indices = tf.math.top_k(tf.cast(operand, tf.int32), count)
         return tf.cast(values, dtype), indices

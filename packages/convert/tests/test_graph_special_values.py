@@ -1,0 +1,239 @@
+"""Every elementwise operation, at special values of every dtype: what differs from JAX is what the table here says.
+
+Differences are of a kind: of NaN with a number, of infinity with a number, of the sign of zero, of numbers by more than
+64 roundings. Numbers near the smallest normal one are not looked at, for TensorFlow takes them as zero.
+"""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+from jax import lax
+
+from jaxtf.convert._graph.registry import entries
+
+from .graph_mode import FULL, MODES, assert_identical, run_graph_mode, run_jax
+
+
+@pytest.fixture(autouse=True)
+def _with_64_bits():
+    with jax.enable_x64(True):
+        yield
+
+
+NAMED = (
+    "abs acos acosh asin asinh atan atanh bessel_i0e bessel_i1e bitwise_not cbrt ceil clz conj cos cosh digamma erf "
+    "erf_inv erfc exp exp2 expm1 floor imag is_finite lgamma log log1p logistic neg population_count real rsqrt sign "
+    "sin sinh sqrt square tan tanh"
+)
+UNARY = {name: getattr(lax, name) for name in NAMED.split()} | {
+    "integer_pow 3": lambda x: lax.integer_pow(x, 3),
+    "integer_pow -2": lambda x: lax.integer_pow(x, -2),
+    "round even": lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN),
+    "round away": lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO),
+}
+NAMED_OF_TWO = (
+    "add atan2 bitwise_and bitwise_or bitwise_xor complex div eq ge gt le lt max min mul ne nextafter pow rem "
+    "shift_left shift_right_arithmetic shift_right_logical sub"
+)
+BINARY = {name: getattr(lax, name) for name in NAMED_OF_TWO.split()} | {
+    "clamp": lambda x, y: lax.clamp(x, y, -x),
+    "clamp within": lambda x, y: lax.clamp(y, x, y),
+}
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+COMPLEX = ("complex64", "complex128")
+INTEGERS = ("bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
+KINDS = ("nan", "infinity", "zero", "number")
+
+# TensorFlow has no such kernel: graph mode refuses them.
+REFUSED = {("complex", "atan2"), ("complex", "clamp"), ("complex", "clamp within")}
+
+
+def special_values(dtype):
+    if dtype == "bool":
+        return np.array([False, True])
+    if dtype in INTEGERS:
+        info = np.iinfo(dtype)
+        found = {0, 1, 2, 3, 7, 8, 31, 63, info.min, info.min + 1, info.max - 1, info.max}
+        return np.array(sorted(found | ({-1, -2, -3} if info.min < 0 else set())), dtype)
+    real = {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
+    info = ml_dtypes.finfo(real)
+    values = [0.0, -0.0, 1, -1, 0.5, -0.5, -1.5, 2.5, np.inf, -np.inf, np.nan, float(info.max), float(info.min)]
+    if real == dtype:
+        return np.array([*values, float(info.tiny), -float(info.tiny)], dtype)
+    made = np.empty(len(values) ** 2, dtype)
+    made.real, made.imag = zip(*itertools.product(values, values), strict=True)
+    return made
+
+
+def cases(dtype):
+    """The operations that JAX has for a dtype, and what they are applied to."""
+    values = special_values(dtype)
+    several = values if values.size < 100 else values[::5]
+    pairs = tuple(np.array(side, dtype) for side in zip(*itertools.product(several, values), strict=True))
+    made = {}
+    for table, operands in ((UNARY, (values,)), (BINARY, pairs)):
+        for name, function in table.items():
+            try:
+                jax.eval_shape(function, *operands)
+            except (TypeError, ValueError):
+                continue
+            if (family(dtype), name) not in REFUSED:
+                made[name] = function, operands
+    return made
+
+
+def family(dtype):
+    return "complex" if dtype in COMPLEX else "float" if dtype in FLOATS else "integer"
+
+
+def kinds(ours, theirs):
+    """The kinds of difference between two arrays."""
+    assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+    if ours.dtype.kind == "c":
+        return kinds(ours.real, theirs.real) | kinds(ours.imag, theirs.imag)
+    if not jnp.issubdtype(ours.dtype, np.inexact):
+        return {"number"} if (ours != theirs).any() else set()
+    info = ml_dtypes.finfo(ours.dtype)
+    ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
+    with np.errstate(all="ignore"):
+        near = np.abs(ours - theirs) <= 64 * float(info.eps) * np.maximum(np.abs(theirs), 1)
+        is_tiny = (np.abs(ours) <= 4 * float(info.tiny)) & (np.abs(theirs) <= 4 * float(info.tiny))
+        is_number = np.isfinite(ours) & np.isfinite(theirs)
+        different = {
+            "nan": np.isnan(ours) != np.isnan(theirs),
+            "infinity": ~np.isnan(ours) & ~np.isnan(theirs) & ~is_number & (ours != theirs),
+            "zero": (ours == 0) & (theirs == 0) & (np.signbit(ours) != np.signbit(theirs)),
+            "number": is_number & ~near & ~is_tiny,
+        }
+    return {kind for kind in KINDS if different[kind].any()}
+
+
+@functools.cache
+def prepared(dtype):
+    """The cases of a dtype, all of them as one function, its arguments, and JAX's results."""
+    made = cases(dtype)
+    single, pair = (next(x for _, x in made.values() if len(x) == count) for count in (1, 2))
+
+    def every(single, pair):
+        return [function(*(single if len(x) == 1 else pair)) for function, x in made.values()]
+
+    return list(made), every, (single, pair), run_jax(every, single, pair)
+
+
+def found_differences(dtype, mode):
+    """The kinds of difference, by operation, of those that have any."""
+    names, every, arguments, expected = prepared(dtype)
+    results = zip(names, run_graph_mode(every, *arguments, mode=mode), expected, strict=True)
+    return {name: found for name, *pair in results if (found := kinds(*pair))}
+
+
+# All the differences there are, by the family of dtypes and the mode. In those of the last table only some dtypes, or
+# versions of JAX and TensorFlow, have them.
+ZEROS = {name: {"zero"} for name in ("max", "min", "clamp")}
+ZEROS_AND_NAN = {name: {"zero", "nan"} for name in ("max", "min", "clamp", "clamp within")}
+SIDES = {name: {"infinity", "nan", "number", "zero"} for name in ("acos", "asin", "asinh")}
+SIDES |= {name: {"nan", "number", "zero"} for name in ("acosh", "atanh")}
+SIGNS = {name: {"nan", "zero"} for name in ("cosh", "sinh", "tan", "tanh", "integer_pow -2")}
+OF_ARITHMETIC = {
+    "div": {"nan", "number", "zero"},
+    "expm1": {"zero"},
+    "integer_pow 3": {"nan"},
+    "logistic": {"nan"},
+    "mul": {"infinity", "nan"},
+    "rsqrt": {"infinity", "nan", "number", "zero"},
+}
+NOT_COMPILED = SIDES | SIGNS | OF_ARITHMETIC
+DIFFERENCES = {
+    ("float", "eager"): ZEROS,
+    ("float", "graph"): ZEROS,
+    ("float", "compiled"): ZEROS_AND_NAN,
+    ("complex", "eager"): NOT_COMPILED,
+    ("complex", "graph"): NOT_COMPILED | {"square": {"infinity", "nan"}},
+    ("complex", "compiled"): {"expm1": {"zero"}} | {name: {"nan"} for name in ("log", "log1p", "pow", "sign", "sqrt")},
+}
+OF_SOME = {
+    ("float", "eager"): {"clamp within": {"zero"}},
+    ("float", "graph"): {"clamp within": {"zero"}},
+    ("complex", "eager"): {"abs": {"nan"}, "pow": {"infinity", "nan", "number", "zero"}},
+    ("complex", "graph"): {"abs": {"nan"}, "pow": {"infinity", "nan", "number", "zero"}},
+    ("complex", "compiled"): {"abs": {"nan"}, "mul": {"infinity", "nan"}},
+}
+
+# Operations of modules that those are lowered to, other than of that name.
+LOWERED = {
+    "abs": "abs",
+    "clamp within": "clamp",
+    "div": "divide",
+    "expm1": "exponential_minus_one",
+    "integer_pow -2": "divide",
+    "integer_pow 3": "multiply",
+    "log1p": "log_plus_one",
+    "max": "maximum",
+    "min": "minimum",
+    "mul": "multiply",
+    "pow": "power",
+}
+
+# One dtype of each family in every mode, the others in one; all of them with JAXTF_FULL=1.
+TRIED = [
+    (dtype, mode)
+    for dtype in (*FLOATS, *COMPLEX, *INTEGERS)
+    for mode in MODES
+    if FULL or mode == "graph" or dtype in ("float32", "complex64", "int8")
+]
+
+
+@pytest.mark.parametrize(("dtype", "mode"), TRIED)
+def test_special_values_give_what_jax_gives_but_for_the_known_differences(dtype, mode):
+    case = family(dtype), mode
+    known, perhaps = DIFFERENCES.get(case, {}), OF_SOME.get(case, {})
+    found = found_differences(dtype, mode)
+    assert {name: kinds for name, kinds in found.items() if name not in perhaps} == known
+    assert all(found.get(name, set()) <= kinds for name, kinds in perhaps.items())
+
+
+def test_the_page_of_limitations_has_a_row_of_each_known_difference():
+    names = {name for table in (DIFFERENCES, OF_SOME) for known in table.values() for name in known}
+    for name in names:
+        own = LOWERED.get(name, name)
+        rows = [entries()[full] for full in (f"stablehlo.{own}", f"chlo.{own}") if full in entries()]
+        assert any(row.differs or "Differs:" in (row.emit.__doc__ or "") for row in rows), name
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_greatest_are_in_the_total_order(dtype, mode):
+    values = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1, -0.0, 0.0, -2], dtype)
+    values[3] = np.copysign(values[2], -np.ones((), dtype))
+    found, expected = (
+        run(lambda x: lax.top_k(x, 10), values, **given)
+        for run, given in ((run_graph_mode, {"mode": mode}), (run_jax, {}))
+    )
+    assert_identical(found, expected)
+    np.testing.assert_array_equal(expected[1], [2, 4, 6, 0, 8, 1, 7, 9, 5, 3])
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph"])  # compiled, TensorFlow 2.21 itself gets them wrong
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+def test_integers_of_four_bits_are_shifted_and_counted_as_their_bits(dtype, mode):
+    values = np.arange(-8, 8).astype(dtype) if dtype == "int4" else np.arange(16).astype(dtype)
+    left, right = (np.array(side, dtype) for side in zip(*itertools.product(values, values), strict=True))
+
+    def every(x, y):
+        shifts = lax.shift_left, lax.shift_right_arithmetic, lax.shift_right_logical
+        return [*(shift(x, y) for shift in shifts), lax.clz(x), lax.population_count(x)]
+
+    found = [x.astype(int) % 16 for x in run_graph_mode(every, left, right, mode=mode)]
+    bits, amount = left.astype(int) % 16, right.astype(int) % 16
+    fits, steps = amount < 4, np.minimum(amount, 3)
+    signed = bits - 16 * (bits >= 8)
+    np.testing.assert_array_equal(found[0], np.where(fits, bits << steps, 0) % 16)
+    np.testing.assert_array_equal(found[1], (signed >> steps) % 16)
+    np.testing.assert_array_equal(found[2], np.where(fits, bits >> steps, 0))
+    np.testing.assert_array_equal(found[3], [4 - int(n).bit_length() for n in bits])
+    np.testing.assert_array_equal(found[4], [int(n).bit_count() for n in bits])
