@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import Size, as_shape, is_empty, pad, product, refuse, sizes
-from jaxtf.convert._graph._tf import is_compiled_for_cpu
+from jaxtf.convert._graph._tf import is_compiled, is_compiled_for_cpu
 from jaxtf.convert._graph.ops.conversion import cast, width
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, with_holes
@@ -184,6 +184,7 @@ def _prepared(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: i
     if _is_transposed(operand, kernel, windows, groups):
         return _transposed_convolution(operand, kernel, windows)
     windows, columns = _strided_columns(operand, kernel, windows)
+    windows, counts = _with_a_window(operand, kernel, windows)
     padding = _named_padding(operand, kernel, windows)
     if padding is None:
         between = [0, *(n - 1 for n in windows.dilation), 0]
@@ -191,7 +192,29 @@ def _prepared(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: i
         operand = pad(operand, None, [0, *windows.low, 0], [0, *windows.high, 0], between, apart=apart)
         padding = "VALID"
     result = _grouped(operand, kernel, windows, groups, padding)
+    if counts:
+        result = result[(slice(None), *(slice(counts.get(i)) for i in range(spatial)))]
     return result if columns is None else result[..., :columns, :]
+
+
+def _with_a_window(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tuple[Windows, dict[int, Size]]:
+    """Windows of which there is one at least, and how many to keep along dimensions where that was not known.
+
+    TensorFlow's kernels (2.21) give one where there is room for none, or raise; XLA does not.
+    """
+    if is_compiled():
+        return windows, {}
+    high, counts = list(windows.high), {}
+    extent, kernel_extent = sizes(operand)[1:-1], sizes(kernel)[:-2]
+    for i, (size, length, reach) in enumerate(zip(extent, kernel_extent, windows.reach(kernel), strict=True)):
+        padding = windows.low[i] + windows.high[i]
+        count = windows.count(i, size, length)
+        if isinstance(count, int) or (isinstance(padding, int) and isinstance(reach, int) and padding >= reach):
+            continue
+        spread = tf.maximum((size - 1) * windows.dilation[i] + 1, 0)
+        high[i] = high[i] + tf.maximum(reach - (spread + padding), 0)
+        counts[i] = count
+    return replace(windows, high=tuple(high)), counts
 
 
 def _may_be_larger(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> bool:
