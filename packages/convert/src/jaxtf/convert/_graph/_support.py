@@ -16,6 +16,7 @@ from jaxtf.convert._graph.registry import Bound, entries
 __all__ = [
     "BINARY",
     "BITS",
+    "MOST_DIMENSIONS",
     "MOVED",
     "SIGNED",
     "UNCAST",
@@ -28,6 +29,7 @@ __all__ = [
     "is_identity_of",
     "largest",
     "neutral",
+    "one_by_one",
     "pad",
     "product",
     "refuse",
@@ -35,6 +37,7 @@ __all__ = [
     "single_operation",
     "sizes",
     "smallest",
+    "where",
     "widening",
 ]
 
@@ -103,6 +106,29 @@ def largest(dtype: tf.DType) -> Any:
     return np.inf if dtype.is_floating else dtype.max
 
 
+MOST_DIMENSIONS = 8
+"""Of arrays that TensorFlow's kernels for slices, pads, reversals and choices take (2.21)."""
+
+
+def where(condition: tf.Tensor, on_true: tf.Tensor, on_false: tf.Tensor) -> tf.Tensor:
+    """As `tf.where` of arrays of the condition's shape and scalars, also of more dimensions than its kernel takes."""
+    rank = condition.shape.rank
+    if rank is None or rank <= MOST_DIMENSIONS:
+        return tf.where(condition, on_true, on_false)
+    flat = (tf.reshape(x, [-1]) if x.shape.rank else x for x in (condition, on_true, on_false))
+    return tf.reshape(tf.where(*flat), as_shape(sizes(condition)))
+
+
+def one_by_one(operand: tf.Tensor, axes: Sequence[int], apply: Callable[[tf.Tensor, int], tf.Tensor]) -> tf.Tensor:
+    """The operand after `apply(array, axis)` for each of its dimensions, in each case on dimension 1 of three."""
+    for axis in axes:
+        shape = sizes(operand)
+        flat = tf.reshape(operand, as_shape([product(shape[:axis]), shape[axis], product(shape[axis + 1 :])]))
+        flat = apply(flat, axis)
+        operand = tf.reshape(flat, as_shape([*shape[:axis], sizes(flat)[1], *shape[axis + 1 :]]))
+    return operand
+
+
 def backwards(integers: tf.Tensor) -> tf.Tensor:
     """All bits of signed integers turned over, which turns their order round; TFLite has no Invert."""
     return tf.constant(-1, integers.dtype) - integers
@@ -145,6 +171,14 @@ def pad(
 
     Source: StableHLO specification, `pad`.
     """
+    if operand.shape.rank > MOST_DIMENSIONS:
+        amounts = list(zip(low, high, interior or [0] * len(low), strict=True))
+        padded = [i for i, edges in enumerate(amounts) if not all(isinstance(n, int) and n == 0 for n in edges)]
+
+        def along(array: tf.Tensor, axis: int) -> tf.Tensor:
+            return pad(array, value, *([0, n, 0] for n in amounts[axis]), apart=apart)
+
+        return one_by_one(operand, padded, along)
     for axis, between in enumerate(interior or ()):
         if between:
             operand = _spread(operand, value, axis, between)

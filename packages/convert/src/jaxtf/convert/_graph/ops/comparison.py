@@ -7,7 +7,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph._support import BINARY, BITS, MOVED
+from jaxtf.convert._graph._support import BINARY, BITS, MOST_DIMENSIONS, MOVED, as_shape, sizes, where
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.registry import Bound, translates
 
@@ -26,8 +26,10 @@ def total_order(operand: tf.Tensor) -> tf.Tensor:
 
     Source: IEEE 754-2019, 5.10: the bits of magnitudes are ordered as integers; those of negative ones, backwards.
     """
+    if operand.shape.rank > MOST_DIMENSIONS:
+        return tf.reshape(total_order(tf.reshape(operand, [-1])), as_shape(sizes(operand)))
     bits = tf.bitcast(operand, BITS[operand.dtype])
-    return tf.where(bits < 0, tf.bitwise.bitwise_xor(bits, tf.constant(bits.dtype.max, bits.dtype)), bits)
+    return where(bits < 0, tf.bitwise.bitwise_xor(bits, tf.constant(bits.dtype.max, bits.dtype)), bits)
 
 
 @translates("stablehlo.compare", "chlo.broadcast_compare", computed_in=MOVED)
@@ -50,6 +52,11 @@ def select(bound: Bound, condition: tf.Tensor, on_true: tf.Tensor, on_false: tf.
 
     Source: StableHLO specification, `select`.
     """
+    operands = condition, on_true, on_false
+    if max(x.shape.rank for x in operands) > MOST_DIMENSIONS and condition.shape.rank != 0:
+        shape = tf.broadcast_dynamic_shape(tf.shape(on_true), tf.shape(on_false))
+        shape = tf.broadcast_dynamic_shape(tf.shape(condition), shape)
+        return where(*(nodes.broadcast_to(x, shape) for x in operands))
     return nodes.select(condition, on_true, on_false)
 
 
@@ -101,7 +108,7 @@ def next_after(bound: Bound, start: tf.Tensor, towards: tf.Tensor) -> tf.Tensor:
     from_zero = tf.bitwise.bitwise_or(tf.bitwise.bitwise_and(other, sign_bit), one)
     magnitude, other_magnitude = (tf.bitwise.bitwise_and(x, ~sign_bit) for x in (bits, other))
     inwards = tf.logical_or(magnitude > other_magnitude, (bits < 0) != (other < 0))
-    moved = tf.where(tf.equal(magnitude, 0), from_zero, tf.where(inwards, bits - one, bits + one))
+    moved = where(tf.equal(magnitude, 0), from_zero, where(inwards, bits - one, bits + one))
     unordered = tf.logical_or(tf.math.is_nan(start), tf.math.is_nan(towards))
-    result = tf.bitcast(tf.where(tf.equal(start, towards), other, moved), start.dtype)
-    return tf.where(unordered, tf.constant(float("nan"), start.dtype), result)
+    result = tf.bitcast(where(tf.equal(start, towards), other, moved), start.dtype)
+    return where(unordered, tf.constant(float("nan"), start.dtype), result)

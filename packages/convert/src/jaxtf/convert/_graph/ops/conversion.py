@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph._support import BITS, MOVED, UNCAST, refuse
+from jaxtf.convert._graph._support import BITS, MOVED, UNCAST, refuse, where
 from jaxtf.convert._graph.registry import Bound, refuses, translates
 
 refuses(
@@ -59,9 +59,9 @@ def _saturating(operand: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     too_low = operand <= tf.constant(low, operand.dtype)
     too_high = operand >= tf.constant(high + 1, operand.dtype)
     inside = tf.logical_not(tf.logical_or(tf.logical_or(too_low, too_high), tf.math.is_nan(operand)))
-    value = tf.cast(tf.where(inside, operand, tf.zeros_like(operand)), carrier)
-    value = tf.where(too_low, tf.constant(low, carrier), value)
-    value = tf.where(too_high, tf.constant(high, carrier), value)
+    value = tf.cast(where(inside, operand, tf.zeros_like(operand)), carrier)
+    value = where(too_low, tf.constant(low, carrier), value)
+    value = where(too_high, tf.constant(high, carrier), value)
     return value if carrier == dtype else tf.cast(value, dtype)
 
 
@@ -128,7 +128,7 @@ def reduce_precision(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
         # Largest finite value of the format, least normal one, as bits of our own.
         greatest = constant(((own_bias + bias) << own_mantissa) | ((1 << own_mantissa) - 1))
         least = constant((own_bias - bias + 1) << own_mantissa)
-        magnitude = tf.where(magnitude > greatest, infinity, magnitude)
-        magnitude = tf.where(magnitude < least, constant(0), magnitude)
+        magnitude = where(magnitude > greatest, infinity, magnitude)
+        magnitude = where(magnitude < least, constant(0), magnitude)
     rounded = tf.bitcast(tf.bitwise.bitwise_or(sign, magnitude), dtype)
-    return tf.where(tf.math.is_nan(operand), operand, rounded)
+    return where(tf.math.is_nan(operand), operand, rounded)

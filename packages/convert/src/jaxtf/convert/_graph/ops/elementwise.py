@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BINARY, MOVED, widening
+from jaxtf.convert._graph._support import BINARY, MOVED, where, widening
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.registry import Bound, translates
 
@@ -111,15 +111,15 @@ def sign(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
         return _complex_sign(operand)
     result = tf.sign(operand)
     if operand.dtype.is_floating:
-        result = tf.where(tf.logical_or(tf.math.is_nan(operand), tf.equal(operand, 0)), operand, result)
+        result = where(tf.logical_or(tf.math.is_nan(operand), tf.equal(operand, 0)), operand, result)
     return result
 
 
 def _complex_sign(operand: tf.Tensor) -> tf.Tensor:
     modulus = tf.abs(operand)
     is_zero = tf.equal(modulus, 0)
-    safe = tf.where(is_zero, tf.ones_like(modulus), modulus)
-    real, imaginary = (tf.where(is_zero, part, part / safe) for part in (tf.math.real(operand), tf.math.imag(operand)))
+    safe = where(is_zero, tf.ones_like(modulus), modulus)
+    real, imaginary = (where(is_zero, part, part / safe) for part in (tf.math.real(operand), tf.math.imag(operand)))
     return tf.complex(real, imaginary)
 
 
@@ -142,10 +142,10 @@ def cube_root(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     dtype = operand.dtype
     magnitude = tf.abs(operand)
     ordinary = tf.logical_and(tf.math.is_finite(operand), tf.not_equal(operand, 0))
-    safe = tf.where(ordinary, magnitude, tf.ones_like(magnitude))
+    safe = where(ordinary, magnitude, tf.ones_like(magnitude))
     root = tf.pow(safe, tf.constant(1 / 3, dtype))
     root -= (root - safe / (root * root)) / tf.constant(3, dtype)
-    return tf.where(ordinary, tf.where(operand < 0, -root, root), operand)
+    return where(ordinary, where(operand < 0, -root, root), operand)
 
 
 @translates("stablehlo.round_nearest_afz", computed_in=MOVED)
@@ -157,9 +157,9 @@ def round_away_from_zero(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     magnitude = tf.abs(operand)
     whole = tf.floor(magnitude)
     half = tf.constant(0.5, operand.dtype)
-    rounded = tf.where(magnitude - whole >= half, whole + tf.ones([], operand.dtype), whole)
-    signed = tf.where(operand < 0, -rounded, rounded)
-    return tf.where(tf.logical_and(tf.math.is_finite(operand), tf.not_equal(operand, 0)), signed, operand)
+    rounded = where(magnitude - whole >= half, whole + tf.ones([], operand.dtype), whole)
+    signed = where(operand < 0, -rounded, rounded)
+    return where(tf.logical_and(tf.math.is_finite(operand), tf.not_equal(operand, 0)), signed, operand)
 
 
 @translates("stablehlo.exponential_minus_one", computed_in=MOVED)
@@ -175,7 +175,7 @@ def exponential_minus_one(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     half_sine = tf.sin(imaginary / 2)
     twice = 2 * half_sine * half_sine  # 1 - cos(imaginary)
     zero = tf.zeros([], imaginary.dtype)
-    turned = tf.where(tf.equal(imaginary, zero), zero, tf.exp(real) * tf.sin(imaginary))
+    turned = where(tf.equal(imaginary, zero), zero, tf.exp(real) * tf.sin(imaginary))
     return tf.complex(tf.math.expm1(real) * tf.cos(imaginary) - twice, turned)
 
 

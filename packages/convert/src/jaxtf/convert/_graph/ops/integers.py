@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import MOVED, SIGNED, UNSIGNED, backwards, widening
+from jaxtf.convert._graph._support import MOVED, SIGNED, UNSIGNED, backwards, where, widening
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.registry import Bound, translates
 
@@ -27,7 +27,7 @@ def _is_known(operand: tf.Tensor, condition: Callable[[np.ndarray], np.ndarray])
 
 
 def _one_where(unsafe: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
-    return tf.where(unsafe, tf.ones([], divisor.dtype), divisor)
+    return where(unsafe, tf.ones([], divisor.dtype), divisor)
 
 
 def _overflows(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
@@ -51,7 +51,7 @@ def divide(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     unsafe = by_zero if dividend.dtype.is_unsigned else tf.logical_or(by_zero, _overflows(dividend, divisor))
     quotient = tf.truncatediv(dividend, _one_where(unsafe, divisor))
     all_bits = dividend.dtype.max if dividend.dtype.is_unsigned else -1
-    return tf.where(by_zero, tf.constant(all_bits, dividend.dtype), quotient)
+    return where(by_zero, tf.constant(all_bits, dividend.dtype), quotient)
 
 
 @translates("stablehlo.remainder", "chlo.broadcast_remainder", computed_in=REMAINDER_IN)
@@ -64,8 +64,8 @@ def remainder(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tenso
         return dividend - divide(bound, dividend, divisor) * divisor
     # TFLite and TF.js have no TruncateMod; of positive numbers FloorMod is the same, and exact.
     magnitude = tf.math.floormod(tf.abs(dividend), tf.abs(divisor))
-    signed = tf.where(dividend < 0, -magnitude, magnitude)
-    return tf.where(tf.equal(signed, dividend), dividend, signed)  # keeps -0
+    signed = where(dividend < 0, -magnitude, magnitude)
+    return where(tf.equal(signed, dividend), dividend, signed)  # keeps -0
 
 
 @translates("stablehlo.power", "chlo.broadcast_power", computed_in=MOVED)
@@ -84,13 +84,13 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     width = base.dtype.size * 8 - (0 if base.dtype.is_unsigned else 1)
     for bit in range(width):
         is_set = tf.not_equal(tf.bitwise.bitwise_and(exponent, tf.constant(1 << bit, base.dtype)), zero)
-        result = tf.where(is_set, result * factor, result)
+        result = where(is_set, result * factor, result)
         factor = factor * factor
     if base.dtype.is_unsigned:
         return result
     is_odd = tf.not_equal(tf.bitwise.bitwise_and(exponent, one), zero)
-    of_negative = tf.where(tf.equal(base, one), one, tf.where(tf.equal(base, -one), tf.where(is_odd, -one, one), zero))
-    return tf.where(exponent < zero, of_negative, result)
+    of_negative = where(tf.equal(base, one), one, where(tf.equal(base, -one), where(is_odd, -one, one), zero))
+    return where(exponent < zero, of_negative, result)
 
 
 def _complex_power(base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
@@ -99,8 +99,8 @@ def _complex_power(base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     is_zero = tf.equal(base, zero)
     is_positive = tf.logical_and(tf.math.real(exponent) > 0, tf.equal(tf.math.imag(exponent), 0))
     undefined = tf.constant(complex(float("nan"), float("nan")), base.dtype)
-    of_zero = tf.where(tf.equal(exponent, zero), one, tf.where(is_positive, zero, undefined))
-    return tf.where(is_zero, of_zero, tf.pow(tf.where(is_zero, one, base), exponent))
+    of_zero = where(tf.equal(exponent, zero), one, where(is_positive, zero, undefined))
+    return where(is_zero, of_zero, tf.pow(where(is_zero, one, base), exponent))
 
 
 def _as_unsigned(operand: tf.Tensor) -> tf.Tensor:
@@ -122,8 +122,8 @@ def _shift(
     if _is_known(amount, lambda a: (a >= 0) & (a < width)):
         return shift(operand, amount)
     fits = tf.less(_as_unsigned(amount), tf.constant(width, _as_unsigned(amount).dtype))
-    shifted = shift(operand, tf.where(fits, amount, tf.zeros([], amount.dtype)))
-    return tf.where(fits, shifted, beyond(operand))
+    shifted = shift(operand, where(fits, amount, tf.zeros([], amount.dtype)))
+    return where(fits, shifted, beyond(operand))
 
 
 def _no_bits(operand: tf.Tensor) -> tf.Tensor:
@@ -245,5 +245,5 @@ def _high_product_of_64_bits(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     high = high_a * high_b + tf.bitwise.right_shift(cross, half) + tf.bitwise.right_shift(other, half)
     if not dtype.is_unsigned:
         zero = tf.zeros([], tf.uint64)
-        high -= tf.where(left < 0, b, zero) + tf.where(right < 0, a, zero)
+        high -= where(left < 0, b, zero) + where(right < 0, a, zero)
     return _back(high, dtype)

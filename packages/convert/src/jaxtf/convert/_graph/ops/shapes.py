@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph._support import MOVED, Size, as_shape, pad, sizes
+from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, Size, as_shape, one_by_one, pad, sizes
 from jaxtf.convert._graph.registry import Bound, translates
 
 
@@ -95,6 +95,8 @@ def reverse(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     Source: StableHLO specification, `reverse`.
     """
     dimensions = list(bound["dimensions"])
+    if operand.shape.rank > MOST_DIMENSIONS:
+        return one_by_one(operand, dimensions, lambda array, _: tf.reverse(array, [1]))
     return tf.reverse(operand, dimensions) if dimensions else operand
 
 

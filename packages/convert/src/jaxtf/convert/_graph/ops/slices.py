@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import MOVED, Size, as_shape, is_empty, same, sizes
+from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, Size, as_shape, is_empty, one_by_one, same, sizes
 from jaxtf.convert._graph.registry import Bound, translates
 
 # More rows than these are cheaper to select than to scatter one by one.
@@ -31,6 +31,9 @@ def strided(operand: tf.Tensor, parts: Sequence[slice]) -> tf.Tensor:
     ]
     if all(whole):
         return operand
+    if len(whole) > MOST_DIMENSIONS:
+        axes = [i for i, is_whole in enumerate(whole) if not is_whole]
+        return one_by_one(operand, axes, lambda array, axis: array[:, parts[axis]])
     return operand[tuple(slice(None) if w else p for w, p in zip(whole, parts, strict=True))]
 
 
@@ -69,6 +72,11 @@ def dynamic_slice(bound: Bound, operand: tf.Tensor, *starts: tf.Tensor) -> tf.Te
     begin = clamped_starts(starts, sizes(operand), extent)
     if all(isinstance(start, int) for start in begin):
         return strided(operand, [slice(b, b + e) for b, e in zip(begin, extent, strict=True)])
+    if len(extent) > MOST_DIMENSIONS:
+        cut = [i for i, pair in enumerate(zip(operand.shape, extent, strict=True)) if not same(*pair)]
+        return one_by_one(
+            operand, cut, lambda array, i: tf.slice(array, as_shape([0, begin[i], 0]), [-1, extent[i], -1])
+        )
     return tf.slice(operand, as_shape(begin), extent)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import tensorflow as tf
 
 from jaxtf.convert._graph import _tf as xla
-from jaxtf.convert._graph._support import MOVED, as_shape, backwards, defining, refuse, sizes
+from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, as_shape, backwards, defining, refuse, sizes
 from jaxtf.convert._graph._tf import is_compiled_for_cpu
 from jaxtf.convert._graph.ops.comparison import total_order
 from jaxtf.convert._graph.program import Block, Operation, Value
@@ -99,6 +99,8 @@ def _as_integers(operand: tf.Tensor, key: Key) -> tf.Tensor:
     if key.part:
         operand = tf.math.real(operand) if key.part == "real" else tf.math.imag(operand)
     dtype = operand.dtype
+    if operand.shape.rank > MOST_DIMENSIONS:
+        return tf.reshape(_as_integers(tf.reshape(operand, [-1]), key), as_shape(sizes(operand)))
     if dtype.is_floating:
         if key.merges or not key.total:
             operand = tf.where(tf.equal(operand, 0), tf.zeros([], dtype), operand)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import MOVED, widening
+from jaxtf.convert._graph._support import MOVED, where, widening
 from jaxtf.convert._graph.registry import Bound, translates
 
 # Kernels that TensorFlow 2.21 has on CPU: all 16-bit floats, none of them, all but bfloat16.
@@ -21,7 +21,7 @@ NO_16_BIT = MOVED | widening(float32=("bfloat16", "float16"))
 def _erf(operand: tf.Tensor) -> tf.Tensor:
     """As `tf.math.erf`, whose kernel for float64 gives NaN for what is infinite or huge (TensorFlow 2.21)."""
     result = tf.math.erf(operand)
-    return tf.where(tf.abs(operand) > 8, tf.sign(operand), result) if operand.dtype == tf.float64 else result
+    return where(tf.abs(operand) > 8, tf.sign(operand), result) if operand.dtype == tf.float64 else result
 
 
 FUNCTIONS: Mapping[str, tuple[Callable[..., tf.Tensor], Mapping[tf.DType, tf.DType]]] = {
