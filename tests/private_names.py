@@ -50,8 +50,9 @@ def _module(path: str) -> tuple[Any, list[str]]:
     for length in range(len(parts), 0, -1):
         try:
             return importlib.import_module(".".join(parts[:length])), parts[length:]
-        except ImportError:
-            continue
+        except ModuleNotFoundError as error:
+            if not path.startswith(error.name or path):  # a need of that module, not the module
+                raise
     raise AssertionError(f"{path} begins with no module")
 
 
