@@ -278,9 +278,7 @@ np.testing.assert_allclose(tf.saved_model.load(sys.argv[2]).call(x)[0], tf.sin(x
 
 def test_an_artifact_runs_differentiates_and_is_saved_without_jax(tmp_path):
     b = symbolic_shape("b, 2")
-    from jaxtf.convert import _tf
-
-    exporter = export(lambda tree, scale: [jnp.sin(tree["x"]) * scale], stablehlo_version=_tf.stablehlo_version())
+    exporter = export(lambda tree, scale: [jnp.sin(tree["x"]) * scale], tensorflow_version=tf.__version__)
     exported = exporter({"x": jax.ShapeDtypeStruct(b, jnp.float32)}, 1.0)
     (tmp_path / "artifact").write_bytes(exported.serialize(1))
     script = [sys.executable, "-c", WITHOUT_JAX, str(tmp_path / "artifact"), str(tmp_path / "saved")]

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert import _tf, convert, convert_exported
+from jaxtf.convert import convert, convert_exported
 from jaxtf.serialization import export
 
 X = np.linspace(0, 1, 3, dtype=np.float32)
@@ -59,7 +59,7 @@ def test_modules_are_written_to_the_folder_that_the_environment_names(tmp_path, 
 
 
 def test_without_jax_the_module_is_written_as_it_is(tmp_path, monkeypatch):
-    exported = export(waves, stablehlo_version=_tf.stablehlo_version())(jax.ShapeDtypeStruct((3,), jnp.float32))
+    exported = export(waves, tensorflow_version=tf.__version__)(jax.ShapeDtypeStruct((3,), jnp.float32))
 
     def no_jax(self):
         raise ImportError("jax")
