@@ -7,9 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from jax import lax
+
+from jaxtf.convert import convert
 
 from .graph_mode import MODES, drawn, run_with_open_sizes
 
@@ -260,3 +263,30 @@ def test_gradients_for_the_kernel_agree_where_heights_and_widths_are_open(stride
 def test_negative_padding_agrees_where_heights_and_widths_are_open(padding, mode):
     shapes = (2, 3, 6, 7), (4, 3, 2, 2)
     assert_convolved(case(shapes, "float32", names=((2, 3, "h+3", "w+3"), shapes[1]), padding=padding), mode)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_an_open_size_that_leaves_no_window_gives_an_empty_result(rank, groups):
+    kernel = np.ones((*(2,) * rank, 2 // groups, 2), np.float32)
+    layouts = "NHWD"[: rank + 1] + "C", "HWD"[:rank] + "IO", "NHWD"[: rank + 1] + "C"
+
+    def convolved(x, k):
+        return lax.conv_general_dilated(
+            x, k, (1,) * rank, "VALID", dimension_numbers=layouts, feature_group_count=groups
+        )
+
+    def gradients(x, k):
+        return jax.vjp(lambda x, k: convolved(x, k).sum(), x, k)[1](jnp.float32(1))
+
+    shape = f"(n, {', '.join('hwd'[:rank])}, 2)"
+    for function in (convolved, gradients):
+        converted = convert(function, polymorphic_shapes=[shape, None], native_serialization=False, with_gradient=False)
+        for run in (converted, tf.function(converted, autograph=False, jit_compile=True)):
+            for sizes in ((3,) * rank, (1,) * rank, (3, *(1,) * (rank - 1))):
+                x = np.arange(2 * np.prod(sizes) * 2, dtype=np.float32).reshape(2, *sizes, 2)
+                for found, expected in zip(
+                    tf.nest.flatten(run(x, kernel)), jax.tree.leaves(function(x, kernel)), strict=True
+                ):
+                    np.testing.assert_allclose(found, expected, rtol=1e-6)
+                    assert found.shape == expected.shape

@@ -179,6 +179,7 @@ def _prepared(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: i
     empty = _empty(operand, kernel, windows)
     if empty is not None:
         return empty
+    kernel, windows = _with_an_element(kernel, windows)
     if spatial > 3:
         return _with_fewer(operand, kernel, windows, groups)
     if _is_transposed(operand, kernel, windows, groups):
@@ -195,6 +196,19 @@ def _prepared(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: i
     if counts:
         result = result[(slice(None), *(slice(counts.get(i)) for i in range(spatial)))]
     return result if columns is None else result[..., :columns, :]
+
+
+def _with_an_element(kernel: tf.Tensor, windows: Windows) -> tuple[tf.Tensor, Windows]:
+    """A kernel of one element at least, a zero if it has none, and windows that leave as many places as before.
+
+    Such is the cotangent of a convolution without windows, where the gradient for its kernel is computed.
+    """
+    extent = sizes(kernel)[:-2]
+    missing = [0 if isinstance(size, int) else tf.maximum(1 - size, 0) for size in extent]
+    if all(isinstance(size, int) for size in extent):
+        return kernel, windows
+    high = tuple(edge + more for edge, more in zip(windows.high, missing, strict=True))
+    return pad(kernel, None, [0] * kernel.shape.rank, [*missing, 0, 0]), replace(windows, high=high)
 
 
 def _with_a_window(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tuple[Windows, dict[int, Size]]:
