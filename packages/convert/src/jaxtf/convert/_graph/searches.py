@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -43,18 +44,19 @@ def search(operation: Operation, sources: Sources) -> Operation | None:
     return replace(operation, attributes={**operation.attributes, SEARCHES: direction})
 
 
-def _worst(direction: str, dtype: np.dtype) -> np.ndarray:
+def _worst(direction: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The least value for the search of the greatest, and the other way round."""
     if dtype == np.bool_:
         return np.asarray(direction == "LT")
-    try:
-        limits = ml_dtypes.iinfo(dtype)
-    except ValueError:
-        limits = ml_dtypes.finfo(dtype)
-        infinity = np.asarray(-np.inf if direction == "GT" else np.inf).astype(dtype)
-        if np.isinf(infinity):
-            return infinity
-    return np.asarray(limits.min if direction == "GT" else limits.max, dtype)
+    is_greatest = direction == "GT"
+    if not tf.as_dtype(dtype).is_floating:
+        integers = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+        return np.asarray(integers.min if is_greatest else integers.max, dtype)
+    infinity = np.asarray(-np.inf if is_greatest else np.inf).astype(dtype)
+    if np.isinf(infinity):
+        return infinity
+    floats = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return np.asarray(floats.min if is_greatest else floats.max, dtype)
 
 
 def _counts(indices: Value, axis: int, sources: Sources) -> bool:

@@ -26,6 +26,8 @@ from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import KEEPS_DIMENSIONS
 from jaxtf.convert._graph.searches import SEARCHES
 
+__all__ = ["Combine", "region_of"]
+
 REDUCERS: dict[str, Callable[..., tf.Tensor]] = {
     "add": reduction("Sum", tf.reduce_sum),
     "multiply": reduction("Prod", tf.reduce_prod),

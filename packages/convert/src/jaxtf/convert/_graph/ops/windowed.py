@@ -190,7 +190,8 @@ def _one_by_one(combine: Combine, padded: _Padded, initial: Sequence[tf.Tensor])
     shape = tf.TensorShape([size if isinstance(size, int) else None for size in places])
 
     def step(number: tf.Tensor, *done: tf.Tensor) -> list[tf.Tensor]:
-        rest, offsets = number, []
+        rest = number
+        offsets: list[Size] = []
         for length in reversed(lengths):
             offsets.insert(0, rest % length)
             rest //= length
@@ -293,9 +294,9 @@ def _along_loop(
         has = tf.not_equal(tf.bitwise.bitwise_and(length, span), 0)
         more = combine(result, shifted(doubled, covered * dilation))
         more = [tf.where(tf.equal(covered, 0), d, m) for d, m in zip(doubled, more, strict=True)]
-        result = [tf.where(has, m, r) for m, r in zip(more, result, strict=True)]
+        kept = [tf.where(has, m, r) for m, r in zip(more, result, strict=True)]
         covered = tf.where(has, covered + span, covered)
-        made = [*combine(doubled, shifted(doubled, span * dilation)), *result]
+        made = [*combine(doubled, shifted(doubled, span * dilation)), *kept]
         settled = (tf.ensure_shape(x, shape) for x, shape in zip(made, [*shapes, *shapes], strict=True))
         return [span * 2, covered, *settled]
 

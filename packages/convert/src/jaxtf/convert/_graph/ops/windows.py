@@ -72,7 +72,7 @@ def _overlap_little(window: Window) -> bool:
     Compiled, XLA makes one loop of such and of what they take, in less time than it has for a pool. What lies in more
     windows it would compute again for each.
     """
-    return prod(-(-length // stride) for length, stride in zip(window.size, window.stride, strict=True)) <= 4
+    return bool(prod(-(-length // stride) for length, stride in zip(window.size, window.stride, strict=True)) <= 4)
 
 
 def _cumulative(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Window) -> tf.Tensor | None:
