@@ -9,6 +9,8 @@ import tensorflow as tf
 from jaxtf.convert import ArgumentTypeError, ConversionOptionError, GraphModeUnsupported, convert_stablehlo
 from jaxtf.serialization import export
 
+from .graph_mode import run_module
+
 ADD = """
 func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
   %0 = stablehlo.add %x, %y : tensor<?xf32>
@@ -279,3 +281,34 @@ def test_a_mistake_of_an_entry_is_no_refusal(monkeypatch):
     monkeypatch.setattr(emit, "entry_of", entry(not_taken))
     with pytest.raises(GraphModeUnsupported, match="TensorFlow does not take it"):
         convert_stablehlo(ADD)(np.float32([1]), np.float32([2]))
+
+
+SET_SIZE = """func.func @main(%x: tensor<2x5xf32>, %n: tensor<i32>) -> RESULT {
+  %whole = stablehlo.constant dense<5> : tensor<i32>
+  %y = stablehlo.set_dimension_size %x, SIZE, dim = 1 : (tensor<2x5xf32>, tensor<i32>) -> RESULT
+  return %y : RESULT
+}"""
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
+def test_a_dimension_that_is_set_to_its_size_is_as_it_was(mode):
+    x = np.arange(10, dtype=np.float32).reshape(2, 5)
+    module = SET_SIZE.replace("RESULT", "tensor<2x5xf32>").replace("SIZE", "%whole")
+    np.testing.assert_array_equal(run_module(module, x, np.int32(3), mode=mode)[0], x)
+
+
+def test_a_dimension_that_is_set_to_another_size_is_cut_where_the_type_is_open_and_refused_where_not():
+    x = np.arange(10, dtype=np.float32).reshape(2, 5)
+    module = SET_SIZE.replace("SIZE", "%n")
+    bounded = module.replace("RESULT", "tensor<2x?xf32, #stablehlo.bounds<?, 5>>")
+    np.testing.assert_array_equal(run_module(bounded, x, np.int32(3))[0], x[:, :3])
+    with pytest.raises(GraphModeUnsupported, match="set_dimension_size: not the whole of dimension 1"):
+        run_module(module.replace("RESULT", "tensor<2x5xf32>"), x, np.int32(3))
+
+
+def test_the_module_that_tensorflow_writes_of_top_k_gives_its_numbers():
+    x = np.array([[3, 1, 2, 5, 4], [0, 9, 8, 9, 1]], np.float32)
+    compiled = tf.function(lambda x: tf.math.top_k(x, 3), jit_compile=True)
+    module = compiled.experimental_get_compiler_ir(x)(stage="stablehlo")
+    for found, expected in zip(run_module(module, x), compiled(x), strict=True):
+        np.testing.assert_array_equal(found, expected)

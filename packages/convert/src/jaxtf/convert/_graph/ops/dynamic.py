@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import MOVED, Size, as_shape, is_empty, pad, refuse, sizes
+from jaxtf.convert._graph._support import MOVED, Size, as_shape, is_empty, one_by_one, pad, refuse, same, sizes
 from jaxtf.convert._graph.ops.shapes import broadcast, counting
-from jaxtf.convert._graph.registry import Bound, refuses, translates
+from jaxtf.convert._graph.registry import Bound, translates
 
-refuses("stablehlo.set_dimension_size", reason="a TensorFlow tensor has no size apart from its shape")
+
+@translates("stablehlo.set_dimension_size")
+def set_dimension_size(bound: Bound, operand: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """The first elements along one dimension, as many as the size says, if the type of the result leaves it open.
+
+    Source: StableHLO specification, `set_dimension_size`.
+    """
+    axis, known = int(bound["dimension"]), tf.get_static_value(size)
+    whole = sizes(operand)[axis]
+    if known is not None and same(whole, int(known)):
+        return operand
+    if bound.result_type.shape[axis] is not None:
+        refuse(bound, f"not the whole of dimension {axis}: a TensorFlow tensor has no size apart from its shape")
+    kept = int(known) if known is not None else tf.cast(size, tf.int32)
+    return one_by_one(operand, [axis], lambda array, _: array[:, :kept])
 
 
 @translates("stablehlo.get_dimension_size")
