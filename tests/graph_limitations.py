@@ -21,6 +21,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from families.documented import DOCUMENTED
+from families.trial import BACKENDS
 from harness_sweep import NOT_TAKEN, count, run, unexpected
 
 from jaxtf.convert._graph.registry import Entry, entries
@@ -65,6 +67,9 @@ def page(rows: Rows, total: int, command: str, note: str = "") -> str:
     lines += _table("operations", "for what", _by_text(table, lambda entry: entry.needs_xla))
     lines += ["", "## Operations that differ\n", "What is known of them beyond the cases of the harness.\n"]
     lines += _table("operations", "how", _by_text(table, in_words))
+    lines += ["", "## Random cases that differ\n"]
+    lines += ["What random cases of whole families of operations show (`tests/families`, `python3 run.py random_families`),"]
+    lines += ["all attributes drawn, through every backend; all others agree with JAX.\n", *random_differences()]
     lines += ["", "## By primitive\n", "Cases that agree.\n", *by_primitive(rows, modes)]
     return "\n".join(lines) + "\n"
 
@@ -96,6 +101,19 @@ def disagreements(rows: Rows) -> Iterator[str]:
     for (group, mode, kind, why), found in sorted(groups.items()):
         dtypes = ", ".join(sorted({row["dtype"] for row in found} - {""}))
         yield f"| {group} | {dtypes} | {mode} | {len(found)} | {kind} | {why} |"
+
+
+def random_differences() -> Iterator[str]:
+    """The documented differences of random cases."""
+    yield "| family | which cases | backends | why |"
+    yield "| --- | --- | --- | --- |"
+    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for known in DOCUMENTED:
+        families = ", ".join(known.family.split("|"))
+        groups[families, known.backends, known.reason].append(" and ".join(sorted(known.tags)))
+    for (families, backends, reason), tags in groups.items():
+        named = [name for name in BACKENDS if re.fullmatch(backends, name)]
+        yield f"| {families} | {', '.join(tag for tag in tags if tag) or 'all'} | {', '.join(named)} | {reason} |"
 
 
 def by_primitive(rows: Rows, modes: Sequence[str]) -> Iterator[str]:

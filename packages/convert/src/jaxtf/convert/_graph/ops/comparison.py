@@ -1,4 +1,7 @@
-"""Comparisons, and the choices made by them: compare, select, clamp, and the tests of CHLO."""
+"""Comparisons, and the choices made by them: compare, select, clamp, and the tests of CHLO.
+
+NaN is unordered, and -0 equal to 0, but in the total order; what is chosen is chosen as it is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Between element types: convert, bitcast_convert, reduce_precision."""
+"""Between dtypes: convert, bitcast_convert, reduce_precision.
+
+Floating point is rounded to the nearest, ties to even, and keeps NaN, infinities and signed zeros; integers are cut to
+their lowest bits. A float beyond the integers of a dtype becomes the nearest of them, NaN 0.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Elementwise arithmetic: one TensorFlow operation for each, with the exceptions spelled out.
 
+NaN, infinities and signed zeros give what XLA gives, but where an entry says how it differs; results are rounded by
+TensorFlow's functions, which may be some units in the last place from XLA's.
 The operations of `chlo` with implicit broadcasting have the same entries, for TensorFlow broadcasts as they do.
 Source: StableHLO specification, the operation of each name.
 """

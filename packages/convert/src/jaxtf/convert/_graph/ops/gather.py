@@ -1,4 +1,7 @@
-"""Gather: slices of the operand from where indices say."""
+"""Gather: slices of the operand from where indices say.
+
+Elements are moved as they are, NaN and signed zeros included; an index outside is moved inside first.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where elements are: broadcasting, reshaping, transposing, joining, padding; and constants."""
+"""Where elements are: broadcasting, reshaping, transposing, joining, padding; and constants.
+
+Elements are moved as they are, NaN and signed zeros included.
+"""
 
 from __future__ import annotations
 
