@@ -29,7 +29,15 @@ from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 from tensorflow.python.util import tf_stack
 
-__all__ = ["NameScope", "is_compiled", "is_compiled_for_cpu", "new_node", "rng_bit_generator", "variadic_sort"]
+__all__ = [
+    "NameScope",
+    "has_only_cpu",
+    "is_compiled",
+    "is_compiled_for_cpu",
+    "new_node",
+    "rng_bit_generator",
+    "variadic_sort",
+]
 
 # `tf.Graph.create_op` asks at each call for the names of its parameters, to warn of one that nobody passes here.
 _create_op = inspect.unwrap(tf.Graph.create_op)
@@ -45,7 +53,12 @@ def is_compiled_for_cpu() -> bool:
 
     On a machine that has other devices it is not known where the function will run.
     """
-    return is_compiled() and all(device.device_type == "CPU" for device in tf.config.list_logical_devices())
+    return is_compiled() and has_only_cpu()
+
+
+def has_only_cpu() -> bool:
+    """Whether TensorFlow has no other devices."""
+    return all(device.device_type == "CPU" for device in tf.config.list_logical_devices())
 
 
 def variadic_sort(

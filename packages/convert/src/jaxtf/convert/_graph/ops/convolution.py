@@ -2,8 +2,8 @@
 
 What those lack is prepared: the operand is padded or cut, dilated operands are interior-padded or become a transposed
 convolution, batch groups become feature groups, spatial dimensions beyond three become features, and complex numbers
-four real convolutions. Integers are convolved in float64, in parts so small that every sum is exact there, and put
-together modulo 2**bits. Sums of 16-bit floats are sums in float32, rounded once.
+four real convolutions. Integers are convolved in int32, or in float64 in parts so small that every sum is exact there,
+and put together modulo 2**bits. Sums of 16-bit floats are sums in float32, rounded once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import Size, as_shape, is_empty, pad, product, refuse, sizes
-from jaxtf.convert._graph._tf import is_compiled, is_compiled_for_cpu
+from jaxtf.convert._graph._tf import has_only_cpu, is_compiled, is_compiled_for_cpu
 from jaxtf.convert._graph.ops.conversion import cast, width
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, with_holes
@@ -130,7 +130,10 @@ def _by_dtype(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: i
 
 
 def _of_integers(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int, dtype: tf.DType) -> tf.Tensor:
-    """Modulo 2**bits: one convolution in float64 where its sums are exact, else one for each pair of parts."""
+    """Modulo 2**bits: one convolution in float64 where its sums are exact, or in int32 where there is a kernel for it.
+
+    Else one for each pair of parts.
+    """
     bits = width(dtype)
     used = min(width(operand.dtype), bits)
     terms = kernel.shape[:-1].num_elements()
@@ -139,6 +142,11 @@ def _of_integers(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups
     if 2 * used + of_sum <= _EXACT:
         result = _prepared(cast(operand, tf.float64), cast(kernel, tf.float64), windows, groups)
         return cast(tf.cast(result, tf.int64), dtype)
+    is_plain = groups == 1 and operand.shape.rank <= 4 and set(windows.dilation) == {1}
+    if dtype in (tf.int32, tf.uint32) and is_plain and has_only_cpu():
+        a, b = (tf.bitcast(cast(x, dtype), tf.int32) for x in (operand, kernel))
+        result = _prepared(a, b, windows, groups)
+        return tf.bitcast(result, dtype)
     part = (_EXACT - of_sum) // 2
     lefts, rights = _parts(operand, part, used), _parts(kernel, part, used)
     result = tf.zeros([], tf.int64)
@@ -250,8 +258,8 @@ def _strided_columns(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) ->
     results of one column and several rows with a horizontal stride. Where it is not known whether there will be one
     column, that one gets a neighbour, which is taken off.
     """
-    stride, is_exact = windows.stride[-1], operand.dtype == tf.float64
-    if stride == 1 or is_exact:
+    stride = windows.stride[-1]
+    if stride == 1 or operand.dtype in (tf.float64, tf.int32):
         return windows, None
     last, size, kernel_size = len(windows.stride) - 1, sizes(operand)[-2], sizes(kernel)[-3]
     count = windows.count(last, size, kernel_size)

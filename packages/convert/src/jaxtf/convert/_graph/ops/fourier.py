@@ -1,7 +1,7 @@
 """Discrete Fourier transforms.
 
-As accurate as XLA's for CPU, rounded in another order; a NaN or an infinity is in each sum that it enters. Transforms of
-no elements are empty, or zeros.
+As accurate as XLA's for CPU, rounded in another order; a NaN or an infinity is in each sum that it enters. Transforms
+of no elements are empty, or zeros.
 """
 
 from __future__ import annotations

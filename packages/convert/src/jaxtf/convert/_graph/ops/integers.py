@@ -1,7 +1,7 @@
 """Division, powers, shifts and bit counts: where XLA gives a result and TensorFlow's kernels raise or say nothing.
 
-Integers of every width are exact modulo 2**bits. By zero, a quotient has all bits set and a remainder is the dividend; a
-shift by as many bits as there are, or more, leaves zeros, or copies of the sign.
+Integers of every width are exact modulo 2**bits. By zero, a quotient has all bits set and a remainder is the dividend;
+a shift by as many bits as there are, or more, leaves zeros, or copies of the sign.
 Guards are left out where the second operand is known to need none.
 """
 
