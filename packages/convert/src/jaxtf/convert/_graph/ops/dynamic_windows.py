@@ -34,7 +34,7 @@ def dynamic_reduce_window(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]
 
 
 def _listed(array: tf.Tensor) -> list[Size]:
-    """The elements of an array of sizes in row-major order: integers where the graph knows them, scalars otherwise."""
+    """The elements of an array of sizes, row by row: integers where the graph knows them, int32 scalars otherwise."""
     value = tf.get_static_value(array)
     if value is not None:
         return [int(n) for n in value.flat]
@@ -47,5 +47,5 @@ def _listed(array: tf.Tensor) -> list[Size]:
         return [size for part in inputs for size in _listed(part)]
     count = array.shape.num_elements()
     assert count is not None, "an array of sizes has as many as there are dimensions"
-    flat = tf.reshape(array, [-1])
+    flat = tf.cast(tf.reshape(array, [-1]), tf.int32)
     return [flat[i] for i in range(count)]
