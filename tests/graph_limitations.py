@@ -68,8 +68,8 @@ def page(rows: Rows, total: int, command: str, note: str = "") -> str:
     lines += ["", "## Operations that differ\n", "What is known of them beyond the cases of the harness.\n"]
     lines += _table("operations", "how", _by_text(table, in_words))
     lines += ["", "## Random cases that differ\n"]
-    lines += ["What random cases of whole families of operations show (`python3 run.py random_families`), all attributes"]
-    lines += ["drawn, through every backend; all others agree with JAX.\n", *random_differences()]
+    lines += ["What random cases of whole families of operations show (`python3 run.py random_families`), all"]
+    lines += ["attributes drawn, by every backend; all others agree with JAX.\n", *random_differences()]
     lines += ["", "## By primitive\n", "Cases that agree.\n", *by_primitive(rows, modes)]
     return "\n".join(lines) + "\n"
 

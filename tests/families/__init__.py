@@ -27,6 +27,7 @@ FAMILIES: Mapping[str, Callable[[], st.SearchStrategy[Case]]] = {
     "sort": elementwise.sort,
     "top_k": elementwise.top_k,
     "floats": elementwise.floats,
+    "composed": elementwise.composed,
     "complexes": elementwise.complexes,
     "integers": elementwise.integers,
     "conversions": elementwise.conversions,

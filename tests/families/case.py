@@ -85,6 +85,7 @@ class Case:
       arguments: What it takes.
       sizes: For each symbolic size the values to try.
       roundings: Allowed differences of floating point, in units of the dtype's epsilon of the largest element.
+      scale: The least size of an element that roundings are relative to, where differences of larger ones are taken.
       has_derivative: Whether it is to be differentiated too.
       tags: Facts that the table of documented differences looks at.
     """
@@ -94,6 +95,7 @@ class Case:
     arguments: tuple[Argument, ...]
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     roundings: float = 4
+    scale: float = 0.0
     has_derivative: bool = True
     tags: frozenset[str] = frozenset()
 

@@ -50,7 +50,7 @@ DOCUMENTED: tuple[Documented, ...] = (
     ),
     *(
         Documented(
-            "floats|reduce|reduce_window|pool|scatter|cumulative",
+            "floats|composed|reduce|reduce_window|pool|scatter|cumulative",
             "nan",
             "compiled, XLA's CPU backend drops NaN in minimum and maximum",
             tags=frozenset({"special", kind}),

@@ -12,7 +12,7 @@ from jax import lax
 
 from .case import COMPLEX, FLOATS, SIGNED, UNSIGNED, Argument, Case, Draw, Sizes, dtypes
 
-__all__ = ["complexes", "conversions", "floats", "integers", "sort", "top_k"]
+__all__ = ["complexes", "composed", "conversions", "floats", "integers", "sort", "top_k"]
 
 FLOAT_UNARY: dict[str, Callable[[Any], Any]] = {
     name: getattr(lax, name)
@@ -177,6 +177,99 @@ def complexes(draw: Draw) -> Case:
         roundings=FLOAT_ROUNDINGS,
         has_derivative=False,
         tags=frozenset({name, values, dtype}),
+    )
+
+
+# Pairs of steps that a graph's optimizer knows by their algebra, which NaN, infinities and signed zeros do not obey.
+STEPS: dict[str, Callable[[Any, Any], Any]] = {
+    "a + 0": lambda a, b: a + 0,
+    "a + -0.": lambda a, b: a + jnp.asarray(-0.0, a.dtype),
+    "0 - a": lambda a, b: 0 - a,
+    "a - 0": lambda a, b: a - 0,
+    "a - a": lambda a, b: a - a,
+    "a + a": lambda a, b: a + a,
+    "a * 0": lambda a, b: a * 0,
+    "a * 1": lambda a, b: a * 1,
+    "a * -1": lambda a, b: a * -1,
+    "a * 3": lambda a, b: a * 3,
+    "a * a": lambda a, b: a * a,
+    "a / 1": lambda a, b: a / 1,
+    "a / a": lambda a, b: a / a,
+    "0 / a": lambda a, b: 0 / a,
+    "a / 3": lambda a, b: a / 3,
+    "1 / a": lambda a, b: 1 / a,
+    "-a": lambda a, b: -a,
+    "a + -b": lambda a, b: a + -b,
+    "a - -b": lambda a, b: a - -b,
+    "a * b + a * b": lambda a, b: a * b + a * b,
+    "a * b - a": lambda a, b: a * b - a,
+    "(a / b) * b": lambda a, b: (a / b) * b,
+    "sqrt": lambda a, b: jnp.sqrt(a),
+    "1 / sqrt": lambda a, b: 1 / jnp.sqrt(a),
+    "rsqrt * a": lambda a, b: lax.rsqrt(a) * a,
+    "a ** 2": lambda a, b: lax.integer_pow(a, 2),
+    "a ** 0.5": lambda a, b: a**0.5,
+    "a ** 0": lambda a, b: lax.pow(a, jnp.zeros_like(a)),
+    "a ** 1": lambda a, b: lax.pow(a, jnp.ones_like(a)),
+    "a ** -1": lambda a, b: lax.pow(a, -jnp.ones_like(a)),
+    "exp log": lambda a, b: jnp.exp(jnp.log(a)),
+    "log exp": lambda a, b: jnp.log(jnp.exp(a)),
+    "log (1 + a)": lambda a, b: jnp.log(1 + a),
+    "log softmax": lambda a, b: jnp.log(jax.nn.softmax(a)) if a.ndim else a,
+    "exp - 1": lambda a, b: jnp.exp(a) - 1,
+    "abs abs": lambda a, b: abs(abs(a)),
+    "max max": lambda a, b: jnp.maximum(a, jnp.maximum(a, b)),
+    "min max": lambda a, b: jnp.minimum(jnp.maximum(a, 0), 6),
+    "max 0": lambda a, b: jnp.maximum(a, 0),
+    "max -inf": lambda a, b: jnp.maximum(a, -jnp.inf),
+    "min inf": lambda a, b: jnp.minimum(a, jnp.inf),
+    "not less": lambda a, b: jnp.where(~(a < b), a, 3),
+    "not less or equal": lambda a, b: jnp.where(~(a <= b), a, 3),
+    "not greater": lambda a, b: jnp.where(jnp.logical_not(a > b), 1, b),
+    "not equal": lambda a, b: jnp.where(~(a == b), a, 3),
+    "not not": lambda a, b: jnp.where(~~(a < b), a, 3),
+    "not and": lambda a, b: jnp.where(~((a < b) & (b < 1)), a, 3),
+    "equal itself": lambda a, b: jnp.where(lax.eq(a, a), a, 3),
+    "where nan": lambda a, b: jnp.where(jnp.isnan(a), b, a),
+    "select same": lambda a, b: jnp.where(a > 0, b, b),
+    "convert twice": lambda a, b: a.astype("float32").astype(a.dtype),
+    "by integers": lambda a, b: jnp.nan_to_num(a).astype("int32").astype(a.dtype),
+    "sum of one": lambda a, b: a[None].sum(0) + b,
+    "mean of one": lambda a, b: a[None].mean(0) - b,
+    "product of one": lambda a, b: a[None].prod(0) * b,
+    "reshape twice": lambda a, b: a.reshape(-1).reshape(a.shape) + b,
+    "transpose twice": lambda a, b: a.T.T - b,
+    "reverse twice": lambda a, b: jnp.flip(jnp.flip(a)) + b,
+    "concatenate": lambda a, b: jnp.concatenate([a[None], b[None]])[0],
+    "pad and cut": lambda a, b: jnp.pad(a[None], [(1, 1), *[(0, 0)] * a.ndim])[1],
+    "stop gradient": lambda a, b: lax.stop_gradient(a) * b,
+    "sigmoid": lambda a, b: a * jax.nn.sigmoid(a),
+    "tanh": lambda a, b: jnp.tanh(a),
+}
+
+
+@st.composite
+def composed(draw: Draw) -> Case:
+    """Up to four steps whose algebra an optimizer may use, with NaN, infinities and signed zeros."""
+    sizes, shape = _same_shape(draw)
+    names = draw(st.lists(st.sampled_from(list(STEPS)), min_size=1, max_size=4))
+    dtype = draw(dtypes(FLOATS))
+
+    def function(a: Any, b: Any) -> Any:
+        for name in names:
+            a, b = STEPS[name](a, b).astype(a.dtype), a
+        return a
+
+    has_extremes = any("max" in name or "min" in name for name in names)
+    return Case(
+        f"composed {names}",
+        function,
+        (Argument(shape, dtype, "special"),) * 2,
+        sizes.symbolic,
+        roundings=FLOAT_ROUNDINGS if dtype in ("float32", "float64") else 8 * FLOAT_ROUNDINGS,
+        scale=8.0,
+        has_derivative=False,
+        tags=frozenset({"special", "max" if has_extremes else "", dtype}),
     )
 
 

@@ -82,7 +82,7 @@ def compare(case: Case, trial: Trial) -> None:
         run = runner(function, arguments[0], case, trial)
         for values, wanted, sizes in zip(arguments, expected, rounds, strict=True):
             found = run(*values)
-            difference = differs(found, wanted, case.roundings)
+            difference = differs(found, wanted, case.roundings, case.scale)
             assert difference is None, f"{case.label} at {sizes}: {difference}"
 
 
@@ -188,29 +188,32 @@ def polymorphic_shapes(case: Case, count: int) -> list[str]:
     return ["(" + "".join(f"{size}, " for size in argument.shape) + ")" for argument in arguments_of(case, count)]
 
 
-def differs(found: Sequence[np.ndarray], expected: Sequence[np.ndarray], roundings: float) -> str | None:
+def differs(found: Sequence[np.ndarray], expected: Sequence[np.ndarray], roundings: float, scale: float) -> str | None:
     """The first difference, in words; None where there is none."""
     if len(found) != len(expected):
         return f"{len(found)} results, not {len(expected)}"
     for ours, theirs in zip(found, expected, strict=True):
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
             return f"{ours.dtype}{ours.shape}, not {theirs.dtype}{theirs.shape}"
-        if not np.array_equal(ours, theirs) and (difference := _numbers_differ(ours, theirs, roundings)) is not None:
+        if (
+            not np.array_equal(ours, theirs)
+            and (difference := _numbers_differ(ours, theirs, roundings, scale)) is not None
+        ):
             return difference
     return None
 
 
-def _numbers_differ(ours: np.ndarray, theirs: np.ndarray, roundings: float) -> str | None:
+def _numbers_differ(ours: np.ndarray, theirs: np.ndarray, roundings: float, scale: float) -> str | None:
     if not jax.dtypes.issubdtype(ours.dtype, np.inexact):
         return f"{ours!r}, not {theirs!r}"
     if ours.dtype.kind == "c":
         parts = [(ours.real, theirs.real), (ours.imag, theirs.imag)]
-        return next(filter(None, (differs([a], [b], roundings) for a, b in parts)), None)
+        return next(filter(None, (differs([a], [b], roundings, scale) for a, b in parts)), None)
     limits = ml_dtypes.finfo(ours.dtype)
     ours, theirs = (x.astype(np.float64) for x in (ours, theirs))
     finite = np.isfinite(theirs)
     same_others = np.array_equal(ours[~finite], theirs[~finite], equal_nan=True)
-    largest = np.abs(theirs[finite]).max(initial=float(limits.tiny))
+    largest = np.abs(theirs[finite]).max(initial=max(scale, float(limits.tiny)))
     allowed = roundings * float(limits.eps) * largest
     with np.errstate(invalid="ignore"):
         is_near = np.abs(ours[finite] - theirs[finite]) <= allowed

@@ -16,7 +16,7 @@ from jax import lax
 
 from jaxtf.convert._graph.registry import entries
 
-from .graph_mode import FULL, MODES, assert_identical, run_graph_mode, run_jax
+from .graph_mode import FULL, MODES, assert_identical, run_graph_mode, run_jax, same_as_jax
 
 
 @pytest.fixture(autouse=True)
@@ -237,3 +237,18 @@ def test_integers_of_four_bits_are_shifted_and_counted_as_their_bits(dtype, mode
     np.testing.assert_array_equal(found[2], np.where(fits, bits >> steps, 0))
     np.testing.assert_array_equal(found[3], [4 - int(n).bit_length() for n in bits])
     np.testing.assert_array_equal(found[4], [int(n).bit_count() for n in bits])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("exponent", [0.5, -0.5])
+def test_a_power_that_grappler_takes_for_a_root_is_none_of_minus_infinity_and_zero(exponent, dtype, mode):
+    with jax.enable_x64(dtype == "float64"):
+        x = np.array([-np.inf, -0.0, 0.0, 4, np.inf, np.nan, -1]).astype(jnp.dtype(dtype))
+        same_as_jax(lambda x: lax.pow(x + x, jnp.full_like(x, exponent)) * 2, x, mode=mode, roundings=2)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_not_less_may_be_unordered(mode):
+    x, y = np.float32([1, np.nan, 2, 3]), np.float32([2, 1, np.nan, 3])
+    same_as_jax(lambda x, y: [~(x < y), ~(x <= y), ~(x > y), jnp.where(~(x >= y), x, y)], x, y, mode=mode)

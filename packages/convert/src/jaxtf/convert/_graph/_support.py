@@ -28,6 +28,7 @@ __all__ = [
     "is_empty",
     "is_identity_of",
     "largest",
+    "negated",
     "neutral",
     "one_by_one",
     "pad",
@@ -127,6 +128,14 @@ def one_by_one(operand: tf.Tensor, axes: Sequence[int], apply: Callable[[tf.Tens
         flat = apply(flat, axis)
         operand = tf.reshape(flat, as_shape([*shape[:axis], sizes(flat)[1], *shape[axis + 1 :]]))
     return operand
+
+
+def negated(truth: tf.Tensor) -> tf.Tensor:
+    """The other truth value of each.
+
+    Not by LogicalNot: Grappler (2.21) makes `x >= y` of `not x < y`, which is another value where one is NaN.
+    """
+    return tf.not_equal(truth, tf.constant(True))
 
 
 def backwards(integers: tf.Tensor) -> tf.Tensor:

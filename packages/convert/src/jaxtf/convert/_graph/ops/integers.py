@@ -7,12 +7,13 @@ Guards are left out where the second operand is known to need none.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import MOVED, SIGNED, UNSIGNED, backwards, where, widening
+from jaxtf.convert._graph._support import MOVED, SIGNED, UNSIGNED, backwards, negated, where, widening
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.registry import Bound, translates
 
@@ -80,7 +81,8 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     if base.dtype.is_complex:
         return _complex_power(base, exponent)
     if not base.dtype.is_integer:
-        return POW(base, exponent)
+        half = _known_half(exponent)
+        return POW(base, exponent) if half is None else _root(base, half)
     one, zero = tf.ones([], base.dtype), tf.zeros([], base.dtype)
     result, factor = one, base
     width = base.dtype.size * 8 - (0 if base.dtype.is_unsigned else 1)
@@ -93,6 +95,27 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     is_odd = tf.not_equal(tf.bitwise.bitwise_and(exponent, one), zero)
     of_negative = where(tf.equal(base, one), one, where(tf.equal(base, -one), where(is_odd, -one, one), zero))
     return where(exponent < zero, of_negative, result)
+
+
+def _known_half(exponent: tf.Tensor) -> float | None:
+    """0.5 or -0.5, where an exponent is known to be that everywhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy's, where TensorFlow 2.21 reads bfloat16
+        known = tf.get_static_value(exponent) if exponent.dtype.is_floating else None
+    if known is None or not known.size or not (known == known.flat[0]).all():
+        return None
+    value = float(known.flat[0])
+    return value if abs(value) == 0.5 else None
+
+
+def _root(base: tf.Tensor, exponent: float) -> tf.Tensor:
+    """The power of 0.5 or -0.5, by a root, which is another of -inf and -0.
+
+    Grappler (2.21) makes a root of such a power and does not look at these.
+    """
+    of_infinity = tf.constant(0.0 if exponent < 0 else float("inf"), base.dtype)
+    root = tf.abs(tf.math.rsqrt(base) if exponent < 0 else tf.sqrt(base))
+    return where(tf.equal(base, tf.constant(-float("inf"), base.dtype)), of_infinity, root)
 
 
 def _complex_power(base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
@@ -187,7 +210,7 @@ def complement(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     Source: StableHLO specification, `not`.
     """
     if operand.dtype == tf.bool:
-        return tf.logical_not(operand)
+        return negated(operand)
     return tf.bitwise.invert(operand) if operand.dtype.is_unsigned else backwards(operand)
 
 

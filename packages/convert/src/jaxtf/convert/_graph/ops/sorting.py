@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import tensorflow as tf
 
 from jaxtf.convert._graph import _tf as xla
-from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, as_shape, backwards, defining, refuse, sizes
+from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, as_shape, backwards, defining, negated, refuse, sizes
 from jaxtf.convert._graph._tf import is_compiled_for_cpu
 from jaxtf.convert._graph.ops.comparison import total_order
 from jaxtf.convert._graph.program import Block, Operation, Value
@@ -137,7 +137,7 @@ def _by_rank(bound: Bound, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     follows = tf.linalg.matrix_transpose(precedes)
     position = tf.range(count)
     earlier = position[tf.newaxis, :] < position[:, tf.newaxis]
-    before = tf.logical_or(follows, tf.logical_and(tf.logical_not(precedes), earlier))
+    before = tf.logical_or(follows, tf.logical_and(negated(precedes), earlier))
     place = tf.reduce_sum(tf.cast(before, tf.int32), axis=-1)
     order = ascending_order(place)
     return [tf.gather(x, order, batch_dims=rank - 1, axis=-1) for x in operands]
