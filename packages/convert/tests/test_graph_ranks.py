@@ -1,9 +1,12 @@
 """Arrays of more dimensions than many kernels of TensorFlow take, which is eight, give JAX's results."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+
+from jaxtf.convert import GraphModeUnsupported, convert
 
 from .graph_mode import MODES, run_graph_mode, run_jax
 
@@ -26,6 +29,12 @@ OPERATIONS = {
     "sort": lambda x: [jnp.sort(x, 2), *lax.top_k(x, 2)],
     "product": lambda x: jnp.tensordot(x, x, axes=([0, 3, 5, 6, 7], [0, 3, 5, 6, 7])),
     "transform": jnp.fft.fft,
+    "extreme": lambda x: [jnp.argmax(x, 3), jnp.argmin(x, 9), jnp.argmax(x)],
+    "exclusive or": lambda x: lax.reduce(x.astype(jnp.int32), np.int32(0), lax.bitwise_xor, (3, 7)),
+    "two together": lambda x: lax.reduce(
+        (x, x), (np.float32(1), np.float32(0)), lambda f, g: (f[0] * g[0], f[1] * g[0] + g[1]), (4,)
+    ),
+    "softmax": lambda x: [jax.nn.softmax(x, 4), jax.nn.log_softmax(x, 9), jax.nn.softmax(x[0, 0, 0, 0], 1)],
 }
 
 
@@ -36,3 +45,27 @@ def test_arrays_of_ten_dimensions_agree(name, mode):
     found, expected = (run(OPERATIONS[name], x, **o) for run, o in ((run_graph_mode, {"mode": mode}), (run_jax, {})))
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: lax.cummax(x, 4),
+        lambda x: lax.reduce_window(x, 0.0, lax.add, (1,) * 9 + (2,), (1,) * 10, "VALID"),
+        jax.grad(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1,) * 9 + (2,), (1,) * 10, "VALID").sum()),
+    ],
+    ids=["cumulative", "window", "gradient"],
+)
+def test_windows_of_more_than_eight_dimensions_are_refused_unless_compiled(function):
+    x = np.arange(np.prod(SHAPE), dtype=np.float32).reshape(SHAPE) - 7
+    (expected,) = run_jax(function, x)
+    (found,) = run_graph_mode(function, x, mode="compiled")
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    with pytest.raises(GraphModeUnsupported, match="windows of arrays of more than 8 dimensions, not compiled"):
+        run_graph_mode(function, x, mode="graph")
+
+
+def test_a_softmax_for_consumers_of_many_dimensions_agrees():
+    x = np.arange(np.prod(SHAPE), dtype=np.float32).reshape(SHAPE) / 100
+    converted = convert(lambda x: jax.nn.softmax(x, 4), native_serialization=False, enable_xla=False)
+    np.testing.assert_allclose(converted(x), jax.nn.softmax(x, 4), rtol=1e-5)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph._support import MOVED
+from jaxtf.convert._graph._support import MOVED, one_by_one
 from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import RESHAPE
 
 __all__: list[str] = []
+
+# Of TensorFlow's kernel for CPU with oneDNN (2.21).
+MOST_DIMENSIONS_OF_SOFTMAX = 5
 
 RELU = nodes.elementwise("Relu", tf.nn.relu)
 MEAN = nodes.reduction("Mean", tf.reduce_mean)
@@ -31,7 +34,10 @@ def mean(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 @translates("jaxtf.softmax", differs="of a row with NaN or infinity, CPU gives NaN there and 0 elsewhere, XLA only NaN")
 def softmax(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """Softmax along one dimension."""
-    return tf.nn.softmax(operand, axis=bound["axis"])
+    rank, axis = operand.shape.rank, bound["axis"]
+    if rank <= MOST_DIMENSIONS_OF_SOFTMAX:
+        return tf.nn.softmax(operand, axis=axis)
+    return one_by_one(operand, [axis], lambda array, _: tf.nn.softmax(array, axis=1))
 
 
 @translates("jaxtf.log_softmax")

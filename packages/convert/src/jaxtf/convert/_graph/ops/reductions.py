@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph._support import (
     BINARY,
+    MOST_DIMENSIONS,
     MOVED,
     Size,
     as_shape,
@@ -75,9 +76,30 @@ def reduce(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Tensor]:
             reduced = reducer(operands[0], bound.constant(axes), keeps) if axes else operands[0]
             return [with_initial(kind, initial[0], reduced)]
     if SEARCHES in bound.operation.attributes:
-        return _extreme(bound[SEARCHES], operands[0], operands[1], axes[0])
-    results = _folded(region_of(bound), operands, initial, axes, is_associative(block))
+        return _with_few_dimensions(lambda xs, axis: _extreme(bound[SEARCHES], *xs, axis[0]), operands, axes)
+    combine, associative = region_of(bound), is_associative(block)
+    results = _with_few_dimensions(lambda xs, dims: _folded(combine, xs, initial, dims, associative), operands, axes)
     return [_with_dimensions(results[0], axes)] if keeps else results
+
+
+def _with_few_dimensions(
+    reduced: Callable[[Sequence[tf.Tensor], Sequence[int]], list[tf.Tensor]],
+    operands: Sequence[tf.Tensor],
+    axes: Sequence[int],
+) -> list[tf.Tensor]:
+    """What a function of arrays and axes gives; where arrays have many dimensions, of ones with two: the rest as one.
+
+    TensorFlow's kernels for ArgMax and for slices take up to seven and eight.
+    """
+    rank = operands[0].shape.rank
+    if rank < MOST_DIMENSIONS:
+        return reduced(operands, axes)
+    shape = sizes(operands[0])
+    kept = [i for i in range(rank) if i not in axes]
+    kept_shape = [shape[i] for i in kept]
+    flat_shape = as_shape([product([shape[i] for i in sorted(axes)]), product(kept_shape)])
+    flat = [tf.reshape(tf.transpose(x, [*sorted(axes), *kept]), flat_shape) for x in operands]
+    return [tf.reshape(x, as_shape(kept_shape)) for x in reduced(flat, [0])]
 
 
 def _with_dimensions(reduced: tf.Tensor, axes: Sequence[int]) -> tf.Tensor:

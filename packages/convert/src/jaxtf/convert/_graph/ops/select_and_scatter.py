@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BINARY, MOVED, Size, as_shape, pad, refuse, single_operation, sizes
-from jaxtf.convert._graph.ops.windowed import Window, extent
+from jaxtf.convert._graph.ops.windowed import Window, extent, refuse_many_dimensions
 from jaxtf.convert._graph.ops.windows import window_of
 from jaxtf.convert._graph.registry import Bound, translates
 
@@ -26,6 +26,7 @@ def select_and_scatter(bound: Bound, operand: tf.Tensor, source: tf.Tensor, init
     with a NaN, or of nothing but -inf, the padding may get there what an element gets here.
     Source: StableHLO specification, `select_and_scatter`.
     """
+    refuse_many_dimensions(bound, operand)
     window = window_of(bound, operand.shape.rank)
     kind = single_operation(bound.operation.regions[1])
     if kind is None:

@@ -19,15 +19,18 @@ import tensorflow as tf
 
 from jaxtf.convert._graph._support import (
     BINARY,
+    MOST_DIMENSIONS,
     Size,
     as_shape,
     is_identity_of,
     neutral,
     pad,
     product,
+    refuse,
     single_operation,
     sizes,
 )
+from jaxtf.convert._graph._tf import is_compiled
 from jaxtf.convert._graph.ops.combining import (
     Combine,
     are_neutral,
@@ -38,7 +41,7 @@ from jaxtf.convert._graph.ops.combining import (
 )
 from jaxtf.convert._graph.registry import Bound
 
-__all__ = ["Window", "at_least_zero", "count_of", "extent", "kind_of", "windowed"]
+__all__ = ["Window", "at_least_zero", "count_of", "extent", "kind_of", "refuse_many_dimensions", "windowed"]
 
 # Scans of so many elements XLA for CPU combines one by one, longer ones in a tree.
 _LONG_SCAN = 16
@@ -69,6 +72,16 @@ def kind_of(bound: Bound, dtype: tf.DType) -> str | None:
     return None if dtype.is_complex and kind in ("maximum", "minimum") else kind
 
 
+def refuse_many_dimensions(bound: Bound, operand: tf.Tensor) -> None:
+    """Refuses windows of arrays that TensorFlow's kernels for slices do not take; compiled, XLA does.
+
+    Raises:
+      GraphModeUnsupported: There are more than eight dimensions.
+    """
+    if operand.shape.rank > MOST_DIMENSIONS and not is_compiled():
+        refuse(bound, f"windows of arrays of more than {MOST_DIMENSIONS} dimensions, not compiled")
+
+
 def windowed(
     bound: Bound, operands: Sequence[tf.Tensor], initial: Sequence[tf.Tensor], window: Window
 ) -> list[tf.Tensor]:
@@ -76,6 +89,7 @@ def windowed(
 
     What lies in the padding, or between elements, does not count, as in XLA for CPU.
     """
+    refuse_many_dimensions(bound, operands[0])
     kind, between = kind_of(bound, operands[0].dtype), [n - 1 for n in window.base_dilation]
     if kind is not None:
         function, filler = BINARY[kind], tf.constant(neutral(kind, operands[0].dtype), operands[0].dtype)

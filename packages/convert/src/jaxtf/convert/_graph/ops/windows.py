@@ -8,7 +8,15 @@ from math import prod
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import MOVED, Size, as_shape, is_identity_of, pad, sizes, smallest
+from jaxtf.convert._graph._support import (
+    MOVED,
+    Size,
+    as_shape,
+    is_identity_of,
+    pad,
+    sizes,
+    smallest,
+)
 from jaxtf.convert._graph._tf import is_compiled, is_compiled_for_cpu
 from jaxtf.convert._graph.ops.windowed import Window, at_least_zero, count_of, kind_of, windowed
 from jaxtf.convert._graph.registry import Bound, translates
