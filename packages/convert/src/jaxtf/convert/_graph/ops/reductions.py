@@ -76,7 +76,7 @@ def reduce(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Tensor]:
             reduced = reducer(operands[0], bound.constant(axes), keeps) if axes else operands[0]
             return [with_initial(kind, initial[0], reduced)]
     if SEARCHES in bound.operation.attributes:
-        return _with_few_dimensions(lambda xs, axis: _extreme(bound[SEARCHES], *xs, axis[0]), operands, axes)
+        return _with_few_dimensions(lambda xs, axis: _extreme(bound[SEARCHES], xs[0], xs[1], axis[0]), operands, axes)
     combine, associative = region_of(bound), is_associative(block)
     results = _with_few_dimensions(lambda xs, dims: _folded(combine, xs, initial, dims, associative), operands, axes)
     return [_with_dimensions(results[0], axes)] if keeps else results
