@@ -384,13 +384,21 @@ def test_shardings_of_arguments_and_results_are_said_to_xla(is_compiled):
 
 
 def test_platforms_are_of_native_mode():
-    with pytest.raises(ConversionOptionError) as caught:
-        graph(jnp.sin, native_serialization_platforms=("cpu",))
-    assert str(caught.value) == (
-        "native_serialization_platforms says for which platforms native mode lowers; graph mode "
-        "(native_serialization=False) gives TensorFlow operations, which run wherever TensorFlow has kernels. "
-        "Got: ('cpu',)\n  remedy: leave it out"
-    )
+    with pytest.warns(UserWarning, match=r"it is ignored in graph mode, .* Got: \('cpu',\)") as caught:
+        converted = graph(jnp.sin, native_serialization_platforms=("cpu",))
+    assert caught[0].filename == __file__
+    assert not is_one_op(converted)
+
+
+def test_without_xla_alone_is_graph_mode(tmp_path):
+    assert not is_one_op(convert(jnp.sin, enable_xla=False))
+    assert not is_one_op(convert(jnp.sin, enable_xla=False, native_serialization="default"))
+    assert is_one_op(convert(jnp.sin, native_serialization="default"))
+    exported = export(jnp.sin)(jax.ShapeDtypeStruct((3, 4), jnp.float32))
+    assert not is_one_op(convert_exported(exported, enable_xla=False))
+    for run in (convert, lambda fun, **options: convert_exported(exported, **options)):
+        with pytest.raises(ConversionOptionError, match=r"exclude each other: .*\n  remedy: leave one of them out"):
+            run(jnp.sin, enable_xla=False, native_serialization=True)
 
 
 # The default
@@ -419,7 +427,7 @@ def test_without_the_flag_the_environment_says_it(monkeypatch, text, expected):
     monkeypatch.delenv(_mode.VARIABLE, raising=False)
     if text is not None:
         monkeypatch.setenv(_mode.VARIABLE, text)
-    assert is_native(DEFAULT_NATIVE_SERIALIZATION) is expected
+    assert is_native(DEFAULT_NATIVE_SERIALIZATION, True) is expected
     assert is_native(not expected) is not expected
 
 
@@ -427,7 +435,7 @@ def test_an_environment_that_says_neither_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     monkeypatch.setenv(_mode.VARIABLE, "maybe")
     with pytest.raises(ConversionOptionError) as caught:
-        is_native(DEFAULT_NATIVE_SERIALIZATION)
+        is_native(DEFAULT_NATIVE_SERIALIZATION, True)
     message = "the environment variable JAX2TF_DEFAULT_NATIVE_SERIALIZATION must be true or false. Got: 'maybe'"
     assert str(caught.value) == message
 

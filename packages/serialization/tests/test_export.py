@@ -405,3 +405,15 @@ def test_sizes_of_jax_export_and_ours_do_not_mix():
     for pair in ((theirs, ours), (theirs, other)):
         with pytest.raises(ScopeError, match=r"several scopes, some of jax.export\n  remedy: make them in one call"):
             export(lambda x, y: (x, y))(*pair)
+
+
+def test_a_check_of_more_sizes_than_an_assertion_takes_names_the_first():
+    batch, *others = symbolic_shape("b, " + ", ".join(f"n{i}" for i in range(60)))
+    specs = [ShapeDtypeStruct((batch, size, 2), F32) for size in others]
+    exported = export(lambda *xs: sum(x.sum() for x in xs))(*specs)
+    arrays = [np.ones((3, n + 1, 2), np.float32) for n in range(60)]
+    assert float(exported.call(*arrays)) == sum(x.size for x in arrays)
+    assert float(jax.jit(exported.call)(*arrays)) == sum(x.size for x in arrays)
+    arrays[40] = np.ones((4, 41, 2), np.float32)
+    with pytest.raises(ValueError, match=r"args\[40\]\.shape\[0\]"):
+        exported.call(*arrays)

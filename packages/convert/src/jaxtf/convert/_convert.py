@@ -60,12 +60,13 @@ def convert(
       polymorphic_constraints: Texts such as `"a >= b"` that hold between those names.
       with_gradient: Whether TensorFlow can differentiate the result, by JAX's VJP. If not,
         asking for a gradient is an error.
-      enable_xla: Whether graph mode may use TensorFlow's XLA operations where no regular ones do.
+      enable_xla: Whether graph mode may use TensorFlow's XLA operations where no regular ones do. False alone, without
+        `native_serialization`, is graph mode.
       native_serialization: Whether the function is one op that holds its module (native mode), or is translated to
         regular TensorFlow operations (graph mode, False). By default what `--jax2tf_default_native_serialization` or
         the environment variable `JAX2TF_DEFAULT_NATIVE_SERIALIZATION` says, native mode if neither does.
       native_serialization_platforms: Lowering platforms, such as `("cpu", "cuda", "tpu")`; by
-        default that of JAX's default backend.
+        default that of JAX's default backend. Ignored, with a warning, in graph mode.
       native_serialization_disabled_checks: Safety checks to skip.
       tensorflow_version: Of the oldest TensorFlow that is to run a SavedModel of it, such as `"2.20"`; by default
         the installed one.
@@ -76,7 +77,8 @@ def convert(
       unless JAX's x64 is on. `fun_jax` is traced once for each signature.
 
     Raises:
-      ConversionOptionError: A platform that does not exist, or a version of TensorFlow that is not known.
+      ConversionOptionError: A platform that does not exist, a version of TensorFlow that is not known, or
+        `native_serialization=True` with `enable_xla=False`.
       GraphModeUnsupported: When called, in graph mode: an operation that has no translation.
       JaxRequiredError: JAX is not installed; `convert_exported` needs none.
       ArgumentTypeError: When called: an argument that is not numeric, or a static one that is not hashable.

@@ -77,7 +77,7 @@ def convert_exported(
             f"{type(exported).__name__}: {exported!r:.60}\n  remedy: for a JAX function, use convert"
         )
     function: ExportedFunction
-    if is_native(native_serialization):
+    if is_native(native_serialization, enable_xla):
         function = NativeFunction(_readable(exported))
     else:
         from jaxtf.convert._graph_function import GraphFunction  # needs jaxlib

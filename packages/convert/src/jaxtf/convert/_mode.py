@@ -1,13 +1,15 @@
 """Native mode or graph mode: which of them `native_serialization` asks for.
 
-Left out, it is what JAX's flag `--jax2tf_default_native_serialization` or the environment variable
-`JAX2TF_DEFAULT_NATIVE_SERIALIZATION` says, as in upstream; native mode, if neither does.
+Left out, it is graph mode where `enable_xla` is False, which native mode cannot heed. Else it is what JAX's flag
+`--jax2tf_default_native_serialization` or the environment variable `JAX2TF_DEFAULT_NATIVE_SERIALIZATION` says, as in
+upstream; native mode, if neither does.
 """
 
 from __future__ import annotations
 
 import os
 from enum import Enum
+from typing import Literal
 
 from jaxtf.convert._errors import ConversionOptionError
 
@@ -32,17 +34,25 @@ class _Default(Enum):
 
 DEFAULT_NATIVE_SERIALIZATION = _Default.DEFAULT
 
-NativeSerialization = bool | _Default
+NativeSerialization = bool | Literal["default"] | _Default
 
 
-def is_native(native_serialization: NativeSerialization) -> bool:
+def is_native(native_serialization: NativeSerialization, enable_xla: bool) -> bool:
     """Whether native mode is asked for.
 
     Raises:
-      ConversionOptionError: The environment variable is neither true nor false.
+      ConversionOptionError: Native mode without XLA, or the environment variable is neither true nor false.
     """
-    if native_serialization is not DEFAULT_NATIVE_SERIALIZATION:
+    is_given = native_serialization not in (DEFAULT_NATIVE_SERIALIZATION, "default")
+    if is_given and native_serialization and not enable_xla:
+        raise ConversionOptionError(
+            "native_serialization=True and enable_xla=False exclude each other: in native mode XLA runs the function\n"
+            "  remedy: leave one of them out; enable_xla=False alone is graph mode"
+        )
+    if is_given:
         return bool(native_serialization)
+    if not enable_xla:
+        return False
     try:
         import jax
     except ImportError:

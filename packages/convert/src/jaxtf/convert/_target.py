@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -50,11 +51,11 @@ def target_of(
     `avoids` is as in `GraphFunction`.
 
     Raises:
-      ConversionOptionError: Platforms that do not exist, platforms or a version of TensorFlow in graph mode, or
-        disabled checks that are none.
+      ConversionOptionError: Platforms that do not exist, a version of TensorFlow in graph mode, native mode without
+        XLA, or disabled checks that are none.
     """
     disabled_checks = _checked_checks(disabled_checks)
-    if is_native(native_serialization):
+    if is_native(native_serialization, enable_xla):
         exporter = functools.partial(
             export,
             platforms=_checked_platforms(platforms),
@@ -64,10 +65,10 @@ def target_of(
         )
         return Target(exporter, NativeFunction)
     if platforms is not None:
-        raise ConversionOptionError(
-            "native_serialization_platforms says for which platforms native mode lowers; graph mode "
-            "(native_serialization=False) gives TensorFlow operations, which run wherever TensorFlow has kernels. "
-            f"Got: {platforms!r}\n  remedy: leave it out"
+        warnings.warn(
+            "native_serialization_platforms says for which platforms native mode lowers; it is ignored in graph mode, "
+            f"whose TensorFlow operations run wherever TensorFlow has kernels. Got: {platforms!r}",
+            stacklevel=3,
         )
     if tensorflow_version is not None:
         raise ConversionOptionError(

@@ -21,6 +21,10 @@ from jax.extend.mlir.dialects import stablehlo
 __all__ = ["StablehloOperations"]
 
 
+# StableHLO, `shape_assertion`: 33 operands, the truth value among them.
+_MOST_VALUES = 32
+
+
 class StablehloOperations:
     """Emits dimension arithmetic at the current insertion point.
 
@@ -102,7 +106,8 @@ class StablehloOperations:
     ) -> None:
         """Checks `left relation right` when the sizes are known; `message` is what a failure says.
 
-        A value fits itself: what the type of an argument says need not be checked.
+        A value fits itself: what the type of an argument says need not be checked. Of a message with more values than
+        an assertion takes the first are given; those that the check is about come first.
         """
         if left == right:
             return
@@ -114,6 +119,9 @@ class StablehloOperations:
                 text.append(piece.replace("{", "{{").replace("}", "}}"))
                 continue
             if piece not in values:
+                if len(values) == _MOST_VALUES:
+                    text.append("...")
+                    continue
                 values.append(piece)
             text.append(f"{{{values.index(piece)}}}")
         assertion = stablehlo.CustomCallOp(
