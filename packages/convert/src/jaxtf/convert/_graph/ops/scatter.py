@@ -189,10 +189,21 @@ def _scattered(kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows) -> tf
     place = rows.index[:, tf.newaxis]
     result = SCATTERS[kind](spare, place, changes)
     if kind in ("minimum", "maximum") and dtype.is_floating:
-        unordered, more = (tf.cast(tf.math.is_nan(x), tf.int32) for x in (spare, changes))
-        has_nan = tf.tensor_scatter_nd_max(unordered, place, more)
-        result = tf.where(has_nan > 0, tf.constant(float("nan"), dtype), result)
+        result = _with_nan(result, spare, place, changes)
     return result[: rows.count]
+
+
+def _with_nan(extremes: tf.Tensor, rows: tf.Tensor, place: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
+    """Extremes of rows and changes, NaN where one of them is, which TensorFlow's kernels drop."""
+
+    def marked() -> tf.Tensor:
+        unordered, more = (tf.cast(tf.math.is_nan(x), tf.int32) for x in (rows, changes))
+        has_nan = tf.tensor_scatter_nd_max(unordered, place, more)
+        return tf.where(has_nan > 0, tf.constant(float("nan"), extremes.dtype), extremes)
+
+    # A sum is NaN if a term is; if it is without one, what is marked is nothing.
+    sums = [tf.reduce_sum(tf.cast(x, tf.float32) if x.dtype.size < 4 else x) for x in (rows, changes)]
+    return tf.cond(tf.math.is_nan(sums[0] + sums[1]), marked, lambda: tf.identity(extremes))
 
 
 def _with_spare_row(flat: tf.Tensor, rows: Rows) -> tf.Tensor:
