@@ -15,6 +15,7 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._dtypes import as_tensor, dtype_matches
 from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError
+from jaxtf.convert._narrow import check_boundary
 from jaxtf.serialization import deserialize
 
 __all__ = ["convert_stablehlo"]
@@ -70,7 +71,10 @@ def convert_stablehlo(module: Any, *, enable_xla: bool = True) -> Callable[..., 
     if len(specifications) != len(types):
         raise ConversionOptionError(f"convert_stablehlo needs a module whose function '{main.name}' takes only arrays")
 
+    result_dtypes = [value.type.dtype for value in main.body.returned if isinstance(value.type, TensorType)]
+
     def run(*arguments: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        check_boundary(main.name, (argument.dtype for argument in arguments), result_dtypes)
         return tuple(Emitter(program, enable_xla, checks_operands=checks_operands).main(arguments))
 
     graph = tf.function(run, input_signature=specifications, autograph=False)

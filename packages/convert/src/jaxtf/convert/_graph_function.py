@@ -21,6 +21,7 @@ from jaxtf.convert._graph.errors import REMEDY
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan import check, plan
 from jaxtf.convert._graph.platforms import for_platform
+from jaxtf.convert._narrow import check_not_compiled
 from jaxtf.convert._once import Once
 from jaxtf.convert._partitioning import annotate_shardings
 from jaxtf.convert._record import record_module
@@ -100,6 +101,7 @@ class GraphFunction(ExportedFunction):
     def _in_graph(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The operations in the current graph; assertions only of sizes that are not known there."""
         exported = self.exported
+        check_not_compiled(exported)
         shapes = self._result_shapes(arguments) if exported.solution.variables else None
         is_known = all(argument.shape.is_fully_defined() for argument in arguments)
         checks_shapes = self._asserts and not is_known

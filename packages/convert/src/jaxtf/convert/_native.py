@@ -19,6 +19,7 @@ from jaxtf.convert._custom_calls import check_custom_calls
 from jaxtf.convert._dtypes import tf_dtype
 from jaxtf.convert._errors import TensorFlowTooOld
 from jaxtf.convert._function import ExportedFunction
+from jaxtf.convert._narrow import check_not_compiled, check_passable, has_narrow, passed, passed_as, received
 from jaxtf.convert._once import Once
 from jaxtf.convert._partitioning import annotate_shardings
 from jaxtf.convert._record import record_module
@@ -39,6 +40,7 @@ class NativeFunction(ExportedFunction):
     Raises:
       TensorFlowTooOld: This TensorFlow knows no calling convention as new as the module's.
       UnknownCustomCall: The module calls LAPACK.
+      ArgumentTypeError, ResultTypeError: A dtype of 2 bits, or a float of 4.
     """
 
     def __init__(
@@ -59,11 +61,17 @@ class NativeFunction(ExportedFunction):
         check_custom_calls(exported)
         record_module(exported)
         super().__init__(exported, constants, make_vjp)
+        self._result_dtypes = [tf_dtype(aval.dtype) for aval in exported.out_avals]
+        kept_dtypes = [tf_dtype(exported.in_avals[index].dtype) for index in exported.module_kept_var_idx]
+        self._kept_dtypes = kept_dtypes
+        self._is_narrow = has_narrow([*kept_dtypes, *self._result_dtypes])
+        if self._is_narrow:
+            check_passable(exported)
         shapes = [[None if is_symbolic_dim(size) else size for size in aval.shape] for aval in exported.out_avals]
         self._module = _tf.ModuleCall(
             module=exported.mlir_module_serialized,
             calling_convention_version=version,
-            result_dtypes=[tf_dtype(aval.dtype) for aval in exported.out_avals],
+            result_dtypes=self._result_dtypes,
             result_shapes=shapes,
             platforms=[name.upper() for name in exported.platforms],
             disabled_checks=[str(check) for check in exported.disabled_safety_checks],
@@ -96,7 +104,7 @@ class NativeFunction(ExportedFunction):
     def run_eagerly(self) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
         """As `ExportedFunction` says; by the shortest way where the module takes the arguments as they are."""
         takes_all = list(self.exported.module_kept_var_idx) == list(range(len(self.argument_dtypes)))
-        if self.constants or self._is_sharded or not takes_all:
+        if self.constants or self._is_sharded or self._is_narrow or not takes_all:
             return super().run_eagerly
         compiled = self._compiled(None)
         if self.exported.solution.variables:
@@ -111,7 +119,7 @@ class NativeFunction(ExportedFunction):
     ) -> list[tf.Tensor]:
         """Runs the compiled op; sizes that do not fit may break an operation of the function before it checks them."""
         try:
-            return compiled(kept)
+            return received(compiled(passed(kept)), self._result_dtypes) if self._is_narrow else compiled(kept)
         except tf.errors.InvalidArgumentError:
             if self.exported.solution.variables:
                 self._result_shapes(arguments)
@@ -125,12 +133,27 @@ class NativeFunction(ExportedFunction):
         """
         every = self.specifications()
         kept = [every[index] for index in self.exported.module_kept_var_idx]
-        return _tf.compiled_call(self._module, kept, re.sub(r"\W", "_", self.exported.fun_name))
+        if self._is_narrow:
+            kept = [tf.TensorSpec(each.shape, passed_as(each.dtype)) for each in kept]
+        return _tf.compiled_call(self._narrowing if self._is_narrow else self._module, kept, self._name)
+
+    @property
+    def _name(self) -> str:
+        return re.sub(r"\W", "_", self.exported.fun_name)
+
+    def _narrowing(self, carried: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """The op, from arguments to results as they are passed; part of a function that is compiled as one."""
+        return passed(self._module(received(carried, self._kept_dtypes)))
 
     def _in_graph(self, arguments: Sequence[tf.Tensor], kept: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The op in the current graph; its results have the shapes that follow from those of the arguments."""
         shapes = self._result_shapes(arguments) if self.exported.solution.variables else None
-        results = self._module(kept)
+        if self._is_narrow:
+            check_not_compiled(self.exported)
+            results = _tf.compiled_in_graph(self._narrowing, passed(kept), self._name)
+            results = received(results, self._result_dtypes)
+        else:
+            results = self._module(kept)
         if shapes is not None:
             for result, shape in zip(results, shapes, strict=True):
                 result.set_shape(shape)

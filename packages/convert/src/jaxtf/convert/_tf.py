@@ -26,6 +26,8 @@ Each private name stands once, with why it is needed and the versions it was see
 - `Graph._add_function_recursive` with `ConcreteFunction._inference_function` (2.21): makes a function that a module
   calls known to the graph, so that a SavedModel keeps it.
 - `tensorflow.lite.python.convert_phase.ConverterError` (2.21): what TFLite's converter raises.
+- `GraphOrParentsInXlaContext` of `tensorflow.python.ops.control_flow_util` (2.19.1, 2.20.0, 2.21): whether the graph
+  that is being traced is of `tf.function(jit_compile=True)`.
 - `EagerTensor` and its `_shape_tuple` and `_datatype_enum` (2.21): shape and dtype as plain values,
   in a tenth of the time of `shape.as_list()` and `dtype`.
 """
@@ -48,6 +50,7 @@ from tensorflow.python.autograph.impl.api import autograph_artifact
 from tensorflow.python.compiler.xla.experimental import xla_sharding
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework.ops import EagerTensor
+from tensorflow.python.ops import control_flow_util
 from tensorflow.python.saved_model import save_context
 
 __all__ = [
@@ -56,6 +59,7 @@ __all__ = [
     "annotate_tiles",
     "any_tape_watches",
     "compiled_call",
+    "compiled_in_graph",
     "eager_layout",
     "executing_eagerly",
     "flat_call",
@@ -65,6 +69,7 @@ __all__ = [
     "record_gradient",
     "stablehlo_version",
     "tflite_converter_error",
+    "traces_compiled",
     "traces_saved_gradient",
     "unrecorded",
 ]
@@ -180,6 +185,12 @@ def traces_saved_gradient() -> bool:
     return bool(save_context.in_save_context()) and name.startswith("internal_grad_fn")
 
 
+def traces_compiled() -> bool:
+    """Whether what runs now becomes part of a `tf.function(jit_compile=True)`, or of a function traced in one."""
+    graph = tf.compat.v1.get_default_graph()
+    return not executing_eagerly() and bool(control_flow_util.GraphOrParentsInXlaContext(graph))
+
+
 def flat_call(concrete: Any) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
     """A concrete function for eager tensors of its signature; tapes do not see it."""
     if concrete.captured_inputs:
@@ -199,13 +210,29 @@ def compiled_call(
       name: What profilers and debuggers show.
     """
 
+    with tf.init_scope(), _hidden_from_debuggers():
+        return _run_by_name(_compiled(fun, specifications, name), ())
+
+
+def compiled_in_graph(
+    fun: Callable[[Sequence[tf.Tensor]], Sequence[tf.Tensor]], arguments: Sequence[tf.Tensor], name: str
+) -> list[tf.Tensor]:
+    """Adds a call of a function that is compiled as one to the current graph."""
+    specifications = [tf.TensorSpec(argument.shape, argument.dtype) for argument in arguments]
+    with _hidden_from_debuggers():
+        return list(_compiled(fun, specifications, name)(*arguments))
+
+
+def _compiled(
+    fun: Callable[[Sequence[tf.Tensor]], Sequence[tf.Tensor]], specifications: Sequence[tf.TensorSpec], name: str
+) -> Any:
+    """The concrete function."""
+
     def run(*arguments: tf.Tensor) -> Sequence[tf.Tensor]:
         return fun(arguments)
 
     run.__name__ = name
-    with tf.init_scope(), _hidden_from_debuggers():
-        traced = tf.function(run, autograph=False, jit_compile=True)
-        return _run_by_name(traced.get_concrete_function(*specifications), ())
+    return tf.function(run, autograph=False, jit_compile=True).get_concrete_function(*specifications)
 
 
 @contextmanager
