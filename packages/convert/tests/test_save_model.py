@@ -1,9 +1,12 @@
 """SavedModels of JAX functions: what is in them, and what a process without JAX does with them."""
 
 import json
+import os
 import re
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -18,9 +21,12 @@ from jaxtf.convert import (
     DisabledSafetyCheck,
     GradientNotSaved,
     _constants,
+    _whole_folder,
     convert,
     save_model,
 )
+
+from . import kill_save
 
 HERE = Path(__file__).parent
 WEIGHTS = np.array([1.0, 2.0, 3.0], np.float32)
@@ -439,3 +445,114 @@ def test_what_is_no_function_or_no_folder_is_refused(tmp_path, monkeypatch):
     with pytest.raises(ConversionOptionError, match="save_model needs a folder to write, found NoneType: None"):
         save_model(jnp.sin, {}, None, input_signatures=[tf.TensorSpec([2])])
     assert list(tmp_path.iterdir()) == []
+
+
+def numbers_of(folder):
+    """Which save the parts of a SavedModel by `kill_save.save` are of."""
+    loaded = tf.saved_model.load(str(folder))
+    weight, of_graph = loaded(tf.zeros(1000))
+    metadata = json.loads((folder / "assets.extra" / "metadata.json").read_text())
+    asset = Path(loaded.assets["number"].asset_path.numpy().decode()).read_text()
+    return {*weight.numpy().astype(int), *of_graph.numpy().astype(int), metadata["number"], int(asset)}
+
+
+def test_a_save_that_is_killed_leaves_the_model_before_or_after_it(tmp_path):
+    rounds = 100 if os.environ.get("JAXTF_FULL") == "1" else 6
+    random = np.random.default_rng(0)
+    folder = tmp_path / "model"
+    started, done = 0, 0
+    while done < rounds:
+        process = subprocess.Popen(
+            [sys.executable, HERE / "kill_save.py", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        started += 1
+        assert process.stdout.readline() == b"1\n"
+        for _ in range(int(random.integers(0, 3))):
+            process.stdout.readline()
+        time.sleep(random.uniform(0, 0.25))  # a save takes about 0.2 s
+        process.kill()
+        process.communicate()
+        assert len(numbers_of(folder)) == 1
+        assert len(list((folder / "assets").iterdir())) == 1
+        done += 1
+    partial = [entry for entry in tmp_path.iterdir() if entry.name.endswith(".partial")]
+    assert len(partial) <= started
+
+
+def test_saves_at_the_same_time_into_one_folder_leave_one_of_them(tmp_path):
+    folder = tmp_path / "model"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: kill_save.save(folder, number), range(8)))
+    assert len(numbers_of(folder)) == 1
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+
+
+def small(folder, **options):
+    return save_model(lambda p, x: p * x, np.float32(2), folder, input_signatures=[tf.TensorSpec([2])], **options)
+
+
+def test_assets_and_metadata_of_an_earlier_save_do_not_stay(tmp_path):
+    (tmp_path / "words.txt").write_text("words")
+    folder = tmp_path / "above" / "model"
+    small(folder, assets={"words": tmp_path / "words.txt"}, metadata={"version": 1})
+    folder.chmod(0o750)
+    small(folder)
+    assert list((folder / "assets").iterdir()) == []
+    assert not (folder / "assets.extra").exists()
+    assert folder.stat().st_mode & 0o777 == 0o750
+    assert [entry.name for entry in folder.parent.iterdir()] == ["model"]
+
+
+def test_a_link_to_a_folder_stays_one(tmp_path):
+    small(tmp_path / "1")
+    (tmp_path / "latest").symlink_to("1")
+    small(tmp_path / "latest", metadata={"version": 2})
+    assert (tmp_path / "latest").is_symlink()
+    assert (tmp_path / "1" / "assets.extra" / "metadata.json").exists()
+
+
+@pytest.mark.parametrize("is_supported", [True, False])
+def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch, is_supported):
+    folder = tmp_path / "model"
+    small(folder, metadata={"version": 1})
+    if not is_supported:
+        monkeypatch.setattr(_whole_folder, "_EXCHANGES", False)
+
+    def full(folder):
+        raise OSError(28, "the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_whole_folder, "_flush", full)
+        with pytest.raises(OSError, match="full"):
+            small(folder)
+    assert (folder / "assets.extra" / "metadata.json").exists()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+    small(folder)
+    assert not (folder / "assets.extra").exists()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("", "found an empty path"),
+        (".", "cannot be the working directory"),
+        ("*glob?[x]", "TensorFlow takes * ? [ in the path"),
+        ("back\\slash", "for a pattern"),
+        ("a[b]/model", "for a pattern"),
+        ("gs://bucket/model", "a folder of this machine"),
+        (b"model", "needs a folder to write, found bytes"),
+        ("file", "found a file"),
+        ("home", "holds what it did not write: photo.jpg"),
+        ("served", "holds what it did not write: assets.extra/tf_serving_warmup_requests"),
+    ],
+)
+def test_folders_that_cannot_be_replaced_or_read_again_are_refused(tmp_path, monkeypatch, path, says):
+    monkeypatch.chdir(tmp_path)
+    for file in ("file", "home/photo.jpg", "served/assets.extra/tf_serving_warmup_requests"):
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).write_text("kept")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(ConversionOptionError, match=re.escape(says)):
+        small(path)
+    assert sorted(tmp_path.rglob("*")) == before

@@ -34,6 +34,7 @@ from jaxtf.convert._save_options import (
 from jaxtf.convert._saved import Saved, SavedSignature
 from jaxtf.convert._target import target_of
 from jaxtf.convert._weak import WeakVariable
+from jaxtf.convert._whole_folder import written_whole
 from jaxtf.serialization import DisabledSafetyCheck
 
 __all__ = ["save_model"]
@@ -64,7 +65,8 @@ def save_model(
       fun_jax: A function that `jax.jit` accepts; its first argument are the parameters.
       params: A pytree of arrays and Python numbers, which are saved in the dtype that JAX computes in, or of
         `tf.Variable`s, which are saved as they are. Floating and complex ones can be trained.
-      path: The folder to write.
+      path: The folder to write. It is there when all of it is; an empty folder, or one with nothing but an earlier
+        SavedModel in it, is replaced in one step.
       input_signatures: What the inputs look like, one specification for each: a `tf.TensorSpec`, or
         anything else with shape and dtype, nested as the function takes it. Several of them by
         name, for several signatures; a single one is called `serving_default`.
@@ -86,7 +88,8 @@ def save_model(
       inputs have the names of the arguments, results the names of their place in the pytree.
 
     Raises:
-      ConversionOptionError: An option that has no such value, or a file of `assets` that does not exist.
+      ConversionOptionError: An option that has no such value, a file of `assets` that does not exist, a folder that
+        holds other things, or one whose name TensorFlow cannot read again.
       GradientNotSaved: JAX cannot differentiate the function as often as asked.
       GraphModeUnsupported, ArgumentTypeError, JaxRequiredError: As `convert` does.
 
@@ -139,17 +142,19 @@ def save_model(
     root.assets = {name: tf.saved_model.Asset(file) for name, file in files.items()}
     root.__call__ = model.call
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradient_order > 0)
-    tf.saved_model.save(root, str(path), signatures=functions, options=options)
-    if encoded is not None:
-        (Path(path) / METADATA_FILE).parent.mkdir(exist_ok=True)
-        (Path(path) / METADATA_FILE).write_text(encoded, encoding="utf-8")
+    with written_whole(Path(path)) as folder:
+        tf.saved_model.save(root, str(folder), signatures=functions, options=options)
+        if encoded is not None:
+            (folder / METADATA_FILE).parent.mkdir(exist_ok=True)
+            (folder / METADATA_FILE).write_text(encoded, encoding="utf-8")
+        graph_bytes = (folder / "saved_model.pb").stat().st_size
     return Saved(
         path=str(path),
         signatures={name: _described(function) for name, function in functions.items()},
         gradient_order=gradient_order,
         parameter_bytes=_bytes_of(leaves),
         constant_bytes=_bytes_of(held),
-        graph_bytes=(Path(path) / "saved_model.pb").stat().st_size,
+        graph_bytes=graph_bytes,
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -22,17 +24,71 @@ __all__ = [
 
 _DEFAULT_SIGNATURE = "serving_default"
 
+_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+# TensorFlow looks for the variables of a SavedModel by a pattern that its path is the beginning of.
+_OF_PATTERNS = frozenset("*?[\\")
+
+_WRITTEN = frozenset(("saved_model.pb", "fingerprint.pb", "variables", "assets", "assets.extra", "debug"))
+
 
 def check_function_and_folder(fun_jax: Any, path: Any) -> None:
-    """Refuses what is no function, or no path.
+    """Refuses what is no function, no path, or a place that cannot be written whole and read again.
 
     Raises:
-      ConversionOptionError: It is another thing.
+      ConversionOptionError: It is another thing, or the folder holds what `save_model` does not write.
     """
     if not callable(fun_jax):
         raise ConversionOptionError(f"save_model needs a function, found {type(fun_jax).__name__}: {fun_jax!r:.60}")
     if not isinstance(path, str | os.PathLike):
         raise ConversionOptionError(f"save_model needs a folder to write, found {type(path).__name__}: {path!r:.60}")
+    _check_name(os.fspath(path))
+    _check_replaceable(Path(path))
+
+
+def _check_name(path: Any) -> None:
+    if not path:
+        raise ConversionOptionError("save_model needs a folder to write, found an empty path")
+    if not isinstance(path, str):
+        raise ConversionOptionError(
+            f"save_model needs a path that is a text, found {type(path).__name__}: {path!r:.60}"
+        )
+    if _REMOTE.match(path):
+        raise ConversionOptionError(
+            f"save_model writes to a folder of this machine, found {path!r:.60}\n"
+            "  remedy: write it to a folder here, then copy that, with tf.io.gfile.copy or the tools of the store"
+        )
+    if patterns := sorted(set(path) & _OF_PATTERNS):
+        raise ConversionOptionError(
+            f"TensorFlow takes {' '.join(patterns)} in the path of a SavedModel for a pattern, and reads the variables "
+            f"of another folder or of none. Got: {path!r}\n  remedy: write it to a folder without them in its path"
+        )
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Refuses a folder with files that are of no earlier save: they would be deleted."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise ConversionOptionError(f"save_model needs a folder to write, found a file: {str(folder)!r}")
+    if folder.resolve() == Path.cwd():
+        raise ConversionOptionError(
+            "save_model replaces the folder, which cannot be the working directory\n"
+            "  remedy: name a folder in it, or write to it from elsewhere"
+        )
+    extra = folder / "assets.extra"
+    others = [entry.name for entry in folder.iterdir() if entry.name not in _WRITTEN]
+    others += (
+        [f"assets.extra/{entry.name}" for entry in extra.iterdir() if entry.name != "metadata.json"]
+        if (extra.is_dir())
+        else []
+    )
+    if others:
+        raise ConversionOptionError(
+            f"save_model replaces the whole folder, and {str(folder)!r} holds what it did not write: "
+            f"{', '.join(sorted(others)):.120}\n"
+            "  remedy: write to a new folder, or one with nothing but an earlier SavedModel in it"
+        )
 
 
 def signatures_by_name(input_signatures: Any) -> dict[str, Sequence[Any]]:

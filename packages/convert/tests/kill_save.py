@@ -1,0 +1,36 @@
+"""Saves a model again and again until it is killed: `kill_save.py FOLDER`.
+
+Weights, a constant of the graph, metadata and an asset all say which save they are of.
+"""
+
+import itertools
+import sys
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert import save_model
+
+
+def save(folder: Path, number: int) -> None:
+    """Saves what says everywhere that it is the number."""
+    asset = folder.with_name(f"asset-{number}.txt")
+    asset.write_text(str(number))
+    save_model(
+        lambda params, x: (x + params, x + number),
+        np.full(1000, number, np.float32),
+        folder,
+        input_signatures=[tf.TensorSpec([1000], tf.float32)],
+        gradient_order=0,
+        assets={"number": asset},
+        metadata={"number": number},
+        native_serialization=False,
+    )
+    asset.unlink()
+
+
+if __name__ == "__main__":
+    for number in itertools.count(1):
+        save(Path(sys.argv[1]), number)
+        print(number, flush=True)
