@@ -3,12 +3,16 @@
 import importlib.util
 import io
 import json
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from jaxtf.serialization import describe
+from jaxtf.serialization import _cli_commands, describe
 from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._cli import main
 
@@ -172,6 +176,78 @@ def test_upgrade_adds_a_trailer_and_keeps_the_rest(capsys, tmp_path):
     before, after = describe((CORPUS / "0.4.30" / "vjp_2.bin").read_bytes()), describe(out.read_bytes())
     assert (before.formats[0], after.formats, after.digest) == (2, (12, 12), "verified")
     assert after.functions == before.functions
+
+
+def test_upgrade_in_place_keeps_the_mode_and_a_link(capsys, tmp_path):
+    (tmp_path / "a.bin").write_bytes(Path(STATIC).read_bytes())
+    (tmp_path / "a.bin").chmod(0o640)
+    (tmp_path / "link.bin").symlink_to("a.bin")
+    link = str(tmp_path / "link.bin")
+    assert run(capsys, "upgrade", link, "-o", link)[0] == 0
+    assert (tmp_path / "link.bin").is_symlink()
+    assert (tmp_path / "a.bin").stat().st_mode & 0o777 == 0o640
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a.bin", "link.bin"]
+
+
+def test_upgrade_in_place_on_a_full_disk_leaves_the_file(capsys, tmp_path, monkeypatch):
+    file = tmp_path / "a.bin"
+    file.write_bytes(Path(STATIC).read_bytes())
+
+    def full(_):
+        raise OSError(28, "No space left on device", str(file))
+
+    monkeypatch.setattr(_cli_commands.os, "fsync", full)
+    code, _, err = run(capsys, "upgrade", str(file), "-o", str(file))
+    assert (code, err) == (2, f"jaxtf-artifact: {file}: No space left on device\n")
+    assert file.read_bytes() == Path(STATIC).read_bytes()
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_upgrade_writes_to_what_is_no_file_as_it_is(capsys):
+    assert run(capsys, "upgrade", STATIC, "-o", os.devnull)[0] == 0
+    assert not Path(os.devnull).is_file()
+
+
+# Each writes FILE again and again until it is killed. What the first writes is larger than a write of the system.
+LARGE = """
+for n in itertools.count():
+    _write(sys.argv[1], bytes([n % 251]) * ((8 << 20) + n % 251))
+    print(n, flush=True)
+"""
+UPGRADES = """
+old = open(sys.argv[1], "rb").read()
+while True:
+    _write(sys.argv[1], old)
+    assert main(["upgrade", sys.argv[1], "-o", sys.argv[1]]) == 0
+    print(flush=True)
+"""
+
+
+@pytest.mark.parametrize("loop", [LARGE, UPGRADES])
+def test_a_command_that_is_killed_leaves_a_whole_file(capsys, tmp_path, loop):
+    rounds = 100 if os.environ.get("JAXTF_FULL") == "1" else 8
+    random = Random(0)
+    file, old, upgraded = tmp_path / "a.bin", CORPUS / "0.4.30" / "vjp_2.bin", tmp_path / "upgraded.bin"
+    assert run(capsys, "upgrade", str(old), "-o", str(upgraded))[0] == 0
+    imports = (
+        "import itertools, sys\n"
+        "from jaxtf.serialization._cli import main\n"
+        "from jaxtf.serialization._cli_commands import _write\n"
+    )
+    for _ in range(rounds):
+        file.write_bytes(old.read_bytes())
+        process = subprocess.Popen([sys.executable, "-c", imports + loop, str(file)], stdout=subprocess.PIPE)
+        for _ in range(random.randint(1, 3)):
+            process.stdout.readline()
+        time.sleep(random.uniform(0, 0.03))
+        process.kill()
+        process.communicate()
+        content = file.read_bytes()
+        if loop is UPGRADES:
+            assert content in (old.read_bytes(), upgraded.read_bytes())
+        else:
+            assert set(content) == {len(content) - (8 << 20)}
 
 
 @needs_jax

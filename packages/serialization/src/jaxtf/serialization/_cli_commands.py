@@ -7,8 +7,12 @@ parses or rewrites modules, and what checks shapes, imports more than the readin
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
+import os
+import secrets
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -58,8 +62,31 @@ def _write(file: str, content: bytes | bytearray | memoryview) -> None:
     if file == "-":
         sys.stdout.buffer.write(content)
         return
-    with open(file, "wb") as opened:
-        opened.write(content)
+    place = os.path.realpath(file)  # what a link leads to changes, and not the link
+    if os.path.exists(place) and not os.path.isfile(place):
+        with open(place, "wb") as opened:  # a pipe, /dev/null; of a folder, an error
+            opened.write(content)
+        return
+    _write_whole(place, content)
+
+
+def _write_whole(file: str, content: bytes | bytearray | memoryview) -> None:
+    """Writes beside the file and renames, so that the file has its old content or all of the new."""
+    folder, name = os.path.split(file)
+    partial = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.partial")
+    mode = stat.S_IMODE(os.stat(file).st_mode) if os.path.exists(file) else None
+    try:
+        with open(partial, "xb") as opened:
+            opened.write(content)
+            opened.flush()
+            if mode is not None:
+                os.chmod(partial, mode)
+            os.fsync(opened.fileno())
+        os.replace(partial, file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(partial)
+        raise
 
 
 def _progress(blob: bytes, work: str) -> None:
