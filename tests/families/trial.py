@@ -135,7 +135,7 @@ def in_jax(function: Callable[..., Any], values: Sequence[np.ndarray]) -> list[n
     """What JAX computes."""
     try:
         results = jax.jit(function)(*values)
-    except REFUSED as error:
+    except (*REFUSED, jax.errors.JaxRuntimeError) as error:  # the latter is XLA's
         raise NotACase(str(error)) from error
     return [np.asarray(leaf) for leaf in jax.tree.leaves(results)]
 
