@@ -12,8 +12,6 @@ Each private name stands once, with why it is needed and the versions it was see
   `create_op`, 200 us by `tf.add` (2.21).
 - `Graph._name_stack` (2.19.1, 2.20.0, 2.21): where a graph keeps the name scope that it is in; entering one by
   `tf.name_scope` takes half the time of a node.
-- `GraphOrParentsInXlaContext` of `tensorflow.python.ops.control_flow_util` (2.19.1, 2.20.0, 2.21): whether the graph
-  that is being made is to be compiled by XLA, as TensorFlow's own loops ask.
 """
 
 from __future__ import annotations
@@ -26,8 +24,9 @@ import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.framework.func_graph import FuncGraph
-from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 from tensorflow.python.util import tf_stack
+
+from jaxtf.convert._tf import traces_compiled
 
 __all__ = [
     "NameScope",
@@ -45,7 +44,7 @@ _create_op = inspect.unwrap(tf.Graph.create_op)
 
 def is_compiled() -> bool:
     """Whether the operations that are being made are those of a function with `jit_compile=True`."""
-    return not tf.executing_eagerly() and bool(GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()))
+    return traces_compiled()
 
 
 def is_compiled_for_cpu() -> bool:
