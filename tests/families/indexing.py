@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -210,7 +209,7 @@ def layout(draw: Draw) -> Case:
     return Case(f"layout {[(s.__name__, n) for s, n in steps]}", function, (Argument(shape, dtype),), sizes.symbolic)
 
 
-def _order(count: int, seed: int) -> Sequence[int]:
+def _order(count: int, seed: int) -> list[int]:
     axes = list(range(count))
     return [axes.pop(seed // (i + 1) % len(axes)) for i in range(count)]
 
@@ -234,9 +233,10 @@ def expanded(x: Any, seed: int) -> Any:
 
 
 def squeezed(x: Any, seed: int) -> Any:
-    """One axis of size 1 less."""
-    ones = [i for i, size in enumerate(x.shape) if isinstance(size, int) and size == 1]
-    return jnp.squeeze(x, ones[seed % len(ones)]) if ones else x
+    """An axis of size 1 put somewhere, and taken away elsewhere: a symbolic size may be 1, but is not known to be."""
+    wide = jnp.expand_dims(x, seed % (x.ndim + 1))
+    order = _order(wide.ndim, seed // 7)
+    return jnp.squeeze(wide.transpose(order), order.index(seed % (x.ndim + 1)))
 
 
 def broadcast(x: Any, seed: int) -> Any:
