@@ -21,6 +21,7 @@ class Documented:
       reason: For the page on limitations.
       tags: All of these the case has.
       backends: A pattern of the whole name of the backend.
+      derivative: A pattern of the whole name of the derivative.
     """
 
     family: str
@@ -28,6 +29,7 @@ class Documented:
     reason: str
     tags: frozenset[str] = frozenset()
     backends: str = ".*"
+    derivative: str = ".*"
 
 
 # XLA's CPU backend as TensorFlow has it: native mode, and graph mode with jit_compile=True.
@@ -66,6 +68,25 @@ DOCUMENTED: tuple[Documented, ...] = (
         backends="eager|graph",
     ),
     Documented(
+        "pool",
+        "InvalidArgumentError",
+        "with enable_xla=False, a pool of TensorFlow raises where a symbolic size leaves no window",
+        backends="eager|graph",
+    ),
+    Documented(
+        "pool",
+        "AssertionError: (max|min) pool .* SAME",
+        "XLA for CPU combines the elements of padded windows in another order; at ties the tangent is another one's",
+        backends="(eager|graph|compiled).*",
+        derivative="jvp",
+    ),
+    Documented(
+        "select_and_scatter|pool",
+        "InconclusiveDimensionOperation",
+        "JAX's rule for the gradient of a pool that holds on every platform needs padding that is known",
+        backends="(eager|graph|compiled).*",
+    ),
+    Documented(
         "convolution|pool",
         "Module shape refinement failed|positive value for .* window dimension",
         "XLA refuses a convolution of which a symbolic size leaves nothing, also for jax.export",
@@ -81,6 +102,7 @@ def is_documented(family: str, case: Case, trial: Trial, error: Exception) -> bo
         re.fullmatch(known.family, family)
         and known.tags <= case.tags
         and re.fullmatch(known.backends, trial.backend)
+        and re.fullmatch(known.derivative, trial.derivative)
         and re.search(known.error, text)
         for known in DOCUMENTED
     )
