@@ -19,6 +19,7 @@ from jaxtf.serialization._cli import main
 CORPUS = Path(__file__).parent / "artifacts"
 SYMBOLIC = str(CORPUS / "0.12.0.1" / "vjp_symbolic.bin")
 STATIC = str(CORPUS / "0.12.0.1" / "vjp_2.bin")
+CHECKS = ["digest", "structure", "model", "record", "calls"]
 needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="parses modules")
 
 
@@ -69,6 +70,8 @@ def test_check_tells_each_thing_that_was_checked(capsys):
         "digest    ok (there is none)",
         "structure ok (3 modules)",
         "model     ok",
+        "record    ok",
+        "calls     ok",
     ]
 
 
@@ -80,10 +83,12 @@ def test_check_tells_that_modules_are_not_parsed_without_jax(capsys, monkeypatch
         "digest    ok (there is none)",
         "structure ok (3 modules)",
         "model     ok",
+        "record    ok",
+        "calls     ok",
         "modules   not parsed (JAX is not installed)",
     ]
     code, out, _ = run(capsys, "check", "--json", STATIC)
-    assert [check["what"] for check in json.loads(out)["files"][0]["checks"]] == ["digest", "structure", "model"]
+    assert [check["what"] for check in json.loads(out)["files"][0]["checks"]] == CHECKS
 
 
 @pytest.mark.parametrize(

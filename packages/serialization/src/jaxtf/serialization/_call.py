@@ -43,8 +43,12 @@ def call_exported(exported: Exported, flat_call: FlatCall, args: tuple[Any, ...]
 
 
 def differentiable_flat_call(exported: Exported) -> FlatCall:
-    """The exported function on flat arrays, differentiable in both modes by its exported VJPs."""
+    """The exported function on flat arrays, differentiable in both modes by its exported VJPs.
 
+    Raises:
+      ArtifactError: Its module is not the one that its record describes.
+    """
+    exported.check_module()
     callee = Callee(exported)
 
     def call(*flat: Any) -> tuple[Any, ...]:

@@ -10,13 +10,21 @@ Source: the targets that JAX declares stable, read with JAX 0.10.2 and 0.12.0.1.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from jaxtf.serialization._errors import UnstableCustomCall, UnstableDialect
 from jaxtf.serialization._locations import user_line
 
-__all__ = ["STABLE_CUSTOM_CALLS", "STABLE_DIALECTS", "DisabledSafetyCheck", "check_custom_calls", "check_dialects"]
+__all__ = [
+    "STABLE_CUSTOM_CALLS",
+    "STABLE_DIALECTS",
+    "DisabledSafetyCheck",
+    "check_custom_calls",
+    "check_dialects",
+    "is_callback",
+]
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,18 @@ STABLE_CUSTOM_CALLS = frozenset(
         "tf.call_tf_function",
     )
 )
+
+
+_CALLBACK = re.compile(r"python.*callback|callback.*python", re.IGNORECASE)
+
+
+def is_callback(target: str) -> bool:
+    """Whether a custom-call target calls a function of this Python process, by a number or an address.
+
+    >>> is_callback("xla_ffi_python_cpu_callback"), is_callback("lapack_spotrf_ffi")
+    (True, False)
+    """
+    return _CALLBACK.search(target) is not None
 
 
 STABLE_DIALECTS = frozenset(("builtin", "func", "stablehlo", "chlo", "mhlo", "sdy"))

@@ -158,6 +158,8 @@ def _checks(blob: bytes, shapes: dict[str, tuple[int, ...]], parse: bool) -> Ite
         ("digest", lambda: None if split_trailer(blob).digest else "there is none"),
         ("structure", lambda: f"{len(describe(blob).functions)} modules"),
         ("model", lambda: _check_model(blob)),
+        ("record", lambda: _check_records(blob)),
+        ("calls", lambda: _check_calls(blob)),
         *((("modules", lambda: _check_modules(blob)),) if parse else ()),
         *((("shapes", lambda: _check_shapes(blob, shapes)),) if shapes else ()),
     ]
@@ -176,6 +178,31 @@ def _check_model(blob: bytes) -> str | None:
     while exported.has_vjp():
         exported = exported.vjp()
     return None
+
+
+def _check_records(blob: bytes) -> str | None:
+    """Whether each module is what its record describes."""
+    from jaxtf.serialization._deserialize import deserialize
+
+    exported = deserialize(blob)
+    exported.check_module()
+    while exported.has_vjp():
+        exported = exported.vjp()
+        exported.check_module()
+    return None
+
+
+def _check_calls(blob: bytes) -> str | None:
+    """Whether each custom call is to a known target, or to one that the exporter vouched for, which are the remark."""
+    from jaxtf.serialization._legacy.removed_calls import NOT_REWRITTEN, OPERATIONS_OF_XLA, REWRITTEN
+
+    known = {*NOT_REWRITTEN, *OPERATIONS_OF_XLA, *REWRITTEN}
+    calls = [call for function in describe(blob).functions for call in function.custom_calls]
+    unstable = [call for call in calls if not call.stable and call.target not in known]
+    if unknown := sorted({call.target for call in unstable if not call.allowed}):
+        raise ArtifactError(f"custom calls whose targets have no compatibility guarantees: {', '.join(unknown)}")
+    vouched = sorted({call.target for call in unstable})
+    return f"the exporter vouched for {', '.join(vouched)}" if vouched else None
 
 
 def _check_modules(blob: bytes) -> str | None:
@@ -298,6 +325,7 @@ def upgrade_file(options: argparse.Namespace) -> int:
         from jaxtf.serialization._deserialize import deserialize
 
         orders = describe(blob).vjp_orders
+        _check_records(blob)
         exported = deserialize(blob)
         if options.stablehlo_version is not None:
             from jaxtf.serialization._requires import require_jax

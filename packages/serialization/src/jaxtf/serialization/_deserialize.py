@@ -171,6 +171,7 @@ class _Function:
             uses_shardy=told.uses_shardy,
             producer=self._source.producer,
             _make_vjp=self._vjp(),
+            _is_read=True,
         )
 
     def _vjp(self) -> Callable[[], Exported] | None:

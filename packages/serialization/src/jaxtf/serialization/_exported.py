@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from jaxtf.serialization._agreement import check_agreement, check_vjp_agreement
 from jaxtf.serialization._avals import Aval
 from jaxtf.serialization._called import CalledFunction
 from jaxtf.serialization._checks import DisabledSafetyCheck
@@ -102,6 +103,8 @@ class Exported:
     called_functions: tuple[CalledFunction, ...] = ()
     # Makes the VJP when first asked; it remembers what it made.
     _make_vjp: Callable[[], Exported] | None = field(default=None, repr=False)
+    # Whether it was read from bytes: then nothing vouches for the record and its module being of each other.
+    _is_read: bool = field(default=False, repr=False)
 
     @cached_property
     def _compared(self) -> tuple[Any, ...]:
@@ -200,13 +203,46 @@ class Exported:
 
         Raises:
           VjpUnavailable: This function was loaded from somewhere that kept no VJP.
+          ArtifactError: It was loaded with a VJP that is not that of this function.
         """
         if self._make_vjp is None:
             raise VjpUnavailable(
                 f"No VJP is available for '{self.fun_name}': it was loaded from bytes that carry none\n"
                 "  remedy: export it again where the JAX function is at hand, with the orders of VJP that you need"
             )
-        return self._make_vjp()
+        return self._checked_vjp
+
+    @cached_property
+    def _checked_vjp(self) -> Exported:
+        assert self._make_vjp is not None
+        vjp = self._make_vjp()
+        if self._is_read:
+            check_vjp_agreement(self, vjp)
+        return vjp
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it was read from bytes, so that its disabled checks are those of whoever wrote them."""
+        return self._is_read
+
+    def check_module(self) -> None:
+        """Refuses a module that is not the one that this record describes; needs no JAX.
+
+        For what was read from bytes, once; whatever calls, converts or rewrites the function asks first. Of what was
+        exported in this process nothing needs to be checked. The VJPs are checked in turn, when they are used.
+
+        Raises:
+          ArtifactError: The module has no public function `main`, functions of several blocks or in a circle of
+            calls, or `main` takes or gives other numbers, dtypes, ranks or static sizes than recorded; or it calls
+            back into a Python process. The message says which.
+          VersionError: The module's bytecode is of a later version than this release knows.
+        """
+        if self._is_read:
+            self._agreement  # noqa: B018  it is remembered when it holds
+
+    @cached_property
+    def _agreement(self) -> None:
+        check_agreement(self)
 
     @cached_property
     def solution(self) -> Solution:

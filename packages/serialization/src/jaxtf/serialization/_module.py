@@ -26,9 +26,11 @@ def load_module(exported: Exported, context: Any = None) -> Any:
     """The module of an exported function, in an MLIR context or in a new one.
 
     Raises:
+      ArtifactError: It is not the module that the record describes.
       VersionError: It is written for a StableHLO version that the installed jaxlib does not read yet.
       UnstableCustomCall: It calls a target that is neither stable nor allowed by the exporter.
     """
+    exported.check_module()
     newest = current_stablehlo_version()
     if parse_stablehlo_version(exported.stablehlo_version) > parse_stablehlo_version(newest):
         raise VersionError(

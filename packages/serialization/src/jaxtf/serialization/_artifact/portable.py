@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 from jaxtf.serialization._errors import ArtifactError, VersionError
 
-__all__ = ["BytecodeFacts", "custom_call_targets", "stablehlo_facts"]
+__all__ = ["Attributes", "BytecodeFacts", "Frame", "Reader", "custom_call_targets", "stablehlo_facts"]
 
 _MAGIC = b"ML\xefR"
 _NEWEST_BYTECODE = 6
@@ -66,7 +66,7 @@ def stablehlo_facts(module: bytes | memoryview) -> BytecodeFacts:
       ArtifactError: It is no portable artifact, or a truncated one; the offset is in the module.
       VersionError: Its bytecode is of a later version than this release knows.
     """
-    frame = _Frame(module)
+    frame = Frame(module)
     found = _PRODUCER.fullmatch(frame.producer)
     if found is None:
         raise ArtifactError(f"the module was not written as a portable artifact, but by {frame.producer!r}")
@@ -86,13 +86,16 @@ def custom_call_targets(module: bytes | memoryview) -> tuple[str, ...]:
       ArtifactError: It is no portable artifact, or a damaged one; the offset is in the module.
       VersionError: Its bytecode is of a later version than this release knows.
     """
-    frame = _Frame(module)
-    attributes = _Attributes(frame)
-    found = attributes.in_properties() if _PROPERTIES in frame.sections else attributes.in_dictionaries()
-    return tuple(sorted(set(found)))
+    frame = Frame(module)
+    attributes = Attributes(frame)
+    # A dictionary beside the properties takes precedence over these.
+    found = set(attributes.in_dictionaries())
+    if _PROPERTIES in frame.sections:
+        found.update(attributes.in_properties())
+    return tuple(sorted(found))
 
 
-class _Reader:
+class Reader:
     """A part of the module, read from its start."""
 
     def __init__(self, view: memoryview, start: int, what: str) -> None:
@@ -105,9 +108,9 @@ class _Reader:
         """An error at the place reached."""
         return ArtifactError(f"the module is damaged, in its {self._what}: {found}", self.start + self.position)
 
-    def again(self) -> _Reader:
+    def again(self) -> Reader:
         """The same part, from its start."""
-        return _Reader(self.view, self.start, self._what)
+        return Reader(self.view, self.start, self._what)
 
     @property
     def left(self) -> int:
@@ -138,6 +141,11 @@ class _Reader:
         more = (first & -first).bit_length() - 1
         return (int.from_bytes(self.take(more), "little") << 8 | first) >> (more + 1)
 
+    def signed(self) -> int:
+        """A number with a sign, which is its lowest bit."""
+        number = self.number()
+        return (number >> 1) ^ -(number & 1)
+
     def count(self, what: str) -> int:
         """A number of things that take a byte each at least."""
         count = self.number()
@@ -145,20 +153,20 @@ class _Reader:
             raise self.fail(f"it says that there are {count} {what}, in {self.left} bytes")
         return count
 
-    def part(self, length: int, what: str) -> _Reader:
+    def part(self, length: int, what: str) -> Reader:
         """A reader of the next bytes."""
         start = self.start + self.position
-        return _Reader(self.take(length), start, what)
+        return Reader(self.take(length), start, what)
 
 
-class _Frame:
+class Frame:
     """The sections of a module."""
 
     def __init__(self, module: bytes | memoryview) -> None:
         view = memoryview(module)
         if view[:4] != _MAGIC:
             raise ArtifactError(f"the module is no MLIR bytecode; it begins with {bytes(view[:4])!r}", 0)
-        reader = _Reader(view, 0, "frame")
+        reader = Reader(view, 0, "frame")
         reader.take(4)
         self.version = reader.number()
         if self.version > _NEWEST_BYTECODE:
@@ -177,7 +185,7 @@ class _Frame:
         self._strings: tuple[memoryview, ...] | None = None
 
     @staticmethod
-    def _producer(reader: _Reader) -> str:
+    def _producer(reader: Reader) -> str:
         name = bytearray()
         while byte := reader.byte():
             name.append(byte)
@@ -186,7 +194,7 @@ class _Frame:
         return name.decode(errors="backslashreplace")
 
     @staticmethod
-    def _sections(reader: _Reader) -> Iterator[tuple[int, _Reader]]:
+    def _sections(reader: Reader) -> Iterator[tuple[int, Reader]]:
         seen = set()
         while reader.left:
             head = reader.byte()
@@ -209,7 +217,7 @@ class _Frame:
         return self._strings
 
     @staticmethod
-    def _read_strings(reader: _Reader) -> tuple[memoryview, ...]:
+    def _read_strings(reader: Reader) -> tuple[memoryview, ...]:
         lengths = [reader.number() for _ in range(reader.count("strings"))]
         if 0 in lengths or sum(lengths) != reader.left:
             raise reader.fail(f"its strings have {sum(lengths)} bytes, in {reader.left}")
@@ -234,7 +242,7 @@ class _Frame:
             yield self.text(name)
 
 
-class _Attributes:
+class Attributes:
     """The attributes of a module, by number, as far as custom calls need them."""
 
     # Codes of attributes, in the dialects `builtin` and `vhlo`.
@@ -244,21 +252,23 @@ class _Attributes:
     _FEWEST_PROPERTIES = 8
     """A custom call has eight properties or more, of a byte each or more."""
 
-    def __init__(self, frame: _Frame) -> None:
+    def __init__(self, frame: Frame) -> None:
         self._frame = frame
-        self._attributes = tuple(self._read(frame))
+        lengths, contents = frame.sections[_OFFSETS].again(), frame.sections[_ATTRIBUTES].again()
+        dialects = tuple(frame.dialects())
+        attributes, types = lengths.count("attributes"), lengths.count("types")
+        self._attributes = tuple(self._read(lengths, contents, dialects, attributes, "attributes"))
+        self._types = tuple(self._read(lengths, contents, dialects, types, "types"))
 
     @staticmethod
-    def _read(frame: _Frame) -> Iterator[tuple[str, _Reader]]:
-        """Dialect and contents of each attribute; contents in MLIR's own notation have none."""
-        dialects = tuple(frame.dialects())
-        lengths, contents = frame.sections[_OFFSETS], frame.sections[_ATTRIBUTES]
-        left = lengths.count("attributes")
-        lengths.number()  # of types, which come after the attributes
+    def _read(
+        lengths: Reader, contents: Reader, dialects: tuple[str, ...], left: int, what: str
+    ) -> Iterator[tuple[str, Reader]]:
+        """Dialect and contents of each; contents in MLIR's own notation have none."""
         while left > 0:
-            dialect, count = lengths.number(), lengths.count("attributes")
+            dialect, count = lengths.number(), lengths.count(what)
             if dialect >= len(dialects) or not 0 < count <= left:
-                raise lengths.fail(f"it has {count} of {left} attributes in dialect {dialect} of {len(dialects)}")
+                raise lengths.fail(f"it has {count} of {left} {what} in dialect {dialect} of {len(dialects)}")
             for _ in range(count):
                 length = lengths.number()
                 content = contents.part(length >> 1, "attribute")
@@ -267,44 +277,62 @@ class _Attributes:
 
     def in_properties(self) -> Iterator[str]:
         """Targets in the properties of operations."""
-        reader = self._frame.sections[_PROPERTIES]
+        reader = self._frame.sections[_PROPERTIES].again()
         for _ in range(reader.count("properties")):
             numbers = reader.part(reader.number(), "properties")
             # Properties of other operations may be other things than attributes by number.
-            if numbers.left < self._FEWEST_PROPERTIES or not self._has_code(
-                numbers.number(), "vhlo", self._API_VERSION
-            ):
+            if numbers.left < self._FEWEST_PROPERTIES or not self.has_code(numbers.number(), "vhlo", self._API_VERSION):
                 continue
             numbers.number()  # the backend configuration
             target = numbers.number()
-            if self._has_code(target, "vhlo", self._STRING):
-                yield self._string(target)
+            if self.has_code(target, "vhlo", self._STRING):
+                yield self.string(target)
 
     def in_dictionaries(self) -> Iterator[str]:
         """Targets in the dictionaries of attributes of operations."""
-        for number in range(len(self._attributes)):
-            if not self._has_code(number, "builtin", self._DICTIONARY):
-                continue
-            reader = self._content(number)
-            reader.number()
-            for _ in range(reader.count("entries")):
-                name, value = reader.number(), reader.number()
-                if self._has_code(name, "builtin", self._NAME) and self._string(name) == "call_target_name":
-                    yield self._string(value)
+        return (self.string(value) for name, value in self.every_entry() if name == "call_target_name")
 
-    def _content(self, number: int) -> _Reader:
+    def every_entry(self) -> Iterator[tuple[str, int]]:
+        """Name and number of each attribute in every dictionary of MLIR."""
+        for number in range(len(self._attributes)):
+            if self.has_code(number, "builtin", self._DICTIONARY):
+                yield from self.entries(number)
+
+    def content(self, number: int) -> Reader:
+        """What is in an attribute."""
         return self._attributes[number][1].again()
 
-    def _has_code(self, number: int, dialect: str, code: int) -> bool:
+    def type_content(self, number: int) -> Reader:
+        """What is in a type of VHLO.
+
+        Raises:
+          ArtifactError: There is no type of this number, or it is not VHLO's.
+        """
+        if number >= len(self._types) or self._types[number][0] != "vhlo":
+            raise self._frame.sections[_ATTRIBUTES].fail(f"type {number} is not a type of VHLO")
+        return self._types[number][1].again()
+
+    def entries(self, number: int) -> Iterator[tuple[str, int]]:
+        """Name and number of each attribute in a dictionary of MLIR."""
+        if not self.has_code(number, "builtin", self._DICTIONARY):
+            raise self._frame.sections[_ATTRIBUTES].fail(f"attribute {number} is no dictionary")
+        reader = self.content(number)
+        reader.number()
+        for _ in range(reader.count("entries")):
+            name, value = reader.number(), reader.number()
+            yield self.string(name), value
+
+    def has_code(self, number: int, dialect: str, code: int) -> bool:
+        """Whether an attribute is of a kind."""
         if number >= len(self._attributes) or self._attributes[number][0] != dialect:
             return False
-        reader = self._content(number)
+        reader = self.content(number)
         return reader.left > 0 and reader.number() == code
 
-    def _string(self, number: int) -> str:
+    def string(self, number: int) -> str:
         """The string that an attribute holds."""
-        if not (self._has_code(number, "vhlo", self._STRING) or self._has_code(number, "builtin", self._NAME)):
+        if not (self.has_code(number, "vhlo", self._STRING) or self.has_code(number, "builtin", self._NAME)):
             raise self._frame.sections[_ATTRIBUTES].fail(f"attribute {number} is no string")
-        reader = self._content(number)
+        reader = self.content(number)
         reader.number()
         return self._frame.text(reader.number())

@@ -1,0 +1,125 @@
+"""The functions of modules, against what MLIR reads, and hostile encodings of them."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from jaxtf.serialization import ArtifactError, VersionError
+from jaxtf.serialization._artifact import functions
+from jaxtf.serialization._artifact.functions import find_recursion, module_functions
+from jaxtf.serialization._artifact.reader import read_payload
+from jaxtf.serialization._artifact.trailer import split_trailer
+
+CORPUS = Path(__file__).parent.parent / "artifacts"
+RELEASES = sorted(path.name for path in CORPUS.iterdir() if path.is_dir() and any(path.glob("*.bin")))
+
+
+def modules(release):
+    """Every module of a release's artifacts, with the name of the file."""
+    for path in sorted((CORPUS / release).glob("*.bin")):
+        table = read_payload(split_trailer(path.read_bytes()).payload)
+        while table is not None:
+            yield path.name, bytes(table.mlir_module_serialized)
+            table = table.vjp
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_functions_are_those_that_mlir_reads(release):
+    pytest.importorskip("jax")
+    from jax.extend.mlir import ir
+
+    from jaxtf.serialization._portable_artifact import deserialize_module
+
+    def text(type_):
+        return "token" if "token" in str(type_) else str(ir.RankedTensorType(type_))
+
+    for name, module in list(modules(release))[::7]:
+        parsed = deserialize_module(module)
+        expected = [op for op in parsed.body.operations if op.operation.name == "func.func"]
+        found, recursion = module_functions(module)
+        assert [function.name for function in found] == [
+            ir.StringAttr(op.attributes["sym_name"]).value for op in expected
+        ]
+        assert recursion() is None, name
+        for function, op in zip(found, expected, strict=True):
+            type_ = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value)
+            for ours, theirs in ((function.inputs, type_.inputs), (function.outputs, type_.results)):
+                assert [as_mlir(value) for value in ours] == [text(each) for each in theirs], name
+            assert function.block_count == len(op.regions[0].blocks) == 1
+
+
+_MLIR = {
+    **{"bool": "i1", "complex64": "complex<f32>", "complex128": "complex<f64>", "bfloat16": "bf16"},
+    **{f"int{width}": f"i{width}" for width in (2, 4, 8, 16, 32, 64)},
+    **{f"uint{width}": f"ui{width}" for width in (2, 4, 8, 16, 32, 64)},
+    **{f"float{width}": f"f{width}" for width in (16, 32, 64)},
+    **{"float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2", "float8_e4m3fnuz": "f8E4M3FNUZ"},
+    **{"float8_e5m2fnuz": "f8E5M2FNUZ", "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "float8_e4m3": "f8E4M3"},
+    **{"float8_e3m4": "f8E3M4", "float8_e8m0fnu": "f8E8M0FNU", "float4_e2m1fn": "f4E2M1FN"},
+}
+
+
+def as_mlir(value):
+    if value.dtype == "token":
+        return "token"
+    sizes = ["?" if size is None else str(size) for size in value.shape]
+    return f"tensor<{'x'.join([*sizes, _MLIR[value.dtype]])}>"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_no_call_is_missed_by_looking_for_its_bytes(release):
+    calls = 0
+    for name, module in modules(release):
+        reader = functions._Module(module)
+        for function in reader.functions:
+            exactly = reader.calls(function)
+            assert exactly <= reader.may_call(function), name
+            calls += len(exactly)
+    assert calls > 50
+
+
+@pytest.mark.parametrize("number", [0, 1, 5, 127, 128, 2**14, 2**56 - 1])
+def test_every_form_of_a_number_is_read_as_that_number(number):
+    forms = list(functions._encodings(number))
+    assert len(set(forms)) == len(forms) == 10 - max(1, -(-number.bit_length() // 7))
+    for form in forms:
+        assert functions._number_at(b"\1" + form + b"\1", 1) == (number, 1 + len(form))
+        assert functions.Reader(memoryview(form), 0, "test").number() == number
+
+
+def test_a_second_block_is_counted():
+    _, module = next(modules(RELEASES[-1]))
+    main = module_functions(module)[0][0]
+    damaged = bytearray(module)
+    assert damaged[main._body.start] == 3  # the number 1, in one byte
+    damaged[main._body.start] = 5
+    assert module_functions(bytes(damaged))[0][0].block_count == 2
+
+
+@pytest.mark.parametrize("release", [RELEASES[0], RELEASES[-1]])
+def test_damaged_modules_are_refused_or_read(release):
+    _, module = next(modules(release))
+    for position in range(0, len(module), 3):
+        for bit in (0, 3, 7):
+            damaged = bytearray(module)
+            damaged[position] ^= 1 << bit
+            with contextlib.suppress(ArtifactError, VersionError):
+                _, recursion = module_functions(bytes(damaged))
+                recursion()
+
+
+def test_circles_are_found_where_they_are_and_nowhere_else():
+    def found(**calls):
+        each = [functions.ModuleFunction(name, False, (), (), 1, None) for name in calls]
+        return find_recursion(each, lambda _: set(calls), lambda function: set(calls[function.name]))
+
+    assert found(main="", f="main") is None
+    assert found(main=("f", "g"), f=("h",), g=("h",), h=()) is None
+    assert found(f=("f",)) == "f -> f"
+    assert found(main=("f",), f=("g",), g=("h",), h=("f",)) == "f -> g -> h -> f"
+
+
+def test_what_is_no_module_is_refused():
+    with pytest.raises(ArtifactError):
+        module_functions(b"ML\xefR")

@@ -1,0 +1,97 @@
+"""A record and the module that it is stored with: what differs is refused, and it is asked once."""
+
+import dataclasses
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxtf.serialization import ArtifactError, DisabledSafetyCheck, _exported, deserialize, export
+from jaxtf.serialization._artifact.reader import read_payload
+from jaxtf.serialization._artifact.trailer import append_trailer, split_trailer
+from jaxtf.serialization._artifact.writer import write_payload
+
+SPEC = jax.ShapeDtypeStruct((3,), jnp.float32)
+
+
+def signed(blob, **fields):
+    """The artifact with other fields in its record, and a digest that fits."""
+    split = split_trailer(blob)
+    payload = write_payload(dataclasses.replace(read_payload(split.payload), **fields))
+    append_trailer(payload, json.loads(json.dumps(split.notes)))
+    return payload
+
+
+def module_of(fun, *specs, **options):
+    return export(fun, **options)(*specs).mlir_module_serialized
+
+
+WHERE = "the module of 'sin' is not the one that its record describes: "
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"mlir_module_serialized": module_of(jnp.sin, jax.ShapeDtypeStruct((3,), jnp.int8))},
+            "args[0] is float32[3] in the record, and int8[3] in the module",
+        ),
+        (
+            {"mlir_module_serialized": module_of(jnp.sin, jax.ShapeDtypeStruct((4,), jnp.float32))},
+            "args[0] is float32[3] in the record, and float32[4] in the module",
+        ),
+        (
+            {"mlir_module_serialized": module_of(jnp.add, SPEC, SPEC)},
+            "'main' has 2 arguments, expected 1 arrays",
+        ),
+        ({"platforms": ("cpu", "cuda")}, "'main' has 1 arguments, expected the platform index, 1 arrays"),
+    ],
+)
+def test_what_differs_is_refused_by_its_place(fields, message):
+    changed = deserialize(signed(export(jnp.sin)(SPEC).serialize(), **fields))
+    for use in (lambda: changed.call(np.ones(3, np.float32)), lambda: changed.with_stablehlo_version("1.9.0")):
+        with pytest.raises(ArtifactError) as error:
+            use()
+        assert str(error.value).startswith(WHERE + message)
+
+
+def test_another_function_s_vjp_is_refused_by_its_place():
+    blob = export(jnp.sin)(SPEC).serialize(vjp_order=1)
+    other = read_payload(split_trailer(export(jnp.sum)(SPEC).serialize(vjp_order=1)).payload).vjp
+    with pytest.raises(ArtifactError) as error:
+        jax.grad(lambda x: deserialize(signed(blob, vjp=other)).call(x).sum())(np.ones(3, np.float32))
+    assert str(error.value).startswith(
+        "the artifact has a VJP that is not of 'sin': args[1] is float32[], expected float32[3]"
+    )
+
+
+@pytest.mark.parametrize("target", ["ALL", "xla_ffi_python_cpu_callback"])
+def test_an_artifact_cannot_vouch_for_a_callback(target):
+    def calls_back(x):
+        return jax.ffi.ffi_call("xla_ffi_python_cpu_callback", SPEC)(x, index=np.uint64(7))
+
+    exported = export(calls_back, disabled_checks=[DisabledSafetyCheck.custom_call(target)])(SPEC)
+    loaded = deserialize(exported.serialize())
+    with pytest.raises(ArtifactError) as error:
+        loaded.call(np.ones(3, np.float32))
+    assert str(error.value) == (
+        "'calls_back' calls back into the Python process that exported it, which is another one: "
+        "xla_ffi_python_cpu_callback\n  remedy: leave the callback out of what is exported"
+    )
+
+
+def test_a_module_is_checked_once_and_a_fresh_one_never(monkeypatch):
+    checked = []
+    monkeypatch.setattr(_exported, "check_agreement", checked.append)
+    fresh = export(jnp.sin)(SPEC)
+    fresh.call(np.ones(3, np.float32))
+    assert not checked
+    loaded = deserialize(fresh.serialize())
+    assert not checked
+    for _ in range(3):
+        loaded.call(np.ones(3, np.float32))
+    jax.jit(loaded.call)(np.ones(3, np.float32))
+    loaded.check_module()
+    assert checked == [loaded]
