@@ -11,8 +11,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.convert import ArgumentTypeError, ConversionOptionError, convert, convert_exported
-from jaxtf.serialization import ArgumentMismatch, ArtifactError, export, register_namedtuple_serialization
+from jaxtf.convert import (
+    ArgumentTypeError,
+    ConversionOptionError,
+    DisabledSafetyCheck,
+    UnknownCustomCall,
+    convert,
+    convert_exported,
+)
+from jaxtf.serialization import (
+    ArgumentMismatch,
+    ArtifactError,
+    deserialize,
+    export,
+    register_namedtuple_serialization,
+)
 from jaxtf.shapepoly import SymbolicScope, symbolic_shape
 
 
@@ -312,3 +325,51 @@ def test_autograph_calls_a_converted_function_as_it_is(caplog):
     for fun in (outside, inside, from_jax):
         np.testing.assert_array_equal(tf.function(fun, autograph=True)(tf.ones(2))["y"], [2, 2])
     assert "AutoGraph" not in caplog.text
+
+
+TF = ".".join(tf.__version__.split(".")[:2])
+
+
+def calls_out(x):
+    return jax.ffi.ffi_call("a_target_of_mine", jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+
+
+VOUCHED = [DisabledSafetyCheck.custom_call("a_target_of_mine")]
+
+
+def an_artifact_that_vouches_for_itself(check=VOUCHED[0]):
+    spec = jax.ShapeDtypeStruct((3,), jnp.float32)
+    return export(calls_out, tensorflow_version=TF, disabled_checks=[check])(spec).serialize()
+
+
+@pytest.mark.parametrize("check", [VOUCHED[0], DisabledSafetyCheck.custom_call("ALL")], ids=["named", "all"])
+def test_what_an_artifact_vouches_for_is_refused_unless_the_caller_does(check):
+    artifact = an_artifact_that_vouches_for_itself(check)
+    for exported in (artifact, deserialize(artifact), deserialize(artifact).with_tensorflow_version(TF)):
+        with pytest.raises(UnknownCustomCall) as error:
+            convert_exported(exported)
+        assert str(error.value) == (
+            "'calls_out' calls by name what TensorFlow does not have: a_target_of_mine\n"
+            "  remedy: where the process that runs it registers these targets, pass "
+            "disabled_checks=[DisabledSafetyCheck.custom_call('a_target_of_mine')]"
+        )
+        convert_exported(exported, disabled_checks=VOUCHED)
+
+
+def test_checks_of_the_caller_are_checks():
+    with pytest.raises(ConversionOptionError, match="must be a list of DisabledSafetyCheck"):
+        convert_exported(an_artifact_that_vouches_for_itself(), disabled_checks=["custom_call:ALL"])
+
+
+def test_the_checks_of_a_conversion_are_its_caller_s():
+    spec = tf.TensorSpec((3,), tf.float32)
+    converted = convert(calls_out, native_serialization_disabled_checks=VOUCHED)
+    assert tf.function(converted, autograph=False).get_concrete_function(spec).outputs[0].shape == (3,)
+
+
+def test_kernels_of_a_gpu_are_let_through_beside_other_platforms():
+    spec = jax.ShapeDtypeStruct((3, 3), jnp.float32)
+    options = {"tensorflow_version": TF, "expand_linear_algebra": True}
+    convert_exported(export(jnp.linalg.cholesky, platforms=("cpu", "cuda"), **options)(spec).serialize())
+    with pytest.raises(UnknownCustomCall, match="cusolver_potrf_ffi"):
+        convert_exported(export(jnp.linalg.cholesky, platforms=("cuda",), **options)(spec).serialize())

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._consumer import installed_reads
+from jaxtf.convert._custom_calls import checked_checks
 from jaxtf.convert._dtypes import as_tensor, dtype_matches
 from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError, TensorFlowTooOld
 from jaxtf.convert._function import ExportedFunction
@@ -24,7 +25,15 @@ from jaxtf.convert._native import NativeFunction
 from jaxtf.convert._plain import plain
 from jaxtf.convert._protocol import read
 from jaxtf.convert._structure import flat_arguments
-from jaxtf.serialization import ArgumentMismatch, Exported, ModuleVersions, VersionError, deserialize, negotiate
+from jaxtf.serialization import (
+    ArgumentMismatch,
+    DisabledSafetyCheck,
+    Exported,
+    ModuleVersions,
+    VersionError,
+    deserialize,
+    negotiate,
+)
 from jaxtf.shapepoly import is_symbolic_dim
 
 __all__ = ["convert_exported"]
@@ -37,6 +46,7 @@ def convert_exported(
     with_gradient: bool = True,
     native_serialization: NativeSerialization = DEFAULT_NATIVE_SERIALIZATION,
     enable_xla: bool = True,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
 ) -> Callable[..., Any]:
     """A function for TensorFlow values that runs an exported JAX function; needs no JAX.
 
@@ -47,6 +57,8 @@ def convert_exported(
         of VJP: any number for a fresh export, `vjp_order` for an artifact.
       native_serialization: As in `convert`; graph mode needs jaxlib to read the module.
       enable_xla: As in `convert`.
+      disabled_checks: `DisabledSafetyCheck.custom_call(...)` for custom-call targets that the process which runs the
+        function registers. Those that an artifact names itself are of no account.
 
     Returns:
       A function of the exported one's signature: arguments are tensors, variables, NumPy arrays and
@@ -55,8 +67,10 @@ def convert_exported(
 
     Raises:
       ConversionOptionError: Not an exported function, or one over several devices.
-      ArtifactError, VersionError: The bytes are no artifact that can be read.
-      UnknownCustomCall: The module calls LAPACK; export it with `expand_linear_algebra=True`.
+      ArtifactError, VersionError: The bytes are no artifact that can be read, or its module is not what its record
+        describes.
+      UnknownCustomCall: The module calls LAPACK, so that it is to be exported with `expand_linear_algebra=True`; or
+        another target that TensorFlow does not have and `disabled_checks` does not name.
       TensorFlowTooOld: The module is newer than this TensorFlow reads, and no JAX is there that can write it anew.
       GraphModeUnsupported: In graph mode: an operation that has no translation.
       ArgumentMismatch: When called: another structure, rank or dtype than exported.
@@ -77,8 +91,9 @@ def convert_exported(
             f"{type(exported).__name__}: {exported!r:.60}\n  remedy: for a JAX function, use convert"
         )
     function: ExportedFunction
+    checks = checked_checks(disabled_checks)
     if is_native(native_serialization, enable_xla):
-        function = NativeFunction(_readable(exported))
+        function = NativeFunction(_readable(exported), disabled_checks=checks)
     else:
         from jaxtf.convert._graph_function import GraphFunction  # needs jaxlib
 

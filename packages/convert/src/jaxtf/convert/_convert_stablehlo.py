@@ -16,7 +16,7 @@ from jaxtf.convert import _tf
 from jaxtf.convert._dtypes import as_tensor, dtype_matches
 from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError
 from jaxtf.convert._narrow import check_boundary
-from jaxtf.serialization import deserialize
+from jaxtf.serialization import Exported, deserialize
 
 __all__ = ["convert_stablehlo"]
 
@@ -40,6 +40,7 @@ def convert_stablehlo(module: Any, *, enable_xla: bool = True) -> Callable[..., 
 
     Raises:
       ConversionOptionError: Not a module.
+      ArtifactError: An artifact whose module is not the one that its record describes.
       GraphModeUnsupported: An operation that has no translation.
       ArgumentTypeError: When called: a dtype, a rank or a size that is not the argument's.
 
@@ -99,6 +100,8 @@ def _readable(module: Any) -> tuple[bytes | str, bool]:
         module = _artifact_or_text(module)
     if isinstance(module, bytes | str):
         return module, False
+    if isinstance(module, Exported):
+        module.check_module()
     if isinstance(serialized := getattr(module, "mlir_module_serialized", None), bytes):  # also jax.export's Exported
         return serialized, True
     if callable(getattr(module, "compiler_ir", None)):  # jax.stages.Lowered

@@ -1,36 +1,92 @@
 """Custom calls that TensorFlow has no code for: refused when a module is converted, not when it runs.
 
 A custom call runs code that its process has registered under a name. TensorFlow registers none of
-jaxlib's LAPACK. Knows the module's bytes and names, nothing of JAX.
+jaxlib's, neither LAPACK nor kernels for GPUs; it resolves those of dynamic shapes, and its XLA knows those of
+partitioners, and of TPUs. What else a process registers, the caller says.
+Knows the module's bytes and names, nothing of JAX.
 """
 
 from __future__ import annotations
 
-from jaxtf.convert._errors import UnknownCustomCall
-from jaxtf.serialization import Exported, custom_call_targets, lapack_function
+from collections.abc import Iterable
+from typing import Any
 
-__all__ = ["check_custom_calls"]
+from jaxtf.convert._errors import ConversionOptionError, UnknownCustomCall
+from jaxtf.serialization import DisabledSafetyCheck, Exported, custom_call_targets, lapack_function
 
-_IN_EVERY_TARGET = (b"lapack_", b"blas_", b"tridiagonal_solve_perturbed_ffi")
+__all__ = ["IN_TENSORFLOW", "check_custom_calls", "checked_checks"]
+
+IN_TENSORFLOW = frozenset(
+    (
+        # Dynamic shapes: resolved by refinement before compilation.
+        *(f"stablehlo.dynamic_{name}" for name in ("approx_top_k", "reduce_window", "rng_bit_generator", "top_k")),
+        "shape_assertion",
+        # Sharding and memory placement.
+        *("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"),
+        "xla.sdy.FuncResultSharding",
+        # Operations that StableHLO did not have yet when the module was written.
+        *(f"mhlo.{name}" for name in ("acosh", "asinh", "atanh", "erf", "sinh", "tan", "topk")),
+        # Of every platform: approximate top-k where it is no aggregation, jax.lax.empty, functions by name.
+        *("ApproxTopK", "AllocateBuffer", "tf.call_tf_function"),
+        # Of TPUs.
+        *("Eigh", "Qr", "ProductOfElementaryHouseholderReflectors", "LuDecomposition", "tpu_custom_call"),
+    )
+)
+"""Targets that XLA in TensorFlow 2.21 resolves itself."""
+
+_OF_GPU = ("cu", "hip", "mosaic_gpu")
 
 
-def check_custom_calls(exported: Exported) -> None:
-    """Refuses a module that calls LAPACK, unless its export disabled the check of that target.
+def checked_checks(disabled_checks: Any) -> tuple[DisabledSafetyCheck, ...]:
+    """The checks of a caller.
 
     Raises:
-      UnknownCustomCall: Names each function with its target.
+      ConversionOptionError: They are none.
     """
-    module = exported.mlir_module_serialized
-    if not any(text in module for text in _IN_EVERY_TARGET):
+    checks = tuple(disabled_checks) if isinstance(disabled_checks, Iterable) else (None,)
+    if not all(isinstance(check, DisabledSafetyCheck) for check in checks):
+        raise ConversionOptionError(
+            "disabled_checks must be a list of DisabledSafetyCheck, such as [DisabledSafetyCheck.platform()]. "
+            f"Got: {disabled_checks!r:.60}"
+        )
+    return checks
+
+
+def check_custom_calls(exported: Exported, disabled_checks: Iterable[DisabledSafetyCheck] = ()) -> None:
+    """Refuses a module that calls what TensorFlow does not have, unless the caller disables the check of that target.
+
+    What an artifact says of its own checks is of no account: only the process that runs it knows what it registers.
+    Kernels for GPUs are let through in a module that is for other platforms as well.
+
+    Args:
+      exported: What is to become a TensorFlow op.
+      disabled_checks: What the caller allows; `custom_call("ALL")` allows every target.
+
+    Raises:
+      UnknownCustomCall: Names each target, and the function of LAPACK that it is.
+    """
+    own = () if exported.is_read else exported.disabled_safety_checks
+    allowed = {check.is_custom_call() for check in (*disabled_checks, *own)}
+    if "ALL" in allowed:
         return
-    allowed = {check.is_custom_call() for check in exported.disabled_safety_checks}
-    found = {target: lapack_function(target) for target in custom_call_targets(module)}
-    refused = {target: function for target, function in found.items() if function and target not in allowed}
-    if not refused or "ALL" in allowed:
+    elsewhere = _OF_GPU if set(exported.platforms) - {"cuda", "rocm", "gpu"} else ()
+    refused = [
+        target
+        for target in custom_call_targets(exported.mlir_module_serialized)
+        if target not in IN_TENSORFLOW and target not in allowed and not target.startswith(elsewhere)
+    ]
+    if not refused:
         return
-    names = ", ".join(f"{function} ({target})" for target, function in refused.items())
+    lapack = {target: function for target in refused if (function := lapack_function(target))}
+    if lapack:
+        names = ", ".join(f"{function} ({target})" for target, function in lapack.items())
+        raise UnknownCustomCall(
+            f"'{exported.fun_name}' calls LAPACK of jaxlib, which TensorFlow does not have: {names}\n"
+            "  remedy: export it with expand_linear_algebra=True, which writes linear algebra out in StableHLO "
+            "(all but eig, schur, hessenberg, tridiagonal and qr with pivoting), or run it in JAX"
+        )
+    checks = ", ".join(f"DisabledSafetyCheck.custom_call({target!r})" for target in refused)
     raise UnknownCustomCall(
-        f"'{exported.fun_name}' calls LAPACK of jaxlib, which TensorFlow does not have: {names}\n"
-        "  remedy: export it with expand_linear_algebra=True, which writes linear algebra out in StableHLO "
-        "(all but eig, schur, hessenberg, tridiagonal and qr with pivoting), or run it in JAX"
+        f"'{exported.fun_name}' calls by name what TensorFlow does not have: {', '.join(refused)}\n"
+        f"  remedy: where the process that runs it registers these targets, pass disabled_checks=[{checks}]"
     )

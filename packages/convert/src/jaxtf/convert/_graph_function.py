@@ -43,6 +43,7 @@ class GraphFunction(ExportedFunction):
       avoids: Names of composites, such as `chlo.erf`, to be decomposed although TensorFlow has an operation.
 
     Raises:
+      ArtifactError: The module is not the one that its record describes.
       GraphModeUnsupported: An operation of the module that is not translated.
     """
 
@@ -57,6 +58,7 @@ class GraphFunction(ExportedFunction):
         allows_xla: bool,
         avoids: frozenset[str] = frozenset(),
     ) -> None:
+        exported.check_module()
         super().__init__(exported, constants, make_vjp)
         if exported.ordered_effects:
             effects = ", ".join(map(str, exported.ordered_effects))

@@ -23,7 +23,7 @@ from jaxtf.convert._narrow import check_not_compiled, check_passable, has_narrow
 from jaxtf.convert._once import Once
 from jaxtf.convert._partitioning import annotate_shardings
 from jaxtf.convert._record import record_module
-from jaxtf.serialization import Exported
+from jaxtf.serialization import DisabledSafetyCheck, Exported
 from jaxtf.shapepoly import is_symbolic_dim
 
 __all__ = ["NativeFunction"]
@@ -36,10 +36,12 @@ class NativeFunction(ExportedFunction):
       exported: Written for a StableHLO version that this TensorFlow reads.
       constants: As for `ExportedFunction`.
       make_vjp: As for `ExportedFunction`.
+      disabled_checks: Of the caller: custom-call targets that the process registers.
 
     Raises:
+      ArtifactError: The module is not the one that its record describes.
       TensorFlowTooOld: This TensorFlow knows no calling convention as new as the module's.
-      UnknownCustomCall: The module calls LAPACK.
+      UnknownCustomCall: The module calls LAPACK, or what else TensorFlow does not have.
       ArgumentTypeError, ResultTypeError: A dtype of 2 bits, or a float of 4.
     """
 
@@ -48,7 +50,9 @@ class NativeFunction(ExportedFunction):
         exported: Exported,
         constants: Sequence[Constant] = (),
         make_vjp: Callable[[], ExportedFunction] | None = None,
+        disabled_checks: Sequence[DisabledSafetyCheck] = (),
     ) -> None:
+        exported.check_module()
         newest, version = _tf.newest_calling_convention_version(), exported.calling_convention_version
         if version == 10 and exported.nr_devices == 1:
             version = min(version, newest)  # what version 10 adds to 9 is said of shardings
@@ -58,7 +62,8 @@ class NativeFunction(ExportedFunction):
                 f"convention version {newest} but '{exported.fun_name}' needs version {version}\n"
                 f"  remedy: export with tensorflow_version={tf.__version__!r}, or upgrade TensorFlow"
             )
-        check_custom_calls(exported)
+        check_custom_calls(exported, disabled_checks)
+        self._disabled_checks = tuple(disabled_checks)
         record_module(exported)
         super().__init__(exported, constants, make_vjp)
         self._result_dtypes = [tf_dtype(aval.dtype) for aval in exported.out_avals]
@@ -161,4 +166,4 @@ class NativeFunction(ExportedFunction):
 
     def like(self, exported: Exported) -> NativeFunction:
         """Another exported function as one op."""
-        return NativeFunction(exported)
+        return NativeFunction(exported, disabled_checks=self._disabled_checks)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from jaxtf.convert._consumer import versions_to_write
+from jaxtf.convert._custom_calls import checked_checks
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._function import ExportedFunction
 from jaxtf.convert._mode import NativeSerialization, is_native
@@ -54,7 +55,7 @@ def target_of(
       ConversionOptionError: Platforms that do not exist, a version of TensorFlow in graph mode, native mode without
         XLA, or disabled checks that are none.
     """
-    disabled_checks = _checked_checks(disabled_checks)
+    disabled_checks = checked_checks(disabled_checks)
     if is_native(native_serialization, enable_xla):
         exporter = functools.partial(
             export,
@@ -92,13 +93,3 @@ def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...] | Non
             f"{{'cpu', 'cuda', 'rocm', 'tpu'}}. Got: {platforms!r}"
         )
     return tuple(platforms)
-
-
-def _checked_checks(disabled_checks: Any) -> tuple[DisabledSafetyCheck, ...]:
-    checks = tuple(disabled_checks) if isinstance(disabled_checks, Iterable) else (None,)
-    if not all(isinstance(check, DisabledSafetyCheck) for check in checks):
-        raise ConversionOptionError(
-            "disabled_checks must be a list of DisabledSafetyCheck, such as [DisabledSafetyCheck.platform()]. "
-            f"Got: {disabled_checks!r:.60}"
-        )
-    return checks
