@@ -126,6 +126,13 @@ def battery(session: nox.Session) -> None:
 
 
 @nox.session
+def hostile(session: nox.Session) -> None:
+    """Artifacts whose record and module disagree, all of them, through every reader in JAX and TensorFlow."""
+    install(session, *from_tree("convert[jax]"), *PYTEST)
+    session.run("pytest", "tests/test_hostile_artifacts.py", *session.posargs, env=ON_CPU | {"JAXTF_FULL": "1"})
+
+
+@nox.session
 def battery_tensorflow(session: nox.Session) -> None:
     """The battery at all sizes through TensorFlow: eager, graph, compiled, SavedModel without JAX; half an hour."""
     install(session, *from_tree("convert[jax]"), *PYTEST)
