@@ -314,3 +314,18 @@ def test_help_documents_the_exit_codes(capsys, command):
     with pytest.raises(SystemExit):
         main([command, "--help"])
     assert "exit codes:" in capsys.readouterr().out
+
+
+@needs_jax
+@pytest.mark.parametrize(
+    "words",
+    [["extract", "--text"], ["upgrade", "-o", "-", "--stablehlo-version", "1.13.7"]],
+    ids=["extract", "upgrade"],
+)
+def test_a_parser_that_dies_takes_no_command_with_it(words, capsys, monkeypatch):
+    dies = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+    monkeypatch.setattr("jaxtf.serialization._cli_commands._PARSE", dies)
+    monkeypatch.setattr("jaxtf.serialization._cli_commands._PRINT", dies)
+    code, _, err = run(capsys, *words, STATIC)
+    assert code == 2
+    assert err == f"jaxtf-artifact: {STATIC}: MLIR's parser crashes on a module, with signal 11\n"

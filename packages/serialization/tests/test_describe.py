@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxtf.serialization import ArtifactError, VersionError, describe
+from jaxtf.serialization import ArtifactError, VersionError, describe, deserialize
 from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._artifact.trailer import append_trailer
 from jaxtf.serialization._artifact.writer import write_payload
@@ -130,3 +130,10 @@ def test_describing_imports_neither_jax_nor_numpy_nor_islpy():
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("read", [describe, deserialize])
+@pytest.mark.parametrize("blob", [None, 3, "text", memoryview(bytes(8))[::2]], ids=["none", "int", "text", "strided"])
+def test_what_is_not_bytes_one_after_the_other_is_an_artifact_error(read, blob):
+    with pytest.raises(ArtifactError, match="remedy: "):
+        read(blob)

@@ -16,7 +16,7 @@ from jaxtf.convert import _tf
 from jaxtf.convert._dtypes import as_tensor, dtype_matches
 from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError
 from jaxtf.convert._narrow import check_boundary
-from jaxtf.serialization import Exported, deserialize
+from jaxtf.serialization import Exported, custom_call_targets, deserialize
 
 __all__ = ["convert_stablehlo"]
 
@@ -98,6 +98,8 @@ def _readable(module: Any) -> tuple[bytes | str, bool]:
         module = bytes(module)
     if isinstance(module, bytes) and not module.startswith(b"ML\xefR"):
         module = _artifact_or_text(module)
+    if isinstance(module, bytes) and b"StableHLO_v" in module[:64]:
+        custom_call_targets(module)  # reads its frame and tables: MLIR's parser crashes on some damaged ones
     if isinstance(module, bytes | str):
         return module, False
     if isinstance(module, Exported):

@@ -30,6 +30,7 @@ __all__ = [
     "diff_files",
     "extract_module",
     "parse_modules",
+    "print_module",
     "upgrade_file",
 ]
 
@@ -40,6 +41,7 @@ _LONG_WORK = 2**24
 
 
 _PARSE = "from jaxtf.serialization._cli_commands import parse_modules; parse_modules()"
+_PRINT = "from jaxtf.serialization._cli_commands import print_module; print_module()"
 _LONGEST_PARSE = 300
 """In seconds, of all modules of an artifact."""
 
@@ -206,12 +208,22 @@ def _check_calls(blob: bytes) -> str | None:
 
 
 def _check_modules(blob: bytes) -> str | None:
-    """Parses the modules, in a process of its own: MLIR's parser crashes or hangs on some damaged modules."""
+    """Parses the modules, in a process of its own."""
+    _in_child(_PARSE, blob)
+    return None
+
+
+def _in_child(program: str, blob: bytes) -> bytes:
+    """What a program prints of bytes, in a process of its own: MLIR's parser crashes or hangs on some modules.
+
+    Raises:
+      ArtifactError: It died, or did not end; or it raised, with the last line of what it said.
+    """
     import subprocess
 
     try:
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", _PARSE],
+            [sys.executable, "-W", "ignore", "-c", program],
             input=blob,
             capture_output=True,
             timeout=_LONGEST_PARSE,
@@ -223,7 +235,7 @@ def _check_modules(blob: bytes) -> str | None:
         raise ArtifactError(f"MLIR's parser crashes on a module, with signal {-done.returncode}")
     if done.returncode:
         raise ArtifactError(done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
-    return None
+    return done.stdout
 
 
 def parse_modules() -> None:
@@ -234,6 +246,13 @@ def parse_modules() -> None:
     while table is not None:
         deserialize_module(bytes(table.mlir_module_serialized))
         table = table.vjp
+
+
+def print_module() -> None:
+    """Prints the module on standard input as text."""
+    from jaxtf.serialization._portable_artifact import deserialize_module, module_text
+
+    sys.stdout.buffer.write(f"{module_text(deserialize_module(sys.stdin.buffer.read()))}\n".encode())
 
 
 def _shape(text: str) -> tuple[str, tuple[int, ...]]:
@@ -331,11 +350,13 @@ def upgrade_file(options: argparse.Namespace) -> int:
             from jaxtf.serialization._requires import require_jax
 
             require_jax("upgrade --stablehlo-version")
+            _check_modules(blob)  # MLIR reads them in this process only when it did in another
             exported = exported.with_stablehlo_version(options.stablehlo_version)
         if options.tensorflow_version is not None:
             from jaxtf.serialization._requires import require_jax
 
             require_jax("upgrade --tensorflow-version")
+            _check_modules(blob)  # likewise
             exported = exported.with_tensorflow_version(options.tensorflow_version)
         written = exported.serialize(vjp_order=orders, format_version=options.format_version)
     except ValueError as error:
@@ -362,8 +383,9 @@ def extract_module(options: argparse.Namespace) -> int:
         from jaxtf.serialization._requires import require_jax
 
         require_jax("extract --text")
-        from jaxtf.serialization._portable_artifact import deserialize_module, module_text
-
-        module = f"{module_text(deserialize_module(bytes(module)))}\n".encode()
+        try:
+            module = _in_child(_PRINT, bytes(module))
+        except ArtifactError as error:
+            raise _about(options.file, error) from error
     _write(options.output, module)
     return 0

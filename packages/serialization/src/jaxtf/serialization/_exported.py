@@ -344,8 +344,13 @@ class Exported:
         return serialize(self, vjp_order, format_version)
 
     def mlir_module(self) -> str:
-        """The StableHLO module as text, with source locations."""
+        """The StableHLO module as text, with source locations.
+
+        Raises:
+          ArtifactError: It was read, and is not the module that the record describes.
+        """
         require_jax("Exported.mlir_module")
+        self.check_module()
         from jaxtf.serialization._portable_artifact import deserialize_module, module_text
 
         return module_text(deserialize_module(self.mlir_module_serialized))

@@ -422,7 +422,8 @@ class _Module:
         """The same and perhaps more, by looking for bytes that could be a call."""
         if self._version < _PROPERTIES_SINCE or self._calls_by_dictionary:
             return self.calls(function)
-        body, found = bytes(function._body.view), set()
+        body = bytes(function._body.view)
+        found: set[str] = set()
         for form in self._call_forms:
             position = body.find(form)
             while position >= 0:

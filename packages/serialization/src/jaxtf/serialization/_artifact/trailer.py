@@ -89,10 +89,20 @@ def split_trailer(blob: bytes | bytearray | memoryview) -> Split:
     """Takes an artifact apart, and checks its digest before anything is parsed.
 
     Raises:
-      ArtifactError: The digest is not that of the bytes, or the notes are not what it says.
+      ArtifactError: Not bytes, or not contiguous ones; the digest is not that of the bytes, or the notes are not what
+        it says.
       VersionError: The trailer is of a later format.
     """
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise ArtifactError(
+            f"an artifact is bytes, found {type(blob).__name__}: {blob!r:.60}\n"
+            "  remedy: read the file first: pathlib.Path(path).read_bytes()"
+        )
     view = memoryview(blob).toreadonly()
+    if not view.c_contiguous:
+        raise ArtifactError(
+            "an artifact is bytes one after the other; this memoryview skips some\n  remedy: pass bytes(view)"
+        )
     if view.ndim != 1 or view.format != "B":
         view = view.cast("B")
     size = len(view)
