@@ -82,6 +82,14 @@ def test_an_artifact_cannot_vouch_for_a_callback(target):
     )
 
 
+def test_the_constraints_of_an_artifact_are_bounded_together():
+    split = split_trailer(export(jnp.sin)(SPEC).serialize())
+    payload = bytearray(split.payload)
+    append_trailer(payload, {**split.notes, "constraints": [f"(b+d+{index})^60 >= 1" for index in range(60)]})
+    with pytest.raises(ArtifactError, match="constraints that cannot be read"):
+        deserialize(payload)
+
+
 def test_a_module_is_checked_once_and_a_fresh_one_never(monkeypatch):
     checked = []
     monkeypatch.setattr(_exported, "check_agreement", checked.append)

@@ -10,6 +10,7 @@ from jaxtf.shapepoly import (
     IntegerOperations,
     ScopeError,
     ShapeMismatch,
+    ShapeSpecError,
     SymbolicScope,
     solve_dimension_variables,
     symbolic_shape,
@@ -105,3 +106,22 @@ def test_pickling_keeps_the_shape_and_its_constraints_together():
     assert a.scope is not shape[0].scope
     assert [str(c) for c in a.scope.constraints] == ["a >= b"]
     assert hash(a + 0) == hash(a)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["(b+d+1)^60 >= 1"] * 60,
+        [f"(b+d+{index})^60 >= 1" for index in range(60)],
+        [f"{'(a+b+c+1)*' * 12}(a+d+{index}) >= 1" for index in range(200)],
+    ],
+    ids=["equal", "powers", "products"],
+)
+def test_constraints_that_take_many_products_together_are_refused(texts):
+    SymbolicScope(texts[:1])
+    with pytest.raises(ShapeSpecError, match="the constraints of the scope have too many products of terms"):
+        SymbolicScope(texts)
+
+
+def test_a_thousand_plain_constraints_are_not_too_many():
+    assert len(SymbolicScope([f"{index}*a + b*c >= {index}" for index in range(1000)]).constraints) == 1000

@@ -102,13 +102,29 @@ def parse_shape(text: str, algebra: Algebra) -> ParsedShape:
     return _Parser(text, _SHAPE, algebra).shape()
 
 
-def parse_constraint(text: str, algebra: Algebra) -> ParsedConstraint:
+class Budget:
+    """How many steps texts may take together: the products of terms that they ask for.
+
+    Args:
+      steps: So many.
+    """
+
+    def __init__(self, steps: int) -> None:
+        self._left = steps
+
+    def spend(self, steps: int) -> bool:
+        """Takes steps off; returns whether there were as many."""
+        self._left -= steps
+        return self._left >= 0
+
+
+def parse_constraint(text: str, algebra: Algebra, budget: Budget | None = None) -> ParsedConstraint:
     """Reads the text of a constraint.
 
     Raises:
-      ShapeSpecError: The text is not in the grammar; the message has a caret.
+      ShapeSpecError: The text is not in the grammar, or takes more steps than the budget has; the message has a caret.
     """
-    return _Parser(text, "constraint", algebra).constraint()
+    return _Parser(text, "constraint", algebra, budget).constraint()
 
 
 def error_at(text: str, heading: str, position: int, problem: str) -> ShapeSpecError:
@@ -130,7 +146,8 @@ class _Token(NamedTuple):
 class _Parser:
     """Recursive descent; the methods are the rules of the grammar."""
 
-    def __init__(self, text: str, kind: str, algebra: Algebra) -> None:
+    def __init__(self, text: str, kind: str, algebra: Algebra, budget: Budget | None = None) -> None:
+        self._budget = budget
         self._text = text
         self._heading = f"syntax error in {kind}"
         self._is_shape = kind == _SHAPE
@@ -289,6 +306,8 @@ class _Parser:
         left: Expression,
         right: Expression,
     ) -> Expression:
+        if self._budget is not None and not self._budget.spend(left.size * right.size):
+            self._fail(token, "the constraints of the scope have too many products of terms")
         try:
             result = operation(left, right)
         except ZeroDivisionError as error:

@@ -11,8 +11,11 @@ from jaxtf.shapepoly._algebra import Algebra
 from jaxtf.shapepoly._decision import Decider
 from jaxtf.shapepoly._errors import InconclusiveDimensionOperation, ScopeError
 from jaxtf.shapepoly._expression import Expression
-from jaxtf.shapepoly._parser import parse_constraint
+from jaxtf.shapepoly._parser import Budget, parse_constraint
 from jaxtf.shapepoly._text import to_text
+
+_MOST_STEPS = 500_000
+"""Products of terms in all constraints of a scope: half a second; what people write takes a few hundred."""
 
 
 class Constraint(NamedTuple):
@@ -94,6 +97,7 @@ def _read_all(texts: Sequence[str]) -> tuple[Constraint, ...]:
     """Reads constraints; a divisor may owe it to other constraints, whatever their order, that it is not 0."""
     found: dict[int, Constraint] = {}
     depth = 0
+    budget = Budget(_MOST_STEPS)
     while len(found) < len(texts):
         known = [found[position] for position in sorted(found)]
         algebra = Algebra(_decider(known))
@@ -102,7 +106,7 @@ def _read_all(texts: Sequence[str]) -> tuple[Constraint, ...]:
             if position in found:
                 continue
             try:
-                found[position] = _read(text, algebra, depth)
+                found[position] = _read(text, algebra, depth, budget)
             except InconclusiveDimensionOperation as error:
                 refusal = refusal or error
         if refusal is not None and len(found) == len(known):
@@ -111,11 +115,11 @@ def _read_all(texts: Sequence[str]) -> tuple[Constraint, ...]:
     return tuple(found[position] for position in range(len(texts)))
 
 
-def _read(text: str, algebra: Algebra, depth: int) -> Constraint:
+def _read(text: str, algebra: Algebra, depth: int, budget: Budget) -> Constraint:
     """Reads one constraint."""
     if not isinstance(text, str):
         raise TypeError(f"a constraint is a text such as 'a >= b'; found {text!r} of type {type(text).__name__}")
-    parsed = parse_constraint(text, algebra)
+    parsed = parse_constraint(text, algebra, budget)
     match parsed.relation:
         case "<=":
             return Constraint(parsed.right - parsed.left, ">=", text, depth)
