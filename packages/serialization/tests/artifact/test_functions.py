@@ -8,8 +8,10 @@ import pytest
 from jaxtf.serialization import ArtifactError, VersionError
 from jaxtf.serialization._artifact import functions
 from jaxtf.serialization._artifact.functions import find_recursion, module_functions
+from jaxtf.serialization._artifact.portable import stablehlo_facts
 from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._artifact.trailer import split_trailer
+from jaxtf.serialization._stablehlo import parse_stablehlo_version
 
 CORPUS = Path(__file__).parent.parent / "artifacts"
 RELEASES = sorted(path.name for path in CORPUS.iterdir() if path.is_dir() and any(path.glob("*.bin")))
@@ -29,7 +31,11 @@ def test_functions_are_those_that_mlir_reads(release):
     pytest.importorskip("jax")
     from jax.extend.mlir import ir
 
-    from jaxtf.serialization._portable_artifact import deserialize_module
+    from jaxtf.serialization._portable_artifact import current_stablehlo_version, deserialize_module
+
+    written = parse_stablehlo_version(stablehlo_facts(next(modules(release))[1]).stablehlo_version)
+    if written > parse_stablehlo_version(current_stablehlo_version()):
+        pytest.skip("newer than this jaxlib reads")
 
     def text(type_):
         return "token" if "token" in str(type_) else str(ir.RankedTensorType(type_))
