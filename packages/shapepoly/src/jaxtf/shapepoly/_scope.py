@@ -1,11 +1,15 @@
 """Symbolic scopes: the constraints that a family of dimension expressions lives under.
 
 A scope is immutable. Two scopes never mix, even when their constraints read the same: what was
-decided in one was decided under its own constraints.
+decided in one was decided under its own constraints. A scope that is pickled keeps its origin: read
+again, it is the scope of that origin and those constraints, in the process where it is alive the same one.
 """
 
+import secrets
+import threading
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Self
+from weakref import WeakValueDictionary
 
 from jaxtf.shapepoly._algebra import Algebra
 from jaxtf.shapepoly._decision import Decider
@@ -74,6 +78,11 @@ class SymbolicScope:
         if decider.is_contradictory():
             raise ScopeError(_contradiction(self.constraints))
         self.algebra = Algebra(decider)
+        self._known_as((secrets.token_bytes(16), tuple(c.text for c in self.constraints)))
+
+    def _known_as(self, key: "_Key") -> None:
+        self._key = key
+        _SCOPES[key] = self
 
     def __str__(self) -> str:
         if not self.constraints:
@@ -89,8 +98,26 @@ class SymbolicScope:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
-    def __reduce__(self) -> tuple[type[Self], tuple[tuple[str, ...]]]:
-        return (type(self), (tuple(c.text for c in self.constraints),))
+    def __reduce__(self) -> "tuple[Any, tuple[type[Self], _Key]]":
+        return (_of_origin, (type(self), self._key))
+
+
+_Key = tuple[bytes, tuple[str, ...]]
+"""What makes a scope that is read the same as another: its origin and its constraints."""
+
+# Those alive in this process. Not counted up but drawn: processes that are forked count alike.
+_SCOPES: "WeakValueDictionary[_Key, SymbolicScope]" = WeakValueDictionary()
+_SCOPES_LOCK = threading.Lock()
+
+
+def _of_origin(kind: type[SymbolicScope], key: _Key) -> SymbolicScope:
+    """The scope that was pickled: the one alive here, or a new one that is of that origin from now on."""
+    with _SCOPES_LOCK:
+        found = _SCOPES.get(key)
+        if found is None:
+            found = kind(key[1])
+            found._known_as(key)
+        return found
 
 
 def _read_all(texts: Sequence[str]) -> tuple[Constraint, ...]:
