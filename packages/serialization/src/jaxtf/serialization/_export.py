@@ -15,7 +15,7 @@ from jaxtf.serialization._avals import Aval
 from jaxtf.serialization._callbacks import callback_names
 from jaxtf.serialization._called import called_functions
 from jaxtf.serialization._checks import STABLE_DIALECTS, DisabledSafetyCheck, check_custom_calls, check_dialects
-from jaxtf.serialization._exported import Exported
+from jaxtf.serialization._exported import EndlessVjp, Exported
 from jaxtf.serialization._lapack import check_lapack
 from jaxtf.serialization._paths import argument_paths, result_paths
 from jaxtf.serialization._requires import require_jax
@@ -181,7 +181,7 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
         uses_shardy=by_shardy,
         producer=_jax.producer(),
         called_functions=facts.called_functions,
-        _make_vjp=functools.cache(
+        _make_vjp=EndlessVjp(
             functools.partial(
                 _export_vjp, traced, target, _specs(in_avals, in_shardings), _specs(out_avals, facts.out_shardings)
             )

@@ -7,8 +7,9 @@ and reading one needs no JAX; calling it and reading its module text do.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -17,14 +18,14 @@ from jaxtf.serialization._avals import Aval
 from jaxtf.serialization._called import CalledFunction
 from jaxtf.serialization._checks import DisabledSafetyCheck
 from jaxtf.serialization._effects import Effect
-from jaxtf.serialization._errors import VjpUnavailable
+from jaxtf.serialization._errors import SerializationError, VjpUnavailable
 from jaxtf.serialization._requires import require_jax
 from jaxtf.serialization._shape_check import Shapes, check_shapes
 from jaxtf.serialization._shardings import NamedSharding
 from jaxtf.serialization._tree import Tree
 from jaxtf.shapepoly import Dimension, Solution, SymbolicScope, solve_dimension_variables
 
-__all__ = ["Exported", "Producer"]
+__all__ = ["EndlessVjp", "Exported", "Producer"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,21 @@ class Producer:
     jaxtf: str | None = None
     jax: str | None = None
     jaxlib: str | None = None
+
+
+class EndlessVjp:
+    """Makes the VJP of a function that was traced in this process, once: it has one in turn, and so on.
+
+    Args:
+      make: Exports it.
+    """
+
+    def __init__(self, make: Callable[[], Exported]) -> None:
+        self._make = functools.cache(make)
+
+    def __call__(self) -> Exported:
+        """The VJP."""
+        return self._make()
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +92,8 @@ class Exported:
 
     The names are those of `jax.export.Exported`, as far as it has them. Two are equal if all of
     these are, shapes and constraints by their text: the scopes of two exports are never the same.
+    One pickles with the VJPs that it was read with; one that was exported in this process with the first
+    order, where JAX can differentiate it. Its symbolic scope comes back as that of the sizes it was made with.
     What needs JAX raises `JaxRequiredError` where it is not installed.
     """
 
@@ -355,6 +373,17 @@ class Exported:
 
         return module_text(deserialize_module(self.mlir_module_serialized))
 
+    # Copies are the same object: everything is immutable
+
+    def __copy__(self) -> Exported:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Exported:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., Exported], tuple[Any, ...]]:
+        return _with_vjps, tuple(_state(record) for record in _pickled_orders(self))
+
     def __str__(self) -> str:
         arguments = ", ".join(map(str, self.in_avals))
         results = ", ".join(map(str, self.out_avals))
@@ -363,3 +392,45 @@ class Exported:
 
 def _compared_aval(aval: Aval) -> tuple[Any, ...]:
     return tuple(map(str, aval.shape)), aval.dtype, aval.weak_type, aval.memory_space
+
+
+def _pickled_orders(exported: Exported) -> list[Exported]:
+    """The function and the orders of its VJP that a pickle holds."""
+    orders = [exported]
+    if isinstance(exported._make_vjp, EndlessVjp):
+        try:
+            return [exported, exported.vjp()]
+        except Exception:  # JAX cannot differentiate it, as the copy will say when it is asked
+            return orders
+    while orders[-1].has_vjp():
+        orders.append(orders[-1].vjp())
+    return orders
+
+
+def _state(exported: Exported) -> dict[str, Any]:
+    """The attributes, by name.
+
+    Raises:
+      SerializationError: It calls functions that live in this process.
+    """
+    if exported.called_functions:
+        names = ", ".join(function.name for function in exported.called_functions)
+        raise SerializationError(
+            f"'{exported.fun_name}' cannot be pickled: it calls {names}, which only this process has\n"
+            "  remedy: convert it to TensorFlow here, and save that"
+        )
+    names = [each.name for each in fields(exported) if each.name != "_make_vjp"]
+    return {name: getattr(exported, name) for name in names}
+
+
+def _with_vjps(*states: dict[str, Any]) -> Exported:
+    """A function from its attributes, with its VJPs from theirs."""
+    *outer, last = states
+    exported = Exported(**last)
+    for state in reversed(outer):
+        exported = Exported(**state, _make_vjp=functools.partial(_identity, exported))
+    return exported
+
+
+def _identity(exported: Exported) -> Exported:
+    return exported

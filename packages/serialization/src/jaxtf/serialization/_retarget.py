@@ -10,7 +10,7 @@ import functools
 from dataclasses import replace
 
 from jaxtf.serialization._errors import CallingConventionError
-from jaxtf.serialization._exported import Exported
+from jaxtf.serialization._exported import EndlessVjp, Exported
 from jaxtf.serialization._module import load_module
 from jaxtf.serialization._negotiation import negotiate
 from jaxtf.serialization._portable_artifact import (
@@ -33,11 +33,12 @@ def retarget(exported: Exported, stablehlo_version: str) -> Exported:
     module = load_module(exported)
     if exported.uses_global_constants and not refines_composites(target):
         expand_chlo(module)
+    keep = EndlessVjp if isinstance(exported._make_vjp, EndlessVjp) else functools.cache
     return replace(
         exported,
         mlir_module_serialized=serialize_module(module, target),
         stablehlo_version=target,
-        _make_vjp=functools.cache(lambda: retarget(exported.vjp(), target)) if exported.has_vjp() else None,
+        _make_vjp=keep(lambda: retarget(exported.vjp(), target)) if exported.has_vjp() else None,
     )
 
 

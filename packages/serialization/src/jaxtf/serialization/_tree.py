@@ -127,6 +127,10 @@ class Tree:
         """The structure that JAX's treedef describes."""
         return replace(_of_treedef(treedef), _treedef=treedef)
 
+    def __reduce__(self) -> tuple[type[Tree], tuple[Any, ...]]:
+        # Without JAX's treedef, which does not pickle with custom types: it is made again.
+        return Tree, (self.kind, self.children, self.keys, self.custom)
+
     @cached_property
     def treedef(self) -> Any:
         """JAX's treedef.
