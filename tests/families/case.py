@@ -39,7 +39,8 @@ class Argument:
     Attributes:
       shape: Sizes, those that are symbolic by name.
       dtype: By name.
-      values: `small` integers, `special` ones too (NaN, infinities, signed zeros), `ties` of three values, `bits` of
+      values: `small` integers, `special` ones too (NaN, infinities, signed zeros), `edges`: those without a tiny
+        one, `ties` of three values, `bits` of
         the whole range, `normal`, or a pair: integers between the two, both included.
     """
 
@@ -62,8 +63,8 @@ class Argument:
             numbers = random.standard_normal(shape)
         elif self.values == "ties":
             numbers = random.integers(0, 3, shape)
-        elif self.values == "special" and dtype.kind not in "iu":
-            numbers = random.choice(SPECIAL, shape)
+        elif self.values in ("special", "edges") and dtype.kind not in "iu":
+            numbers = random.choice(SPECIAL if self.values == "special" else SPECIAL[:-1], shape)
             if dtype.kind == "c":
                 parts = np.empty(shape, dtype)
                 parts.real, parts.imag = numbers, random.choice(SPECIAL, shape)
