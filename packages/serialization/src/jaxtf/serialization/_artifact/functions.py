@@ -454,7 +454,8 @@ class _Module:
 
     def _read_called(self, properties: int) -> frozenset[str]:
         """Names of functions among the properties of a call."""
-        numbers, found = self._properties[properties].again(), set()
+        numbers = self._properties[properties].again()
+        found: set[str] = set()
         while numbers.left:
             found |= self._named(numbers.number())
         return frozenset(found)
