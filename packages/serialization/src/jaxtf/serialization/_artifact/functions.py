@@ -173,6 +173,7 @@ class _Module:
         self._attributes = Attributes(self._frame)
         self._type = cache(self._read_type)
         self._properties = self._read_properties() if self._version >= _PROPERTIES_SINCE else ()
+        self._of_functions: set[int] = set()  # properties that are no call's: their names would be no symbols
         self.functions = tuple(self._functions())
         self._function_names = frozenset(function.name for function in self.functions)
         self._called = cache(self._read_called)
@@ -255,6 +256,7 @@ class _Module:
             return named
         if twice := [part for part in _PARTS_OF_FUNCTION if part in named]:
             raise reader.fail(f"a function with {twice[0]} twice")
+        self._of_functions.add(operation.properties)
         numbers = self._property(operation.properties, reader)
         return {part: numbers.number() for part in _PARTS_OF_FUNCTION}
 
@@ -440,7 +442,8 @@ class _Module:
         for _ in range(1 + (mask & 1)):  # the location; a dictionary
             _, position = _number_at(body, position)
         properties, position = _number_at(body, position)
-        return self._called(properties) if properties < len(self._properties) else frozenset()
+        is_of_call = properties < len(self._properties) and properties not in self._of_functions
+        return self._called(properties) if is_of_call else frozenset()
 
     @cached_property
     def _call_forms(self) -> list[bytes]:
