@@ -1,12 +1,16 @@
 """Calling an exported function from JAX."""
 
+import gc
+import logging
+import weakref
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import ShapeDtypeStruct
 
-from jaxtf.serialization import ArgumentMismatch, DisabledSafetyCheck, PlatformError, export
+from jaxtf.serialization import ArgumentMismatch, DisabledSafetyCheck, PlatformError, deserialize, export
 from jaxtf.shapepoly import symbolic_shape
 
 F32 = jnp.float32
@@ -152,3 +156,38 @@ def test_the_platform_index_of_a_caller_selects_that_of_the_callee(callee, calle
     inner = export(which, platforms=callee)(spec)
     outer = export(lambda x: inner.call(x) * 10, platforms=caller)(spec)
     assert int(outer.call(np.int32(5))) == 50
+
+
+def test_artifacts_that_are_equal_share_one_compiled_program(caplog):
+    """Read again and again, as a server does it: only the first call compiles, and the records are freed."""
+    x = jnp.arange(3.0)
+    blobs = [bytes(export(lambda x: jnp.sin(x) * 3)(x).serialize(vjp_order=order)) for order in (0, 1)]
+
+    def used(blob):
+        record = deserialize(blob)
+        record.call(x)
+        if record.has_vjp():
+            jax.grad(lambda x: record.call(x).sum())(x)
+        return weakref.ref(record)
+
+    for blob in blobs:
+        used(blob)
+    caplog.clear()
+    with caplog.at_level(logging.WARNING), jax.log_compiles():
+        dropped = [used(blob) for blob in blobs * 3]
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records if "ompil" in record.getMessage()] == []
+    assert [reference() for reference in dropped] == [None] * 6
+
+
+def test_artifacts_that_differ_in_their_vjps_share_nothing():
+    def read(factor):
+        @jax.custom_vjp
+        def doubled(x):
+            return x * 2
+
+        doubled.defvjp(lambda x: (x * 2, None), lambda _, ct: (ct * factor,))
+        return deserialize(export(doubled)(jnp.float32(1)).serialize(vjp_order=1))
+
+    first, second = read(5.0), read(7.0)
+    assert [jax.grad(record.call)(jnp.float32(1)) for record in (first, second)] == [5.0, 7.0]

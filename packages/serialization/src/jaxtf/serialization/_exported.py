@@ -211,6 +211,11 @@ class Exported:
         """Whether `vjp` can answer."""
         return self._make_vjp is not None
 
+    @property
+    def has_endless_vjps(self) -> bool:
+        """Whether it was exported in this process, so that its VJPs are made when asked for."""
+        return isinstance(self._make_vjp, EndlessVjp)
+
     def vjp(self) -> Exported:
         """The exported VJP: from flat arguments and result cotangents to argument cotangents.
 
@@ -397,7 +402,7 @@ def _compared_aval(aval: Aval) -> tuple[Any, ...]:
 def _pickled_orders(exported: Exported) -> list[Exported]:
     """The function and the orders of its VJP that a pickle holds."""
     orders = [exported]
-    if isinstance(exported._make_vjp, EndlessVjp):
+    if exported.has_endless_vjps:
         try:
             return [exported, exported.vjp()]
         except Exception:  # JAX cannot differentiate it, as the copy will say when it is asked

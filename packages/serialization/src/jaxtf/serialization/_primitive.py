@@ -42,8 +42,9 @@ __all__ = ["Callee", "call_exported_p", "new_call_primitive"]
 class Callee:
     """What is called: a record that the caller holds, or one of its VJPs.
 
-    Two are the same only if the record is the same object: JAX keeps what it traced and compiled
-    by the parameters of a primitive, and equal records may carry different orders of VJP.
+    JAX keeps what it traced and compiled by the parameters of a primitive. Two are the same if the
+    records are one object, or were read and are equal with all their orders of VJP: an artifact that is
+    read again and again is compiled once. Equal records may carry different orders.
 
     Attributes:
       called: The record that the caller holds.
@@ -79,13 +80,24 @@ class Callee:
         return Callee(self.called, needed)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Callee) and self.called is other.called and self.order == other.order
+        return isinstance(other, Callee) and self.order == other.order and _are_same(self.called, other.called)
 
     def __hash__(self) -> int:
-        return hash((id(self.called), self.order))
+        return hash((self.called, self.order))
 
     def __repr__(self) -> str:
         return f"VJP {self.order} of {self.called.fun_name}" if self.order else self.called.fun_name
+
+
+def _are_same(one: Exported, other: Exported) -> bool:
+    """Whether two records are one, or were read from the same bytes as far as they are used."""
+    while one is not other:
+        if one.has_endless_vjps or other.has_endless_vjps or one.has_vjp() != other.has_vjp() or one != other:
+            return False
+        if not one.has_vjp():
+            return True
+        one, other = one.vjp(), other.vjp()
+    return True
 
 
 def _check_argument(exported: Exported, path: str, expected: Any, actual: Any) -> None:
