@@ -424,8 +424,8 @@ def _state(exported: Exported) -> dict[str, Any]:
             f"'{exported.fun_name}' cannot be pickled: it calls {names}, which only this process has\n"
             "  remedy: convert it to TensorFlow here, and save that"
         )
-    names = [each.name for each in fields(exported) if each.name != "_make_vjp"]
-    return {name: getattr(exported, name) for name in names}
+    kept = [each.name for each in fields(exported) if each.name != "_make_vjp"]
+    return {name: getattr(exported, name) for name in kept}
 
 
 def _with_vjps(*states: dict[str, Any]) -> Exported:
