@@ -207,6 +207,9 @@ def _numbers_differ(ours: np.ndarray, theirs: np.ndarray, roundings: float, scal
     if not jax.dtypes.issubdtype(ours.dtype, np.inexact):
         return f"{ours!r}, not {theirs!r}"
     if ours.dtype.kind == "c":
+        # A part is as accurate as the number is.
+        moduli = np.abs(theirs[np.isfinite(theirs)]).max(initial=scale)
+        scale = float(moduli) if np.isfinite(moduli) else scale
         parts = [(ours.real, theirs.real), (ours.imag, theirs.imag)]
         return next(filter(None, (differs([a], [b], roundings, scale) for a, b in parts)), None)
     limits = ml_dtypes.finfo(ours.dtype)
