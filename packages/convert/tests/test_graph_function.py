@@ -428,7 +428,7 @@ def test_without_the_flag_the_environment_says_it(monkeypatch, text, expected):
     if text is not None:
         monkeypatch.setenv(_mode.VARIABLE, text)
     assert is_native(DEFAULT_NATIVE_SERIALIZATION, True) is expected
-    assert is_native(not expected) is not expected
+    assert is_native(not expected, True) is not expected
 
 
 def test_an_environment_that_says_neither_is_refused(monkeypatch):
