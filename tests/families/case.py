@@ -57,6 +57,8 @@ class Argument:
         numbers: Any
         if isinstance(self.values, tuple):
             numbers = random.integers(*self.values, size=shape, endpoint=True)
+            if dtype.kind == "c":
+                numbers = numbers + 1j * random.integers(*self.values, size=shape, endpoint=True)
         elif self.values == "bits" and dtype.kind in "iu":
             return np.frombuffer(random.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
         elif self.values == "normal":

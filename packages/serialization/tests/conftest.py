@@ -5,7 +5,8 @@ import os
 
 HAS_JAX = importlib.util.find_spec("jax") is not None
 NEED_JAX = (
-    "agreement artifact call call_effects dtypes export forward_mode linear_algebra main pickle shardings tree vjp vmap"
+    "agreement artifact call call_effects dtypes export forward_mode linear_algebra main pickle reducers shardings "
+    "tree vjp vmap"
 )
 collect_ignore = [] if HAS_JAX else [f"test_{name}.py" for name in NEED_JAX.split()]
 

@@ -68,7 +68,8 @@ class LapackNeeded(NotImplementedError):
 
 
 class LoweringRuleMissing(NotImplementedError):
-    """An operation of JAX that is lowered for particular platforms only, in graph mode, which lowers for none."""
+    """An operation that cannot be lowered: for particular platforms only, in graph mode, which lowers for none; or a
+    reducer of a symbolic window that computes with a symbolic size or calls functions that cannot be written out."""
 
 
 class ReferenceRefused(NotImplementedError):

@@ -220,7 +220,7 @@ def _as_declared(traced: tuple[Aval, ...], declared: Sequence[Any]) -> tuple[Ava
 def _lower(traced: Any, target: Target, in_avals: tuple[Aval, ...]) -> tuple[bytes, Any]:
     """The serialized module of a traced function and the facts of its lowering."""
     from jaxtf.serialization import _jax, _portable_artifact
-    from jaxtf.serialization._linear_algebra_rules import overriding_rules
+    from jaxtf.serialization._lowering_rules import overriding_rules
     from jaxtf.serialization._main import Dimensions, export_main, mark_refined_at_run_time
     from jaxtf.serialization._operations import number_called_functions, operations_to_check
     from jaxtf.shapepoly import solve_dimension_variables

@@ -1,7 +1,7 @@
 """Linear algebra as loops and products of StableHLO, for processes that have no LAPACK. Imports JAX.
 
 JAX lowers `jax.lax.linalg` for CPU to custom calls named `lapack_*`, which jaxlib registers and
-TensorFlow does not. The functions here compute the same results in JAX itself; `_linear_algebra_rules` puts them
+TensorFlow does not. The functions here compute the same results in JAX itself; `_lowering_rules` puts them
 in the place of JAX's rules for CPU. They take one matrix or a batch of any rank, real or complex; sizes
 may be symbolic. A matrix with a NaN or an infinity gives NaN.
 

@@ -1,7 +1,7 @@
-"""Which lowering rules take the place of JAX's for the primitives of linear algebra. Imports JAX.
+"""Which lowering rules take the place of JAX's. Imports JAX.
 
-Expanded, they need no LAPACK on CPU (`_linear_algebra`); named, they are custom calls (`_named_operations`). Both
-modules are imported only when they are asked for.
+Those of linear algebra: expanded, they need no LAPACK on CPU (`_linear_algebra`); named, they are custom calls
+(`_named_operations`); both modules are imported only when they are asked for. That of windows by any reducer, always.
 """
 
 from __future__ import annotations
@@ -14,21 +14,24 @@ import jax
 from jax.interpreters import mlir
 
 from jaxtf.serialization import _jax
+from jaxtf.serialization._reducers import lower_reduce_window
 from jaxtf.serialization._target import LinearAlgebra
 
 __all__ = ["overriding_rules"]
 
+_ALWAYS: tuple[tuple[Any, Callable[..., Any]], ...] = ((jax.lax.reduce_window_p, lower_reduce_window),)
+
 
 def overriding_rules(linear_algebra: LinearAlgebra, platforms: tuple[str, ...]) -> Any:
-    """The (primitive, rule) pairs to lower with instead of JAX's rules; None to keep those.
+    """The (primitive, rule) pairs to lower with instead of JAX's rules.
 
     Linear algebra becomes calls of LAPACK on CPU; expanded, operations of StableHLO; or calls by name.
     """
     if linear_algebra == "named":
-        return _named_rules()
+        return (*_ALWAYS, *_named_rules())
     if linear_algebra == "expanded" and "cpu" in platforms:
-        return _expanded_rules()
-    return None
+        return (*_ALWAYS, *_expanded_rules())
+    return _ALWAYS
 
 
 @functools.cache
