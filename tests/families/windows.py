@@ -191,7 +191,7 @@ def reduce_window(draw: Draw) -> Case:
             tuple(Argument(shape, dtype, "ties") for _ in range(2)),
             sizes.symbolic,
             has_derivative=False,
-            tags=frozenset({"window", kind}),
+            tags=frozenset({"window", kind, "" if options["padding"] == "VALID" else "padded"}),
         )
     kind, dtype, region, initial = _single(draw)
     values = _values(draw, kind, dtype)
