@@ -43,6 +43,9 @@ NO_VJP = (
 # As TensorFlow's PreventGradient says it.
 _REFUSAL = "Gradient explicitly disabled. Reason: {}"
 
+# The name of a gradient of Identity that refuses, in the registry of TensorFlow and in graphs.
+_REFUSES = "JaxtfGradientDisabled"
+
 
 def run_differentiable(
     function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int | None = None
@@ -76,10 +79,31 @@ def _run(function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int
         return _prevent_gradient(function(arguments), NO_VJP)
     run_vjp = _run_vjp if orders is None else _vjp_in_graph(function, orders - 1)
 
+    if function.exported.called_functions:
+        return _run_tied(function, arguments, run_vjp)
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator, unused-ignore]
+    def run(*arguments: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., Any]]:
+        results = function(arguments)
+
+        def gradient(*cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
+            return _pull_back(function, arguments, results, cotangents, run_vjp)
+
+        return results, gradient
+
+    return list(run(*arguments))
+
+
+def _run_tied(
+    function: ExportedFunction, arguments: Sequence[tf.Tensor], run_vjp: Callable[..., list[tf.Tensor]]
+) -> list[tf.Tensor]:
+    """The same for a function that calls functions of TensorFlow, which may read variables that JAX does not know of.
+
+    The results are among the arguments, so that TensorFlow, which looks for variables between the two, finds nothing
+    to look through.
+    """
     results = function(arguments)
 
-    # The results are among the arguments, so that TensorFlow, which looks for variables between the two, finds nothing
-    # to look through. Variables that a TensorFlow function inside of the JAX function reads: JAX does not know of them.
     @tf.custom_gradient  # type: ignore[untyped-decorator, unused-ignore]
     def tied(*tensors: tf.Tensor) -> tuple[tuple[tf.Tensor, ...], Callable[..., Any]]:
         def gradient(*cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
@@ -148,30 +172,29 @@ def run_without_gradient(function: ExportedFunction, arguments: Sequence[tf.Tens
     complete = [*arguments, *(constant.tensor() for constant in function.constants)]
     if tf.executing_eagerly():
         return _run_refusing(function, complete, GRADIENT_PREVENTED)
-    prevent = _refuse_gradient if function.is_regular else _prevent_gradient
-    return prevent(function(complete), GRADIENT_PREVENTED)
+    if function.is_regular:
+        return _refuse_gradient(function(complete))
+    return _prevent_gradient(function(complete), GRADIENT_PREVENTED)
 
 
 def _prevent_gradient(results: Sequence[tf.Tensor], message: str) -> list[tf.Tensor]:
     return [tf.raw_ops.PreventGradient(input=result, message=message) for result in results]
 
 
-def _refuse_gradient(results: Sequence[tf.Tensor], message: str) -> list[tf.Tensor]:
-    """The same by operations that other consumers than TensorFlow know: PreventGradient is not one of them."""
-    if not results:
-        return []
+def _refuse_gradient(results: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """The same by an operation that other consumers than TensorFlow know: PreventGradient is not one of them."""
+    with tf.compat.v1.get_default_graph().gradient_override_map({"Identity": _REFUSES}):
+        return list(map(tf.identity, results))
 
-    @tf.custom_gradient  # type: ignore[untyped-decorator, unused-ignore]
-    def passed_on(*results: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., Any]]:
-        def gradient(*cotangents: tf.Tensor) -> list[tf.Tensor]:
-            if not _tf.traces_saved_gradient():
-                raise LookupError(_REFUSAL.format(message))
-            with tf.control_dependencies([tf.debugging.Assert(False, [message])]):
-                return list(map(tf.identity, cotangents))
 
-        return list(map(tf.identity, results)), gradient
-
-    return list(passed_on(*results))
+@tf.RegisterGradient(_REFUSES)  # type: ignore[untyped-decorator, unused-ignore]
+@_tf.left_alone_by_autograph
+def refusing_gradient(op: tf.Operation, cotangent: tf.Tensor) -> tf.Tensor:
+    """The gradient of `_refuse_gradient`; that which a SavedModel holds raises when it is run."""
+    if not _tf.traces_saved_gradient(refusing_gradient.__name__):
+        raise LookupError(_REFUSAL.format(GRADIENT_PREVENTED))
+    with tf.control_dependencies([tf.debugging.Assert(False, [GRADIENT_PREVENTED])]):
+        return tf.identity(cotangent)
 
 
 def _pull_back(

@@ -179,10 +179,14 @@ def record_gradient(
     pywrap_tfe.TFE_Py_TapeSetRecordOperation("JaxtfCall", results, arguments, gradient, None)
 
 
-def traces_saved_gradient() -> bool:
-    """Whether what runs now becomes part of the gradient of an op in a SavedModel."""
+def traces_saved_gradient(gradient: str = "internal_grad_fn") -> bool:
+    """Whether what runs now becomes part of the gradient of an op in a SavedModel.
+
+    Args:
+      gradient: The name of the function that is the gradient; by default that of `tf.custom_gradient`.
+    """
     name = getattr(tf.compat.v1.get_default_graph(), "name", "")
-    return bool(save_context.in_save_context()) and name.startswith("internal_grad_fn")
+    return bool(save_context.in_save_context()) and name.startswith(gradient)
 
 
 def traces_compiled() -> bool:
