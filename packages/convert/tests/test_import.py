@@ -1,14 +1,37 @@
 """What importing the package needs, and what is said of what needs JAX where there is none."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+import jaxtf.convert
 
 WITHOUT_JAX = "import sys; sys.modules['jax'] = sys.modules['jaxlib'] = None\n"
 
 
-def test_the_package_is_imported_where_there_is_no_jax():
+def test_the_names_for_type_checkers_are_those_that_are_imported():
+    tree = ast.parse(Path(jaxtf.convert.__file__).read_text())
+    [for_checkers] = [node for node in tree.body if isinstance(node, ast.If)]
+    imports = [node for node in for_checkers.body if isinstance(node, ast.ImportFrom)]
+    imported = {alias.name: node.module for node in imports for alias in node.names}
+    assert imported == jaxtf.convert._MODULES
+    assert sorted(imported) == sorted(jaxtf.convert.__all__)
+
+
+def test_every_public_name_is_there():
+    for name in jaxtf.convert.__all__:
+        assert getattr(jaxtf.convert, name) is not None
+    assert set(jaxtf.convert.__all__) <= set(dir(jaxtf.convert))
+    with pytest.raises(AttributeError, match=r"module 'jaxtf.convert' has no attribute 'converts'"):
+        jaxtf.convert.converts  # noqa: B018
+
+
+def test_every_name_is_imported_where_there_is_no_jax():
     # TensorFlow itself imports JAX where it is installed, so it is made not to be.
-    program = "import sys; sys.modules['jax'] = sys.modules['jaxlib'] = None; import jaxtf.convert; print('imported')"
+    program = f"{WITHOUT_JAX}from jaxtf.convert import *; print('imported')"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert found.stdout.strip() == "imported", found.stderr
 

@@ -3,34 +3,41 @@
 `convert(fun)` gives a function of TensorFlow values, `convert_exported(artifact)` does where there
 is no JAX, `save_model` writes a function with its parameters as a SavedModel. Needs TensorFlow; needs
 JAX to convert a function, not to run what was exported or saved.
+
+A name is imported when it is first asked for, and TensorFlow with the first one that needs it: a program that may
+convert something later does not wait for it.
 """
 
-from jaxtf.convert._convert import convert
-from jaxtf.convert._convert_exported import convert_exported
-from jaxtf.convert._convert_stablehlo import convert_stablehlo
-from jaxtf.convert._dtypes import dtype_of_val
-from jaxtf.convert._errors import (
-    ArgumentTypeError,
-    ConstantsTooLarge,
-    ConversionOptionError,
-    ConversionStateError,
-    GradientNotSaved,
-    GraphModeUnsupported,
-    ResultTypeError,
-    TensorFlowTooOld,
-    TFLiteUnsupported,
-    UnknownCustomCall,
-)
-from jaxtf.convert._eval_shape import eval_polymorphic_shape
-from jaxtf.convert._mode import DEFAULT_NATIVE_SERIALIZATION
-from jaxtf.convert._partitioning import split_to_logical_devices
-from jaxtf.convert._save_model import save_model
-from jaxtf.convert._saved import Saved, SavedSignature
-from jaxtf.convert._tflite import to_tflite
-from jaxtf.convert._verify.report import Report
-from jaxtf.convert._verify.verify import verify
-from jaxtf.serialization import DisabledSafetyCheck
-from jaxtf.shapepoly import JaxRequiredError, PolyShape
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxtf.convert._convert import convert
+    from jaxtf.convert._convert_exported import convert_exported
+    from jaxtf.convert._convert_stablehlo import convert_stablehlo
+    from jaxtf.convert._dtypes import dtype_of_val
+    from jaxtf.convert._errors import (
+        ArgumentTypeError,
+        ConstantsTooLarge,
+        ConversionOptionError,
+        ConversionStateError,
+        GradientNotSaved,
+        GraphModeUnsupported,
+        ResultTypeError,
+        TensorFlowTooOld,
+        TFLiteUnsupported,
+        UnknownCustomCall,
+    )
+    from jaxtf.convert._eval_shape import eval_polymorphic_shape
+    from jaxtf.convert._mode import DEFAULT_NATIVE_SERIALIZATION
+    from jaxtf.convert._partitioning import split_to_logical_devices
+    from jaxtf.convert._save_model import save_model
+    from jaxtf.convert._saved import Saved, SavedSignature
+    from jaxtf.convert._tflite import to_tflite
+    from jaxtf.convert._verify.report import Report
+    from jaxtf.convert._verify.verify import verify
+    from jaxtf.serialization import DisabledSafetyCheck
+    from jaxtf.shapepoly import JaxRequiredError, PolyShape
 
 __all__ = [
     "DEFAULT_NATIVE_SERIALIZATION",
@@ -60,3 +67,47 @@ __all__ = [
     "to_tflite",
     "verify",
 ]
+
+# The module of each name; a test holds it against the imports above.
+_MODULES = {
+    "convert": "jaxtf.convert._convert",
+    "convert_exported": "jaxtf.convert._convert_exported",
+    "convert_stablehlo": "jaxtf.convert._convert_stablehlo",
+    "dtype_of_val": "jaxtf.convert._dtypes",
+    "ArgumentTypeError": "jaxtf.convert._errors",
+    "ConstantsTooLarge": "jaxtf.convert._errors",
+    "ConversionOptionError": "jaxtf.convert._errors",
+    "ConversionStateError": "jaxtf.convert._errors",
+    "GradientNotSaved": "jaxtf.convert._errors",
+    "GraphModeUnsupported": "jaxtf.convert._errors",
+    "ResultTypeError": "jaxtf.convert._errors",
+    "TensorFlowTooOld": "jaxtf.convert._errors",
+    "TFLiteUnsupported": "jaxtf.convert._errors",
+    "UnknownCustomCall": "jaxtf.convert._errors",
+    "eval_polymorphic_shape": "jaxtf.convert._eval_shape",
+    "DEFAULT_NATIVE_SERIALIZATION": "jaxtf.convert._mode",
+    "split_to_logical_devices": "jaxtf.convert._partitioning",
+    "save_model": "jaxtf.convert._save_model",
+    "Saved": "jaxtf.convert._saved",
+    "SavedSignature": "jaxtf.convert._saved",
+    "to_tflite": "jaxtf.convert._tflite",
+    "Report": "jaxtf.convert._verify.report",
+    "verify": "jaxtf.convert._verify.verify",
+    "DisabledSafetyCheck": "jaxtf.serialization",
+    "JaxRequiredError": "jaxtf.shapepoly",
+    "PolyShape": "jaxtf.shapepoly",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first asked for."""
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})
