@@ -25,6 +25,9 @@ MAY_KNOW = {
     "calltf": {"shapepoly", "serialization"},
 }
 
+# What a file may look for, and does without where it is not installed: (package, file) -> package.
+MAY_LOOK_FOR = {("convert", "call_tf.py"): "calltf"}
+
 
 def violations(source: str, package: str, filename: str, own_names: frozenset[str] = frozenset()) -> list[str]:
     """What the source of one file may not do, each with its line.
@@ -65,7 +68,7 @@ def judged(path: str, package: str, filename: str) -> Iterator[str]:
         if filename != "_tf.py" and (any(within(path, p) for p in TENSORFLOW_PRIVATE) or any(map(is_private, rest))):
             yield f"{path} is private to TensorFlow; only _tf.py may use it"
     elif root == "jaxtf" and rest and rest[0] != package:
-        if rest[0] not in MAY_KNOW[package]:
+        if rest[0] not in MAY_KNOW[package] and MAY_LOOK_FOR.get((package, filename)) != rest[0]:
             yield f"{package} may not know jaxtf.{rest[0]}"
         elif any(map(is_private, rest[1:])):
             yield f"{path} is private to jaxtf.{rest[0]}, which has versions of its own"

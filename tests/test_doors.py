@@ -121,6 +121,12 @@ def test_a_package_declares_those_of_ours_that_it_imports(package):
     assert {name for name in imported if f"jaxtf-{name}" not in project} == set()
 
 
+def test_one_file_of_convert_looks_for_calltf():
+    source = "import importlib\nimportlib.import_module('jaxtf.calltf')"
+    assert violations(source, "convert", "call_tf.py") == []
+    assert violations(source, "convert", "_native.py") == ["line 2: convert may not know jaxtf.calltf"]
+
+
 def test_what_a_sibling_keeps_private_is_not_used():
     found = violations("from jaxtf.serialization._export import export", "convert", "_native.py")
     assert found == [

@@ -2,7 +2,7 @@
 
     KERAS_BACKEND=jax python keras_jax.py FOLDER
 
-Keras imports `jax.experimental.jax2tf` when it exports; `in_place_of_jax2tf` puts jaxtf there.
+Keras imports `jax.experimental.jax2tf` when it exports; `install_as_jax2tf` puts jaxtf there.
 """
 
 import os
@@ -10,10 +10,13 @@ import sys
 
 os.environ["KERAS_BACKEND"] = "jax"
 
-import in_place_of_jax2tf  # noqa: F401
 import keras
 import numpy as np
 import tensorflow as tf
+
+from jaxtf.convert import install_as_jax2tf
+
+install_as_jax2tf()
 
 
 def network() -> keras.Model:

@@ -5,11 +5,14 @@ python orbax_export.py FOLDER
 
 import sys
 
-import in_place_of_jax2tf  # noqa: F401  (before orbax-export, which imports jax2tf at once)
 import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
 from orbax.export import ExportManager, JaxModule, ServingConfig
+
+from jaxtf.convert import install_as_jax2tf
+
+install_as_jax2tf()  # before or after the imports of what imports jax2tf: orbax-export holds it by now
 
 
 def predict(params, x):

@@ -12,12 +12,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jaxtf.convert._as_jax2tf.install import install_as_jax2tf
     from jaxtf.convert._convert import convert
     from jaxtf.convert._convert_exported import convert_exported
     from jaxtf.convert._convert_stablehlo import convert_stablehlo
     from jaxtf.convert._dtypes import dtype_of_val
     from jaxtf.convert._errors import (
         ArgumentTypeError,
+        CalltfRequiredError,
         ConstantsTooLarge,
         ConversionOptionError,
         ConversionStateError,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_NATIVE_SERIALIZATION",
     "ArgumentTypeError",
+    "CalltfRequiredError",
     "ConstantsTooLarge",
     "ConversionOptionError",
     "ConversionStateError",
@@ -62,6 +65,7 @@ __all__ = [
     "convert_stablehlo",
     "dtype_of_val",
     "eval_polymorphic_shape",
+    "install_as_jax2tf",
     "save_model",
     "split_to_logical_devices",
     "to_tflite",
@@ -70,11 +74,13 @@ __all__ = [
 
 # The module of each name; a test holds it against the imports above.
 _MODULES = {
+    "install_as_jax2tf": "jaxtf.convert._as_jax2tf.install",
     "convert": "jaxtf.convert._convert",
     "convert_exported": "jaxtf.convert._convert_exported",
     "convert_stablehlo": "jaxtf.convert._convert_stablehlo",
     "dtype_of_val": "jaxtf.convert._dtypes",
     "ArgumentTypeError": "jaxtf.convert._errors",
+    "CalltfRequiredError": "jaxtf.convert._errors",
     "ConstantsTooLarge": "jaxtf.convert._errors",
     "ConversionOptionError": "jaxtf.convert._errors",
     "ConversionStateError": "jaxtf.convert._errors",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "ArgumentTypeError",
+    "CalltfRequiredError",
     "ConversionOptionError",
     "ConversionStateError",
     "GradientNotSaved",
@@ -17,6 +18,10 @@ __all__ = [
 
 class ArgumentTypeError(TypeError):
     """An argument that JAX cannot take: not numeric, or not an array at all."""
+
+
+class CalltfRequiredError(ImportError):
+    """`call_tf` of the installed jax2tf, where jaxtf.calltf is not installed."""
 
 
 class ConstantsTooLarge(ValueError):
