@@ -33,6 +33,14 @@ def test_main_takes_and_returns_what_jax_exports(platforms, shape):
     assert types_of_main(ours.mlir_module()) == types_of_main(theirs.mlir_module())
 
 
+def test_the_module_is_text_or_an_object_of_the_bindings():
+    exported = export(lambda x: x + 1)(ShapeDtypeStruct((2,), F32))
+    module = exported.mlir_module(serialized=False)
+    assert module.operation.name == "builtin.module"
+    assert [str(operation.name.value) for operation in module.body] == re.findall(r"func\.func \w+ @(\w+)", str(module))
+    assert types_of_main(str(module)) == types_of_main(exported.mlir_module())
+
+
 def test_checks_have_side_effects_so_that_they_do_not_vanish():
     text = export(lambda x: x)(ShapeDtypeStruct(symbolic_shape("b, 2*d"), F32)).mlir_module()
     checks = [line for line in text.splitlines() if "@shape_assertion" in line]

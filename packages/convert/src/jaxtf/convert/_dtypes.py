@@ -91,11 +91,11 @@ def dtype_matches(value: Any, dtype: tf.DType) -> bool:
     return bool(found == dtype)
 
 
-def dtype_of_val(value: Any) -> tf.DType:
+def dtype_of_val(val: Any) -> tf.DType:
     """The dtype in which a converted function computes with a value, by JAX's rules and configuration.
 
     Args:
-      value: A tensor, a variable, a NumPy array or scalar, or a Python scalar.
+      val: A tensor, a variable, a NumPy array or scalar, or a Python scalar.
 
     Raises:
       ArgumentTypeError: JAX has no arrays of its dtype.
@@ -107,9 +107,9 @@ def dtype_of_val(value: Any) -> tf.DType:
     require_jax("dtype_of_val")
     from jaxtf.convert import _jax
 
-    if type(value) in _PYTHON_SCALARS:
-        return tf_dtype(_jax.python_scalar_dtype(value))
-    return tf_dtype(_jax.canonical_dtype(numpy_dtype(read(value, lambda: "the value"), lambda: "the value")))
+    if type(val) in _PYTHON_SCALARS:
+        return tf_dtype(_jax.python_scalar_dtype(val))
+    return tf_dtype(_jax.canonical_dtype(numpy_dtype(read(val, lambda: "the value"), lambda: "the value")))
 
 
 def as_tensor(value: Any, dtype: tf.DType, name: str | None = None) -> tf.Tensor:

@@ -29,7 +29,7 @@ __all__ = ["default_export_platform", "export", "export_for_graph"]
 
 
 def export(
-    fun: Callable[..., Any],
+    fun_jit: Callable[..., Any],
     *,
     platforms: Sequence[str] | None = None,
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
@@ -38,10 +38,10 @@ def export(
     tensorflow_version: str | None = None,
     expand_linear_algebra: bool = False,
 ) -> Callable[..., Exported]:
-    """A function from argument specifications to the exported `fun`.
+    """A function from argument specifications to the exported `fun_jit`.
 
     Args:
-      fun: A JAX function; `jax.jit` is applied unless it is already the result of it.
+      fun_jit: A JAX function; `jax.jit` is applied unless it is already the result of it.
       platforms: Lowering platforms, such as `("cpu", "cuda", "tpu")`; by default that of JAX's
         default backend. None of them needs to be present.
       disabled_checks: Safety checks to skip.
@@ -57,7 +57,7 @@ def export(
         jaxlib's. Holds for the VJP too. Other platforms keep JAX's form.
 
     Returns:
-      A function that takes `fun`'s arguments with arrays replaced by anything that has a shape,
+      A function that takes `fun_jit`'s arguments with arrays replaced by anything that has a shape,
       possibly symbolic, and a dtype (such as `jax.ShapeDtypeStruct`), and returns `Exported`.
 
     Raises:
@@ -91,7 +91,7 @@ def export(
         stablehlo_version=versions.stablehlo_version,
         linear_algebra="expanded" if expand_linear_algebra else "calls",
     )
-    return _exporter(fun, target)
+    return _exporter(fun_jit, target)
 
 
 def export_for_graph(

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, overload
 
 from jaxtf.serialization._agreement import check_agreement, check_vjp_agreement
 from jaxtf.serialization._avals import Aval
@@ -366,8 +366,17 @@ class Exported:
 
         return serialize(self, vjp_order, format_version)
 
-    def mlir_module(self) -> str:
+    @overload
+    def mlir_module(self, serialized: Literal[True] = True) -> str: ...
+
+    @overload
+    def mlir_module(self, serialized: bool) -> Any: ...
+
+    def mlir_module(self, serialized: bool = True) -> Any:
         """The StableHLO module as text, with source locations.
+
+        Args:
+          serialized: False for the module itself, an object of JAX's MLIR bindings, in a context of its own.
 
         Raises:
           ArtifactError: It was read, and is not the module that the record describes.
@@ -376,7 +385,8 @@ class Exported:
         self.check_module()
         from jaxtf.serialization._portable_artifact import deserialize_module, module_text
 
-        return module_text(deserialize_module(self.mlir_module_serialized))
+        module = deserialize_module(self.mlir_module_serialized)
+        return module_text(module) if serialized else module
 
     # Copies are the same object: everything is immutable
 
