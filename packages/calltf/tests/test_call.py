@@ -140,18 +140,44 @@ def test_defaults_of_the_tensorflow_function_are_not_arguments():
     assert wrapped(3.0) == 6.0
 
 
-def test_nothing_outlives_the_wrapper():
-    def function(x):
-        return x + 1
+@pytest.mark.parametrize(
+    "used",
+    [
+        pytest.param(lambda call, x: call(x), id="eager"),
+        pytest.param(lambda call, x: jax.grad(call)(x), id="grad"),
+        pytest.param(lambda call, x: jax.jvp(call, (x,), (x,)), id="jvp"),
+        pytest.param(lambda call, x: jax.hessian(call)(x), id="hessian"),
+        pytest.param(lambda call, x: jax.vmap(call)(x[None]), id="vmap"),
+        pytest.param(lambda call, x: jax.vmap(jax.grad(call))(x[None]), id="vmap_grad"),
+        pytest.param(lambda call, x: jax.make_jaxpr(call)(x), id="make_jaxpr"),
+        pytest.param(lambda call, x: jax.jit(call)(x), id="jit"),
+        pytest.param(lambda call, x: jax.jit(jax.grad(call))(x), id="jit_grad"),
+        pytest.param(lambda call, x: jax.grad(jax.jit(call))(x), id="grad_jit"),
+        pytest.param(lambda call, x: jax.jit(jax.hessian(call))(x), id="jit_hessian"),
+        pytest.param(lambda call, x: jax.jit(jax.vmap(call))(x[None]), id="jit_vmap"),
+        pytest.param(lambda call, x: jax.jit(lambda x: jax.jvp(call, (x,), (x,)))(x), id="jit_jvp"),
+        pytest.param(
+            lambda call, x: jax.jit(lambda x: jax.lax.scan(lambda carry, y: (carry + call(y), None), 0.0, x))(x[None]),
+            id="jit_scan",
+        ),
+        pytest.param(lambda call, x: jax.jit(jax.grad(jax.checkpoint(call)))(x), id="jit_checkpoint"),
+    ],
+)
+def test_nothing_outlives_the_wrapper(used):
+    """Neither the function nor what it closes over, and nobody need clear JAX's caches."""
 
-    call = call_tf(function)
-    call(1.0)
-    jax.make_jaxpr(call)(1.0)  # a trace, whose program is dropped
-    reference = weakref.ref(function)
-    del function, call
-    jax.clear_caches()
+    class Owner:
+        factor = 2.0
+
+    def function(x, owner=Owner()):  # noqa: B008
+        return owner.factor * tf.reduce_sum(x * x)
+
+    x = jnp.arange(3.0)
+    jax.block_until_ready(used(call_tf(function), x))
+    references = [weakref.ref(function), weakref.ref(*function.__defaults__)]
+    del function
     gc.collect()
-    assert reference() is None
+    assert [reference() for reference in references] == [None, None]
 
 
 @pytest.mark.parametrize(

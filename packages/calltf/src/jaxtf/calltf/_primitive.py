@@ -88,7 +88,7 @@ def refuse_variable_writes(traced: Traced) -> None:
 def _call_impl(*args: Any, traced: Traced) -> list[Any]:
     """Evaluates a staged call op by op (jax.core.eval_jaxpr): the compiled trace, by TensorFlow."""
     with outside_of_graphs():
-        return [to_array(result) for result in traced.concrete(*map(to_tensor, args))]
+        return [to_array(result) for result in traced(list(map(to_tensor, args)))]
 
 
 def _call_abstract(*args: Any, traced: Traced) -> tuple[tuple[ShapedArray, ...], set[Any]]:

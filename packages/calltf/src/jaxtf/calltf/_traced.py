@@ -46,6 +46,9 @@ _OF_EVERY_COMPILER = ("Eigh", "ProductOfElementaryHouseholderReflectors", "Qr", 
 class Traced:
     """A function traced for one signature; equal only to itself.
 
+    It can be called: JAX's caches, which hold parameters of primitives, hold weakly those that can (JAX 0.10.2 and
+    0.12.0.1), so that the trace and what it captures go with the program.
+
     Attributes:
       function: What was traced.
       concrete: The trace: TensorFlow's concrete function.
@@ -63,6 +66,10 @@ class Traced:
 
     def __repr__(self) -> str:
         return self.function.name
+
+    def __call__(self, tensors: Sequence[Any]) -> list[Any]:
+        """The results of the trace, compiled by TensorFlow, for these arguments."""
+        return list(self.concrete(*tensors))
 
     @functools.cached_property
     def stateful_ops(self) -> frozenset[str]:
