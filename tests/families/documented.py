@@ -62,7 +62,7 @@ DOCUMENTED: tuple[Documented, ...] = (
     ),
     Documented(
         "pool",
-        "nan",
+        "nan|inf",
         "with enable_xla=False, MaxPool of TensorFlow drops NaN and takes -inf for the least finite number",
         tags=frozenset({"special", "max"}),
         backends="eager|graph",
