@@ -1,6 +1,7 @@
-"""Functions that the user gave to `jax.jit`: methods, and static arguments."""
+"""Callables that are no plain functions: of `jax.jit`, with static arguments, methods, partials, instances."""
 
 import functools
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.convert import ArgumentTypeError, convert
+from jaxtf.convert import ArgumentTypeError, convert, save_model, to_tflite, verify
 
 MODES = {
     "eager": lambda f: f,
@@ -116,3 +117,104 @@ def test_a_static_argument_that_cannot_be_told_from_another_is_refused(value, fo
 def test_a_tensor_of_a_graph_is_no_static_argument():
     with pytest.raises(ArgumentTypeError, match=r"args\[1\] is static .*\n  remedy: .* leave it out of static_argnums"):
         tf.function(convert(shaped), autograph=False)(tf.constant(VALUES), tf.constant(2))
+
+
+class Module:
+    """As Equinox's modules: compares by its value, and is not hashable for the arrays in it."""
+
+    __hash__ = None
+
+    def __init__(self, factor):
+        self.weights = jnp.full((6,), factor)
+
+    def __eq__(self, other):
+        return isinstance(other, Module)
+
+    def __call__(self, x):
+        return x * self.weights
+
+    def of_params(self, params, x):
+        return params["w"] * self(x)
+
+
+class Hashed(Module):
+    """As a module whose hash leaves its arrays out, and which has a name."""
+
+    __name__ = "module"
+
+    def __hash__(self):
+        return 1
+
+
+class OfParams(Module):
+    def __call__(self, params, x):
+        return params["w"] * x * self.weights
+
+
+@functools.partial(jax.jit, static_argnums=(0, 2))
+def signed(sign, x, times):
+    assert (type(sign), type(times)) == (bool, int)
+    return x * times if sign else -x * times
+
+
+class Times:
+    @functools.partial(jax.jit, static_argnums=(0, 2))
+    def scaled(self, x, times):
+        assert isinstance(times, int)
+        return x * times
+
+
+CALLABLES = {
+    "unhashable": Module(2.0),
+    "equal to others": Hashed(3.0),
+    "its method": Module(2.0).__call__,
+    "partial of it": functools.partial(Module(2.0)),
+    "partial of jit": functools.partial(signed, False, times=3),
+    "partial of a method of jit": functools.partial(Times().scaled, times=3),
+    "partial of a function": functools.partial(jnp.add, 2.0),
+}
+
+
+@natively_and_as_graph
+@in_each_mode
+@pytest.mark.parametrize("fun", CALLABLES.values(), ids=CALLABLES)
+def test_a_callable_converts(fun, mode, native):
+    np.testing.assert_array_equal(mode(convert(fun, native_serialization=native))(VALUES), fun(VALUES))
+
+
+@natively_and_as_graph
+@pytest.mark.parametrize("kind", [Module, Hashed])
+def test_callables_that_are_equal_keep_their_own_arrays(kind, native):
+    for factor in (2.0, 7.0):
+        np.testing.assert_array_equal(convert(kind(factor), native_serialization=native)(VALUES), VALUES * factor)
+
+
+@natively_and_as_graph
+@in_each_mode
+@pytest.mark.parametrize("fun", [Times().scaled, functools.partial(signed, True)], ids=["method", "partial"])
+def test_what_is_static_stays_so_where_other_arguments_are_fixed(fun, mode, native):
+    converted = mode(convert(fun, native_serialization=native))
+    for times in (2, 3):
+        np.testing.assert_array_equal(converted(tf.constant(VALUES), times), VALUES * times)
+        np.testing.assert_array_equal(converted(tf.constant(VALUES), times=times), VALUES * times)
+
+
+@natively_and_as_graph
+@pytest.mark.parametrize("fun", [OfParams(2.0), Module(2.0).of_params], ids=["instance", "method"])
+def test_a_callable_of_parameters_is_saved(fun, native, tmp_path):
+    inputs = [tf.TensorSpec([6], tf.float32)]
+    save_model(fun, {"w": 3.0}, tmp_path, input_signatures=inputs, native_serialization=native)
+    np.testing.assert_array_equal(tf.saved_model.load(tmp_path)(VALUES), VALUES * 6)
+
+
+@pytest.mark.parametrize("fun", CALLABLES.values(), ids=CALLABLES)
+def test_a_callable_is_verified(fun):
+    report = verify(fun, jax.ShapeDtypeStruct((6,), jnp.float32), ways=["exported", "eager", "graph_mode"])
+    assert report.ok, report
+
+
+def test_a_callable_becomes_a_tflite_model():
+    model = to_tflite(Module(2.0), input_signature=[tf.TensorSpec([6], tf.float32)])
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # tf.lite.Interpreter moves to ai_edge_litert
+        runner = tf.lite.Interpreter(model_content=model).get_signature_runner()
+    np.testing.assert_array_equal(runner(x=VALUES)["output_0"], VALUES * 2)

@@ -53,7 +53,8 @@ def convert(
     """A function like `fun_jax` for TensorFlow values: eager, in `tf.function`, in a SavedModel.
 
     Args:
-      fun_jax: A function that `jax.jit` accepts, or the result of `jax.jit`, with its static arguments.
+      fun_jax: A JAX function, or whatever else can be called so: the result of `jax.jit`, with its static arguments,
+        a method, a `functools.partial`, an instance with `__call__` (a module of Equinox or Flax), hashable or not.
       polymorphic_shapes: None, or a pytree prefix of the positional arguments with shape texts
         such as `"(b, _, 2*d)"`: letters name sizes that the one conversion leaves open, `_` and
         a final `...` take the sizes of the actual argument. None: all sizes of the argument.
@@ -206,9 +207,10 @@ def make_conversion(
         )
     # Here, so that what needs no JAX function (running an Exported) needs no JAX.
     from jaxtf.convert._eager import EagerCalls
-    from jaxtf.convert._jitted import as_jitted, without_marks
+    from jaxtf.convert._jitted import without_marks
     from jaxtf.convert._lift import export_lifted
     from jaxtf.convert._signature import Signatures
+    from jaxtf.serialization import as_jitted
 
     signatures = Signatures(polymorphic_shapes, tuple(polymorphic_constraints))
     jitted = as_jitted(fun_jax)

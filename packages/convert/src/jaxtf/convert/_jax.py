@@ -27,7 +27,6 @@ __all__ = [
     "jaxpr_of_jit",
     "of_one_equation",
     "python_scalar_dtype",
-    "static_parameters",
     "tracing_configuration",
 ]
 
@@ -42,12 +41,6 @@ PRIVATE_NAMES = {
         "0.12.0.1",
         "the shardings that the user gave to `jax.jit`; nothing public says whether there are any before lowering",
     ),
-    "jax._src.pjit._cpp_pjit._jit_info": (
-        "0.12.0.1",
-        "which arguments are static in a function that the user gave to `jax.jit`; nothing public says so",
-    ),
-    "jax._src.pjit.PjitInfo.static_argnums": ("0.12.0.1", "their positions"),
-    "jax._src.pjit.PjitInfo.static_argnames": ("0.12.0.1", "their names"),
     "jax._src.pjit.jit_p": ("0.12.0.1", "the primitive of `jax.jit` in a jaxpr"),
     "jax._src.core.DebugInfo._replace": (
         "0.12.0.1",
@@ -94,12 +87,6 @@ def has_shardings(traced: Any) -> bool:
     """Whether a traced function says how its arguments or results are split over devices."""
     given = (*traced._params["in_shardings"], *traced._params["out_shardings"])
     return any(type(sharding).__name__ != "UnspecifiedValue" for sharding in given)
-
-
-def static_parameters(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The positions and names of what is static in the result of `jax.jit`; positions may count from the end."""
-    info = jitted._jit_info
-    return tuple(info.static_argnums), tuple(info.static_argnames)
 
 
 def jaxpr_of_jit(equation: Any) -> ClosedJaxpr | None:

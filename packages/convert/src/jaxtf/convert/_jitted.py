@@ -1,4 +1,4 @@
-"""What `jax.jit` made of a function, and the static arguments it was told of.
+"""The static arguments of a function that was given to `jax.jit`.
 
 A static argument is a value of Python's, not an array: a call with another one is another signature. It goes through
 the conversion in a pytree node without leaves, so that treedefs, which tell signatures apart, hold it.
@@ -12,20 +12,10 @@ from typing import Any
 
 import jax
 
-from jaxtf.convert import _jax
 from jaxtf.convert._errors import ArgumentTypeError
+from jaxtf.serialization import static_parameters
 
-__all__ = ["StaticParameters", "as_jitted", "without_marks"]
-
-_JITTED = type(jax.jit(abs))
-
-
-def as_jitted(fun: Callable[..., Any]) -> Any:
-    """The result of `jax.jit`: `fun`, if it is one.
-
-    By its type: a method of which `jax.jit` made the function has that one's attributes, for arguments with `self`.
-    """
-    return fun if isinstance(fun, _JITTED) else jax.jit(fun)
+__all__ = ["StaticParameters", "without_marks"]
 
 
 @jax.tree_util.register_static
@@ -49,9 +39,9 @@ class StaticParameters:
 
     @classmethod
     def of(cls, fun: Callable[..., Any]) -> StaticParameters | None:
-        """Those of the result of `jax.jit`; None if it has none, or `fun` is another function."""
-        found = cls(*_jax.static_parameters(fun)) if isinstance(fun, _JITTED) else None
-        return found if found is not None and (found.positions or found.names) else None
+        """Those of the result of `jax.jit`, or of a method or a `functools.partial` of it; None if there are none."""
+        positions, names = static_parameters(fun)
+        return cls(positions, names) if positions or names else None
 
     def marked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of a call, with the static ones as nodes without leaves.

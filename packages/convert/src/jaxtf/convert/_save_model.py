@@ -62,7 +62,7 @@ def save_model(
     """Writes a SavedModel of `fun_jax(params, *inputs)` with the parameters as variables.
 
     Args:
-      fun_jax: A function that `jax.jit` accepts; its first argument are the parameters.
+      fun_jax: A function as in `convert`; its first argument are the parameters.
       params: A pytree of arrays and Python numbers, which are saved in the dtype that JAX computes in, or of
         `tf.Variable`s, which are saved as they are. Floating and complex ones can be trained.
       path: The folder to write. It is there when all of it is; an empty folder, or one with nothing but an earlier

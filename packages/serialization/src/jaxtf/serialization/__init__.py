@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from jaxtf.serialization._export import default_export_platform, export, export_for_graph
     from jaxtf.serialization._exported import Exported, Producer
+    from jaxtf.serialization._jitted import as_jitted, static_parameters
     from jaxtf.serialization._lapack import lapack_function
     from jaxtf.serialization._negotiation import ModuleVersions, negotiate
     from jaxtf.serialization._paths import argument_paths
@@ -93,6 +94,7 @@ __all__ = [
     "VersionError",
     "VjpUnavailable",
     "argument_paths",
+    "as_jitted",
     "custom_call_targets",
     "default_export_platform",
     "describe",
@@ -105,6 +107,7 @@ __all__ = [
     "negotiate",
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",
+    "static_parameters",
     "tensorflow_reads",
     "vary_alike",
     "varying_like",
@@ -147,6 +150,8 @@ _MODULES = {
     "ModuleVersions": "_negotiation",
     "negotiate": "_negotiation",
     "argument_paths": "_paths",
+    "as_jitted": "_jitted",
+    "static_parameters": "_jitted",
     "lapack_function": "_lapack",
     "BUILT_IN_PLATFORMS": "_platforms",
     "register_namedtuple_serialization": "_registration",

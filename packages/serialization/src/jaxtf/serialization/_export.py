@@ -41,7 +41,12 @@ def export(
     """A function from argument specifications to the exported `fun_jit`.
 
     Args:
+<<<<<<< HEAD
       fun_jit: A JAX function; `jax.jit` is applied unless it is already the result of it.
+=======
+      fun: A JAX function, or whatever else can be called so: a method, a `functools.partial`, an instance with
+        `__call__`, hashable or not. `jax.jit` is applied unless it is already the result of it.
+>>>>>>> d0d4795 (serialization, convert: callables that compare by value, static partials)
       platforms: Lowering platforms, such as `("cpu", "cuda", "tpu")`; by default that of JAX's
         default backend. None of them needs to be present.
       disabled_checks: Safety checks to skip.
@@ -141,14 +146,13 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
     from jaxtf.serialization import _jax
     from jaxtf.serialization._avals_jax import to_aval
     from jaxtf.serialization._effects_jax import to_effect
+    from jaxtf.serialization._jitted import as_jitted
     from jaxtf.serialization._settings import partitioner_that_fits, uses_shardy
     from jaxtf.serialization._sizes_of_jax import with_own_sizes
 
     args, kwargs = with_own_sizes((args, kwargs))
-    # By its type: a method of which `jax.jit` made the function has that one's attributes, for arguments with `self`.
-    jitted = fun if isinstance(fun, type(jax.jit(abs))) else jax.jit(fun)
     _check_scopes(args, kwargs)
-    traced = jitted.trace(*_as_specs(args), **_as_specs(kwargs))
+    traced = as_jitted(fun).trace(*_as_specs(args), **_as_specs(kwargs))
     refuse_references(traced)
     in_avals = _as_declared(tuple(map(to_aval, jax.tree.leaves(traced.in_avals))), jax.tree.leaves((args, kwargs)))
     out_avals = tuple(map(to_aval, jax.tree.leaves(traced.out_avals)))

@@ -42,6 +42,7 @@ __all__ = [
     "geqp3_p",
     "geqrf_p",
     "initialize_lapack",
+    "jitted",
     "lower",
     "lower_on_cpu_by",
     "lowering_platforms",
@@ -52,6 +53,7 @@ __all__ = [
     "result_types",
     "scope_of",
     "set_tokens",
+    "static_parameters",
     "tangent_aval",
     "token_of",
     "vary_as",
@@ -108,6 +110,12 @@ PRIVATE_NAMES = {
     "jax._src.core.ShapedArray.manual_axis_type": ("0.12.0.1", "over which axes of a mesh a value varies"),
     "jax._src.core.ManualAxisType.varying": ("0.12.0.1", "the axes"),
     "jax._src.core.ShapedArray.to_tangent_aval": ("0.12.0.1", "what a rule of differentiation gives for a zero"),
+    "jax._src.pjit._cpp_pjit._jit_info": (
+        "0.12.0.1",
+        "which arguments are static in a function that the user gave to `jax.jit`; nothing public says so",
+    ),
+    "jax._src.pjit.PjitInfo.static_argnums": ("0.12.0.1", "their positions"),
+    "jax._src.pjit.PjitInfo.static_argnames": ("0.12.0.1", "their names"),
     # What a lowering rule reads and sets; it has no public documentation.
     "jax._src.interpreters.mlir.LoweringRuleContext.module_context": ("0.12.0.1", "the module that is lowered into"),
     "jax._src.interpreters.mlir.LoweringRuleContext.avals_out": ("0.12.0.1", "the types of the results"),
@@ -209,6 +217,19 @@ def lower(traced: Any, platforms: tuple[str, ...], rules: Any = None) -> Lowerin
         refined_at_run_time=facts["shape_poly_state"].uses_dim_vars,
         host_callbacks=(*facts["host_callbacks"], *facts["keepalive"]),
     )
+
+
+def jitted(fun: Callable[..., Any], static_positions: tuple[int, ...], static_names: tuple[str, ...]) -> Any:
+    """The result of `jax.jit`, with these arguments static."""
+    if not (static_positions or static_names):
+        return jax.jit(fun)
+    return jax.jit(fun, static_argnums=static_positions, static_argnames=static_names)
+
+
+def static_parameters(jitted: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The positions and names of what is static in the result of `jax.jit`; positions may count from the end."""
+    info = jitted._jit_info
+    return tuple(info.static_argnums), tuple(info.static_argnames)
 
 
 # Primitives that call back into Python, by their names -> what the user wrote.

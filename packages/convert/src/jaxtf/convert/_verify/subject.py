@@ -46,8 +46,10 @@ def make_subject(target: Any, specs: tuple[Any, ...]) -> Subject:
         )
     import jax
 
+    from jaxtf.serialization import as_jitted
+
     exported = export(target, expand_linear_algebra=True, **asdict(versions_to_write(None)))(*specs)
-    jitted = target if hasattr(target, "lower") else jax.jit(target)
+    jitted = as_jitted(target)
     tree = jax.tree.structure((specs, {}))
 
     def flat(*arguments: Any) -> Any:
