@@ -367,6 +367,15 @@ def test_the_checks_of_a_conversion_are_its_caller_s():
     assert tf.function(converted, autograph=False).get_concrete_function(spec).outputs[0].shape == (3,)
 
 
+def test_checks_of_jax_export_are_taken():
+    theirs = [jax.export.DisabledSafetyCheck.custom_call("a_target_of_mine")]
+    convert_exported(an_artifact_that_vouches_for_itself(), disabled_checks=theirs)
+    converted = tf.function(convert(calls_out, native_serialization_disabled_checks=theirs), autograph=False)
+    graph = converted.get_concrete_function(tf.TensorSpec((3,), tf.float32)).graph
+    [call] = [node for node in graph.get_operations() if node.type == "XlaCallModule"]
+    assert call.get_attr("disabled_checks") == [b"custom_call:a_target_of_mine"]
+
+
 def test_kernels_of_a_gpu_are_let_through_beside_other_platforms():
     spec = jax.ShapeDtypeStruct((3, 3), jnp.float32)
     options = {"tensorflow_version": TF, "expand_linear_algebra": True}

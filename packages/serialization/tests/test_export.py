@@ -23,6 +23,7 @@ from jaxtf.serialization import (
     _portable_artifact,
     _settings,
     default_export_platform,
+    deserialize,
     export,
     export_for_graph,
     negotiate,
@@ -331,6 +332,20 @@ def test_a_custom_call_without_guarantees_is_refused_unless_allowed():
         export(calls_out)(spec)
     allowed = [DisabledSafetyCheck.custom_call("a_target_of_mine")]
     assert export(calls_out, disabled_checks=allowed)(spec).disabled_safety_checks == tuple(allowed)
+
+
+def test_disabled_checks_of_jax_export_are_ours_in_the_artifact():
+    theirs = jax.export.DisabledSafetyCheck
+
+    def calls_out(x):
+        return jax.ffi.ffi_call("a_target_of_mine", x)(x)
+
+    given = [theirs.platform(), theirs.custom_call("a_target_of_mine")]
+    exported = export(calls_out, disabled_checks=given)(ShapeDtypeStruct((3,), F32))
+    own = (DisabledSafetyCheck.platform(), DisabledSafetyCheck.custom_call("a_target_of_mine"))
+    assert exported.disabled_safety_checks == deserialize(exported.serialize()).disabled_safety_checks == own
+    on_tpu = export(jnp.sin, platforms=["tpu"], disabled_checks=[theirs.platform()])(ShapeDtypeStruct((3,), F32))
+    np.testing.assert_allclose(on_tpu.call(np.ones(3, np.float32)), np.sin(np.ones(3)), rtol=1e-6)
 
 
 def test_source_locations_of_the_user_are_kept():

@@ -38,18 +38,18 @@ _OF_GPU = ("cu", "hip", "mosaic_gpu")
 
 
 def checked_checks(disabled_checks: Any) -> tuple[DisabledSafetyCheck, ...]:
-    """The checks of a caller.
+    """The checks of a caller, those of `jax.export` by their text.
 
     Raises:
       ConversionOptionError: They are none.
     """
-    checks = tuple(disabled_checks) if isinstance(disabled_checks, Iterable) else (None,)
-    if not all(isinstance(check, DisabledSafetyCheck) for check in checks):
+    try:
+        return tuple(map(DisabledSafetyCheck.of, disabled_checks))
+    except TypeError as error:  # DisabledCheckError, or nothing that has items
         raise ConversionOptionError(
             "disabled_checks must be a list of DisabledSafetyCheck, such as [DisabledSafetyCheck.platform()]. "
             f"Got: {disabled_checks!r:.60}"
-        )
-    return checks
+        ) from error
 
 
 def check_custom_calls(exported: Exported, disabled_checks: Iterable[DisabledSafetyCheck] = ()) -> None:

@@ -13,8 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from jaxtf.serialization._errors import UnstableCustomCall, UnstableDialect
+from jaxtf.serialization._errors import DisabledCheckError, UnstableCustomCall, UnstableDialect
 from jaxtf.serialization._locations import user_line
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "DisabledSafetyCheck",
     "check_custom_calls",
     "check_dialects",
+    "checks_of",
     "is_callback",
 ]
 
@@ -51,6 +53,26 @@ class DisabledSafetyCheck:
     def shape_assertions(cls) -> DisabledSafetyCheck:
         """Lets a module run on argument shapes that its symbolic shapes do not allow."""
         return cls("shape_assertions")
+
+    @classmethod
+    def of(cls, check: Any) -> DisabledSafetyCheck:
+        """The same check, given as one of this class or of `jax.export.DisabledSafetyCheck`, which goes by its text.
+
+        Raises:
+          DisabledCheckError: It is another thing, or a check of `jax.export` that there is none of here.
+        """
+        if isinstance(check, cls):
+            return check
+        kind = type(check)
+        if kind.__name__ == "DisabledSafetyCheck" and kind.__module__.partition(".")[0] == "jax":
+            own = cls(str(check))
+            if own in (cls.platform(), cls.shape_assertions()) or own.is_custom_call() is not None:
+                return own
+        raise DisabledCheckError(
+            f"a disabled check must be a DisabledSafetyCheck. Got: {check!r:.60}, of type {kind.__name__}\n"
+            "  remedy: DisabledSafetyCheck.platform(), DisabledSafetyCheck.shape_assertions(), or "
+            "DisabledSafetyCheck.custom_call(target)"
+        )
 
     def is_custom_call(self) -> str | None:
         """The custom-call target that this allows, if it is about one."""
@@ -128,6 +150,20 @@ STABLE_DIALECTS = frozenset(("builtin", "func", "stablehlo", "chlo", "mhlo", "sd
 
 MHLO's become StableHLO's when they are serialized; Shardy's are carried as they are.
 """
+
+
+def checks_of(disabled_checks: Any) -> tuple[DisabledSafetyCheck, ...]:
+    """The checks that a caller lists.
+
+    Raises:
+      DisabledCheckError: One is not a check, or there is no list.
+    """
+    if not isinstance(disabled_checks, Iterable) or isinstance(disabled_checks, str):
+        raise DisabledCheckError(
+            "disabled_checks must be a list of DisabledSafetyCheck, such as [DisabledSafetyCheck.platform()]. "
+            f"Got: {disabled_checks!r:.60}"
+        )
+    return tuple(map(DisabledSafetyCheck.of, disabled_checks))
 
 
 def check_dialects(foreign: Iterable[tuple[str, object]]) -> None:

@@ -11,6 +11,7 @@ __all__ = [
     "ArtifactError",
     "CallingConventionError",
     "DeviceCountError",
+    "DisabledCheckError",
     "EffectsRefused",
     "HostCallbackError",
     "LapackNeeded",
@@ -49,6 +50,10 @@ class ArgumentMismatch(ValueError):
 
 class UnstableCustomCall(ValueError):
     """A custom call whose target is not known to keep its meaning over releases."""
+
+
+class DisabledCheckError(TypeError):
+    """A disabled check that is not one."""
 
 
 class UnstableDialect(ValueError):

@@ -14,7 +14,13 @@ from typing import Any
 from jaxtf.serialization._avals import Aval
 from jaxtf.serialization._callbacks import callback_names
 from jaxtf.serialization._called import called_functions
-from jaxtf.serialization._checks import STABLE_DIALECTS, DisabledSafetyCheck, check_custom_calls, check_dialects
+from jaxtf.serialization._checks import (
+    STABLE_DIALECTS,
+    DisabledSafetyCheck,
+    check_custom_calls,
+    check_dialects,
+    checks_of,
+)
 from jaxtf.serialization._exported import EndlessVjp, Exported
 from jaxtf.serialization._lapack import check_lapack
 from jaxtf.serialization._paths import argument_paths, result_paths
@@ -49,7 +55,7 @@ def export(
 >>>>>>> d0d4795 (serialization, convert: callables that compare by value, static partials)
       platforms: Lowering platforms, such as `("cpu", "cuda", "tpu")`; by default that of JAX's
         default backend. None of them needs to be present.
-      disabled_checks: Safety checks to skip.
+      disabled_checks: Safety checks to skip; those of `jax.export` too.
       calling_convention_version: 9 or 10; by default what
         `--jax_export_calling_convention_version` says.
       stablehlo_version: The StableHLO version that the consumer reads, such as `"1.13.7"`; by
@@ -68,6 +74,7 @@ def export(
     Raises:
       JaxRequiredError: JAX is not installed.
       PlatformError: A platform that does not exist.
+      DisabledCheckError: Something among `disabled_checks` that is not one.
       CallingConventionError: A calling convention version that is not written, or that this TensorFlow does not read.
       StablehloVersionError: A StableHLO version that the installed jaxlib does not write, or that this TensorFlow does
         not read.
@@ -91,7 +98,7 @@ def export(
     versions = module_versions(calling_convention_version, stablehlo_version, tensorflow_version)
     target = Target(
         platforms=platforms_or_default(platforms),
-        disabled_checks=tuple(disabled_checks),
+        disabled_checks=checks_of(disabled_checks),
         calling_convention_version=versions.calling_convention_version,
         stablehlo_version=versions.stablehlo_version,
         linear_algebra="expanded" if expand_linear_algebra else "calls",
@@ -115,7 +122,7 @@ def export_for_graph(
 
     target = Target(
         platforms=("tf",),
-        disabled_checks=tuple(disabled_checks),
+        disabled_checks=checks_of(disabled_checks),
         calling_convention_version=default_calling_convention_version(),
         stablehlo_version=current_stablehlo_version(),
         linear_algebra="named",
