@@ -5,12 +5,21 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxtf.serialization import ArgumentMismatch, ArtifactError, SerializationError, register_namedtuple_serialization
+from jaxtf.serialization import (
+    ArgumentMismatch,
+    ArtifactError,
+    SerializationError,
+    deserialize,
+    export,
+    register_namedtuple_serialization,
+    register_pytree_node_serialization,
+)
 from jaxtf.serialization import argument_paths as jax_argument_paths
 from jaxtf.serialization._artifact.kinds import PyTreeDefKind
 from jaxtf.serialization._tree import CustomNode, Tree
@@ -173,3 +182,89 @@ def test_values_of_another_structure_are_refused(expected, found, message):
     with pytest.raises(ArgumentMismatch) as caught:
         Tree.of_treedef(jax.tree.structure(expected)).flatten(found)
     assert str(caught.value).startswith(message)
+
+
+class OfJaxExport(NamedTuple):
+    """Registered with `jax.export` alone, as a library does."""
+
+    x: float
+    y: float
+
+
+class Scaled:
+    """Registered with `jax.export` alone, with auxiliary data that only `from_children` makes whole."""
+
+    def __init__(self, array, unit):
+        self.array, self.unit = array, unit
+
+
+class Measured(Scaled):
+    """The same, registered here."""
+
+
+def registered(kind, register):
+    jax.tree_util.register_pytree_node(
+        kind, lambda node: ((node.array,), ("unit", node.unit)), lambda auxdata, children: kind(*children, auxdata[1])
+    )
+    register(
+        kind,
+        serialized_name=f"test_tree.{kind.__name__}",
+        serialize_auxdata=lambda auxdata: auxdata[1].encode(),
+        deserialize_auxdata=bytes.decode,
+        from_children=lambda unit, children: kind(*children, unit),
+    )
+
+
+@pytest.fixture(scope="module")
+def registrations_of_libraries():
+    jax.export.register_namedtuple_serialization(OfJaxExport, serialized_name="test_tree.OfJaxExport")
+    registered(Scaled, jax.export.register_pytree_node_serialization)
+    registered(Measured, register_pytree_node_serialization)
+
+
+@pytest.mark.usefixtures("registrations_of_libraries")
+@pytest.mark.parametrize("kind", [Scaled, Measured])
+def test_what_a_library_registered_with_jax_export_holds_here(kind):
+    x = jnp.arange(3.0)
+
+    def fun(pair, scaled):
+        return kind(OfJaxExport(pair.y, {"sum": pair.x + scaled.array}), scaled.unit * 2)
+
+    exported = export(fun)(OfJaxExport(x, x), kind(x, "m"))
+    read = deserialize(exported.serialize())
+    assert (read, read.in_tree, read.out_tree) == (exported, exported.in_tree, exported.out_tree)
+    result = read.call(OfJaxExport(x, x), kind(x, "m"))
+    assert (result.unit, result.array.y["sum"].tolist()) == ("mm", [0, 2, 4])
+    structure = Tree.of_treedef(read.out_tree)
+    assert structure.unflatten([1, 2]).array == OfJaxExport(1, {"sum": 2})
+
+
+@pytest.mark.usefixtures("registrations_of_libraries")
+def test_artifacts_with_types_of_a_library_go_both_ways():
+    x = jnp.arange(3.0)
+    arguments = (OfJaxExport(x, x), Scaled(x, "m"))
+
+    def fun(pair, scaled):
+        return Scaled(pair, scaled.unit * 2)
+
+    ours, theirs = export(fun)(*arguments).serialize(), jax.export.export(jax.jit(fun))(*arguments).serialize()
+    for result in (jax.export.deserialize(ours).call(*arguments), deserialize(theirs).call(*arguments)):
+        assert (result.unit, result.array.y.tolist()) == ("mm", [0, 1, 2])
+
+
+@pytest.mark.usefixtures("registrations_of_libraries")
+def test_a_name_that_is_registered_here_is_not_that_of_jax_export():
+    jax.export.register_namedtuple_serialization(Unregistered, serialized_name="test_tree.Registered")
+    with pytest.raises(SerializationError, match="contains the unregistered type"):
+        Tree.of_treedef(jax.tree.structure(Unregistered(1))).custom.for_artifact()
+    assert CustomNode(name="test_tree.Registered", auxdata_bytes=b'["x", "y"]').for_jax()[0] is Registered
+
+
+def test_a_node_that_from_children_does_not_make_is_refused():
+    class Broken(Scaled):
+        pass
+
+    registered(Broken, register_pytree_node_serialization)
+    read = Tree(PyTreeDefKind.CUSTOM, (), custom=CustomNode(name="test_tree.Broken", auxdata_bytes=b"m"))
+    with pytest.raises(ArtifactError, match=r"'test_tree\.Broken' in the artifact cannot be made by from_children: "):
+        read.treedef  # noqa: B018

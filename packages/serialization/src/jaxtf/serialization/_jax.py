@@ -7,6 +7,7 @@ that is installed (tests/test_private_names.py).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ __all__ = [
     "mlir_context",
     "platform_index",
     "producer",
+    "registered_with_jax_export",
     "require_refinement",
     "result_types",
     "scope_of",
@@ -129,7 +131,10 @@ PRIVATE_NAMES = {
     "jax._src.interpreters.mlir.ModuleContext.axis_context": ("0.12.0.1", "the number of devices"),
     "jax._src.sharding_impls.ShardingContext.num_devices": ("0.12.0.1", "likewise"),
     "jax._src.sharding_impls.SPMDAxisContext.mesh": ("0.12.0.1", "likewise"),
-    # Sizes that `jax.export.symbolic_shape` made are taken too; nothing of that module is imported.
+    # What is registered with `jax.export` holds here too, and sizes that its `symbolic_shape` made are taken; nothing
+    # of it is imported.
+    "jax._src.export._export.serialization_registry": ("0.12.0.1", "the pytree types that a library registered there"),
+    "jax._src.export._export.deserialization_registry": ("0.12.0.1", "likewise, by name"),
     "jax._src.export.shape_poly._DimExpr.scope": ("0.12.0.1", "the scope of such a size"),
     "jax._src.export.shape_poly.SymbolicScope._explicit_constraints": ("0.12.0.1", "its constraints"),
     "jax._src.export.shape_poly._SymbolicConstraint.debug_str": ("0.12.0.1", "the text of one, as its user wrote it"),
@@ -363,6 +368,23 @@ def varying_axes(aval: Any) -> frozenset[Any]:
 def vary_as(aval: Any, like: Any, sharding: Any) -> Any:
     """An aval that varies over the axes over which another one does, with a sharding."""
     return aval.update(sharding=sharding, manual_axis_type=like.manual_axis_type)
+
+
+def registered_with_jax_export(node_type: type[Any] | None, name: str | None) -> tuple[Any, ...] | None:
+    """What `jax.export` was given for a pytree type, or for a name; None if nothing, or if nobody imported it.
+
+    The type, the name, from auxiliary data to bytes, the reverse, and from auxiliary data and children to a node.
+    """
+    module: Any = sys.modules.get("jax._src.export._export")
+    if module is None:
+        return None
+    if node_type is not None:
+        name, _ = module.serialization_registry.get(node_type, (None, None))
+    if name not in module.deserialization_registry:
+        return None
+    node_type, deserialize, from_children = module.deserialization_registry[name]
+    _, serialize = module.serialization_registry[node_type]
+    return node_type, name, serialize, deserialize, from_children
 
 
 def scope_of(size: Any) -> Any:

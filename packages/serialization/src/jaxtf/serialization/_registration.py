@@ -2,13 +2,14 @@
 
 An artifact never holds code: a node of a custom type is a name and the bytes of its auxiliary
 data, and the reader says what the name stands for. Registering is once per type and name, for
-the whole process.
+the whole process. What a library registered with `jax.export` holds here too, after what is registered here.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -120,7 +121,7 @@ def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str
 
 def registered_type(node_type: type[Any]) -> Registration | None:
     """What is registered for a type."""
-    return _BY_TYPE.get(node_type) or _register_known(node_type)
+    return _BY_TYPE.get(node_type) or _register_known(node_type) or _of_jax_export(node_type=node_type)
 
 
 def registered_name(name: str) -> Registration | None:
@@ -128,7 +129,7 @@ def registered_name(name: str) -> Registration | None:
     known = _BY_NAME.get(name)
     if known is None and name in _JAX_NAMEDTUPLES:
         known = _register_known(_JAX_NAMEDTUPLES[name]())
-    return known
+    return known or _of_jax_export(name=name)
 
 
 def _register(registration: Registration, node_type: type[T]) -> type[T]:
@@ -147,6 +148,18 @@ def _register(registration: Registration, node_type: type[T]) -> type[T]:
     _BY_TYPE[registration.node_type] = registration
     _BY_NAME[registration.name] = registration
     return node_type
+
+
+def _of_jax_export(*, node_type: type[Any] | None = None, name: str | None = None) -> Registration | None:
+    """What is registered with `jax.export` for a type or a name, and with us for none of both."""
+    if "jax.export" not in sys.modules:
+        return None
+    from jaxtf.serialization import _jax
+
+    found = _jax.registered_with_jax_export(node_type, name)
+    if found is None or found[0] in _BY_TYPE or found[1] in _BY_NAME:
+        return None
+    return Registration(*found)
 
 
 def _field_names(auxdata: bytes) -> list[str]:

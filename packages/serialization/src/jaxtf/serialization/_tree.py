@@ -11,6 +11,7 @@ Knows pytrees; nothing of arrays or of bytes.
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from typing import Any
 
 from jaxtf.serialization._artifact.kinds import PyTreeDefKind as Kind
 from jaxtf.serialization._errors import ArgumentMismatch, ArtifactError, SerializationError
-from jaxtf.serialization._registration import registered_name, registered_type
+from jaxtf.serialization._registration import Registration, registered_name, registered_type
 
 __all__ = ["LEAF", "CustomNode", "Tree"]
 
@@ -51,6 +52,30 @@ class CustomNode:
         """
         if self.node_type is not None:
             return self.node_type, self.auxdata
+        registration = self._registration()
+        return registration.node_type, self._read_auxdata(registration)
+
+    def node_data(self, children: Iterable[Any]) -> tuple[type[Any], Any]:
+        """The same as JAX keeps it in a treedef; what is registered may make it from a node with these children.
+
+        Raises:
+          ArtifactError: Likewise.
+        """
+        if self.node_type is not None or (registration := self._registration()).from_children is None:
+            return self.for_jax()
+        from jax.tree_util import default_registry
+
+        auxdata, examples = self._read_auxdata(registration), list(children)
+        try:
+            node = registration.from_children(auxdata, examples)
+            _, auxdata = default_registry.flatten_one_level(node)
+        except Exception as error:
+            raise ArtifactError(
+                f"a pytree node of type {self.name!r} in the artifact cannot be made by from_children: {error}"
+            ) from error
+        return registration.node_type, auxdata
+
+    def _registration(self) -> Registration:
         assert self.name is not None, "a custom node has a type or a name"
         registration = registered_name(self.name)
         if registration is None:
@@ -59,13 +84,15 @@ class CustomNode:
                 "  remedy: before reading it, call register_namedtuple_serialization or "
                 f"register_pytree_node_serialization with serialized_name={self.name!r}"
             )
+        return registration
+
+    def _read_auxdata(self, registration: Registration) -> Any:
         try:
-            auxdata = registration.deserialize_auxdata(self.auxdata_bytes)
+            return registration.deserialize_auxdata(self.auxdata_bytes)
         except Exception as error:
             raise ArtifactError(
                 f"the auxiliary data of a pytree node of type {self.name!r} in the artifact cannot be read: {error}"
             ) from error
-        return registration.node_type, auxdata
 
     def for_artifact(self) -> tuple[str, bytes]:
         """The name and the bytes.
@@ -150,7 +177,7 @@ class Tree:
         if self.kind is Kind.DICT:
             return dict, list(self.keys)
         if self.custom is not None:
-            return self.custom.for_jax()
+            return self.custom.node_data(child._build(itertools.repeat(0.0)) for child in self.children)
         return _TYPES[self.kind], None
 
     def flatten(self, value: Any, path: str = "args") -> list[Any]:
@@ -245,9 +272,12 @@ class Tree:
             return node_type(*items)
         if node_type is OrderedDict:
             return OrderedDict(zip(auxdata, items, strict=True))
-        from jax.tree_util import tree_unflatten
+        from jax.tree_util import PyTreeDef, default_registry, tree_unflatten
 
-        return tree_unflatten(Tree(self.kind, (LEAF,) * len(items), custom=self.custom).treedef, items)
+        one_level = PyTreeDef.from_node_data_and_children(
+            default_registry, self._node_data(), [LEAF.treedef] * len(items)
+        )
+        return tree_unflatten(one_level, items)
 
     @cached_property
     def leaf_count(self) -> int:
