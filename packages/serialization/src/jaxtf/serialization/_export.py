@@ -47,12 +47,8 @@ def export(
     """A function from argument specifications to the exported `fun_jit`.
 
     Args:
-<<<<<<< HEAD
-      fun_jit: A JAX function; `jax.jit` is applied unless it is already the result of it.
-=======
-      fun: A JAX function, or whatever else can be called so: a method, a `functools.partial`, an instance with
+      fun_jit: A JAX function, or whatever else can be called so: a method, a `functools.partial`, an instance with
         `__call__`, hashable or not. `jax.jit` is applied unless it is already the result of it.
->>>>>>> d0d4795 (serialization, convert: callables that compare by value, static partials)
       platforms: Lowering platforms, such as `("cpu", "cuda", "tpu")`; by default that of JAX's
         default backend. None of them needs to be present.
       disabled_checks: Safety checks to skip; those of `jax.export` too.
