@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework.ops import gradient_registry
 
 from jaxtf.convert import _once, convert
 
@@ -73,19 +74,87 @@ def test_the_function_is_its_own_key_and_keeps_what_it_closes_over():
     np.testing.assert_array_equal(three(ramp(3)), 3 * ramp(3))
 
 
-def test_a_converted_function_that_is_dropped_is_freed():
-    class Fun:
-        def __call__(self, x):
-            return x + 1
+def differentiated(converted, x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = converted(x)
+    return tape.gradient(y, x)
 
-    fun = Fun()
-    converted = convert(fun)
-    converted(ramp(3))
-    reference = weakref.ref(fun)
-    del fun, converted
-    jax.clear_caches()
+
+def differentiated_twice(converted, x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = differentiated(converted, x)
+    return tape.gradient(y, x)
+
+
+def twice(converted, x):
+    return tf.while_loop(lambda x: True, lambda x: (converted(x),), (x,), maximum_iterations=2)[0]
+
+
+USES = {
+    "eager": lambda converted, x: converted(x),
+    "eager gradient": differentiated,
+    "eager second gradient": differentiated_twice,
+    "graph": lambda converted, x: tf.function(converted)(x),
+    "compiled": lambda converted, x: tf.function(converted, jit_compile=True)(x),
+    "graph gradient": lambda converted, x: tf.function(lambda x: differentiated(converted, x))(x),
+    "graph second gradient": lambda converted, x: tf.function(lambda x: differentiated_twice(converted, x))(x),
+    "gradient of a graph": lambda converted, x: differentiated(tf.function(converted), x),
+    "gradient of a loop": lambda converted, x: differentiated(tf.function(lambda x: twice(converted, x)), x),
+}
+
+
+@pytest.mark.parametrize(
+    ("with_gradient", "use"),
+    [*((True, use) for use in USES), (False, "eager"), (False, "graph"), (False, "compiled")],
+)
+@pytest.mark.parametrize("native", [True, False], ids=["native", "graph mode"])
+def test_what_a_dropped_function_held_is_freed(native, with_gradient, use):
+    """The function, and a large array that it closes over; nobody need clear JAX's caches."""
+
+    def used():
+        array = jnp.ones((1 << 15,))
+
+        def fun(x):
+            return x * jnp.cumsum(x) * array[:3]
+
+        USES[use](convert(fun, native_serialization=native, with_gradient=with_gradient), tf.constant(ramp(3)))
+        return weakref.ref(fun), weakref.ref(array)
+
+    assert [reference() for reference in collected(used)] == [None, None]
+
+
+@pytest.mark.parametrize("with_gradient", [True, False])
+def test_a_saved_function_that_is_dropped_is_freed(with_gradient, tmp_path):
+    def saved():
+        array, module = jnp.ones((1 << 15,)), tf.Module()
+        module.fun = tf.function(convert(lambda x: jnp.sin(x) * array[:3], with_gradient=with_gradient))
+        module.fun(ramp(3))
+        tf.saved_model.save(module, str(tmp_path))
+        return (weakref.ref(array),)
+
+    assert [reference() for reference in collected(saved)] == [None]
+
+
+def test_tensorflow_forgets_the_gradients_of_graphs_that_are_gone():
+    def used():
+        square = convert(jnp.square)
+        tf.function(lambda x: differentiated(square, x), autograph=False)(ramp(3))
+
+    def count():
+        collected(used)
+        return len(gradient_registry.list())
+
+    assert count() == count()
+
+
+def collected(use):
+    """What `use` returns, after garbage was collected."""
+    result = use()
+    tf.constant(ramp(3))  # TensorFlow lets go of NumPy arrays when it is given another one
     gc.collect()
-    assert reference() is None
+    return result
 
 
 def test_eight_threads_that_convert_and_call_get_what_one_gets():

@@ -1,6 +1,6 @@
 """Gradients of a converted function: TensorFlow asks, JAX differentiates.
 
-In graphs the function is wrapped in a `tf.custom_gradient` whose gradient runs the exported VJP,
+In graphs the results come through an operation whose gradient runs the exported VJP,
 made when first asked for and wrapped in the same way, so that gradients of gradients exist. In
 eager mode the tapes that watch are told the same.
 Integers and booleans have no gradient: TensorFlow's None on one side, JAX's `float0`, held as
@@ -15,7 +15,6 @@ function holds without calling it; the saved gradients call those. The last one 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import tensorflow as tf
 
@@ -79,40 +78,12 @@ def _run(function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int
         return _prevent_gradient(function(arguments), NO_VJP)
     run_vjp = _run_vjp if orders is None else _vjp_in_graph(function, orders - 1)
 
-    if function.exported.called_functions:
-        return _run_tied(function, arguments, run_vjp)
-
-    @tf.custom_gradient  # type: ignore[untyped-decorator, unused-ignore]
-    def run(*arguments: tf.Tensor) -> tuple[list[tf.Tensor], Callable[..., Any]]:
-        results = function(arguments)
-
-        def gradient(*cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
-            return _pull_back(function, arguments, results, cotangents, run_vjp)
-
-        return results, gradient
-
-    return list(run(*arguments))
-
-
-def _run_tied(
-    function: ExportedFunction, arguments: Sequence[tf.Tensor], run_vjp: Callable[..., list[tf.Tensor]]
-) -> list[tf.Tensor]:
-    """The same for a function that calls functions of TensorFlow, which may read variables that JAX does not know of.
-
-    The results are among the arguments, so that TensorFlow, which looks for variables between the two, finds nothing
-    to look through.
-    """
     results = function(arguments)
 
-    @tf.custom_gradient  # type: ignore[untyped-decorator, unused-ignore]
-    def tied(*tensors: tf.Tensor) -> tuple[tuple[tf.Tensor, ...], Callable[..., Any]]:
-        def gradient(*cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
-            pulled = _pull_back(function, arguments, results, cotangents, run_vjp)
-            return [*([None] * len(results)), *pulled]
+    def gradient(*cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
+        return _pull_back(function, arguments, results, cotangents, run_vjp)
 
-        return tensors[: len(results)], gradient
-
-    return list(tied(*results, *arguments))
+    return _tf.graph_results(results, arguments, gradient)
 
 
 def _run_vjp(vjp: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:

@@ -23,6 +23,9 @@ Each private name stands once, with why it is needed and the versions it was see
 - `ConcreteFunction._inference_function` with its `name` and `function_type`, and `tensorflow.python.eager.execute`
   (2.19.1, 2.20.0, 2.21): a concrete function run by its name, which takes 14 us where the shortest public call takes
   60. The questions that a call asks about structure, gradients, captures and options are answered once.
+- `Graph._override_gradient_function`, `ops.gradient_registry` with its `_registry`, and `ops.uid` (2.21): an operation
+  of a graph with a gradient that goes with the graph. `tf.custom_gradient` and `tf.RegisterGradient` hold what they are
+  given, and so the graph, for as long as the process runs.
 - `Graph._add_function_recursive` with `ConcreteFunction._inference_function` (2.21): makes a function that a module
   calls known to the graph, so that a SavedModel keeps it.
 - `tensorflow.lite.python.convert_phase.ConverterError` (2.21): what TFLite's converter raises.
@@ -35,6 +38,7 @@ Each private name stands once, with why it is needed and the versions it was see
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +53,7 @@ from tensorflow.python import pywrap_tfe
 from tensorflow.python.autograph.impl.api import autograph_artifact
 from tensorflow.python.compiler.xla.experimental import xla_sharding
 from tensorflow.python.eager import context, execute
+from tensorflow.python.framework import ops
 from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import control_flow_util
 from tensorflow.python.saved_model import save_context
@@ -63,6 +68,7 @@ __all__ = [
     "eager_layout",
     "executing_eagerly",
     "flat_call",
+    "graph_results",
     "has_tangents",
     "left_alone_by_autograph",
     "newest_calling_convention_version",
@@ -177,6 +183,51 @@ def record_gradient(
 ) -> None:
     """Tells the tapes that watch how to differentiate eager results with respect to their arguments."""
     pywrap_tfe.TFE_Py_TapeSetRecordOperation("JaxtfCall", results, arguments, gradient, None)
+
+
+def graph_results(
+    results: Sequence[tf.Tensor], arguments: Sequence[tf.Tensor], gradient: Callable[..., Sequence[tf.Tensor | None]]
+) -> list[tf.Tensor]:
+    """Results in the current graph that tapes, `tf.gradients` and SavedModels differentiate as told.
+
+    As of a function that `tf.custom_gradient` decorates, but `gradient` goes with the graph.
+
+    Args:
+      results: Tensors of the graph.
+      arguments: What they are differentiated with respect to.
+      gradient: From the cotangents of the results to those of the arguments, None for those without.
+    """
+    count, graph = len(results), tf.compat.v1.get_default_graph()
+
+    # The name of what is traced when it is saved: see `traces_saved_gradient`.
+    def internal_grad_fn(_: tf.Operation | None, *cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
+        return [*([None] * count), *gradient(*cotangents[:count])]
+
+    name = _registered_weakly(internal_grad_fn)
+    inputs = [*results, *arguments]
+    held = graph._override_gradient_function({"IdentityN": internal_grad_fn})
+    with graph.gradient_override_map({"IdentityN": name}), held:
+        outputs = unrecorded(lambda tensors: list(tf.identity_n(tensors)), inputs)
+    record_gradient(outputs, inputs, lambda *cotangents: internal_grad_fn(None, *cotangents))
+    return outputs[:count]
+
+
+def _registered_weakly(gradient: Callable[..., Any]) -> str:
+    """The name that TensorFlow knows a function by, while the function lives, as the gradient of an operation.
+
+    By it a graph is saved, or made again of its definition.
+    """
+    name, reference = f"JaxtfGradient-{ops.uid()}", weakref.ref(gradient)
+
+    def internal_grad_fn(operation: tf.Operation | None, *cotangents: tf.Tensor | None) -> Any:
+        found = reference()
+        if found is None:
+            raise LookupError(f"the graph that the gradient of {operation} belongs to is no longer there")
+        return found(operation, *cotangents)
+
+    tf.RegisterGradient(name)(left_alone_by_autograph(internal_grad_fn))
+    weakref.finalize(gradient, ops.gradient_registry._registry.pop, name, None).atexit = False
+    return name
 
 
 def traces_saved_gradient(gradient: str = "internal_grad_fn") -> bool:
