@@ -241,7 +241,8 @@ class TestPolymorphicShapes:
         shapes = [None, None] if with_shapes else None
         graph = tf.function(convert(lambda x, y: x, polymorphic_shapes=shapes), autograph=False)
         message = (
-            r"in the specification of args\[1\]: the shape given, \(None, 3, None\), has .*such as '\(d0, _, d2\)'"
+            r"in the specification of args\[1\]: syntax error in symbolic shape None: the shape given, "
+            r"\(None, 3, None\), has .*such as '\(d0, _, d2\)'"
         )
         with pytest.raises(ShapeSpecError, match=f"(?s){message}"):
             graph.get_concrete_function(tf.TensorSpec([2]), tf.TensorSpec([None, 3, None]))
@@ -387,3 +388,14 @@ def test_a_module_newer_than_this_tensorflow_reads_is_refused_with_both_numbers(
         f"version {newest} but 'sin' needs version 11\n"
         f"  remedy: export with tensorflow_version='{tf.__version__}', or upgrade TensorFlow"
     )
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "graph mode"])
+@pytest.mark.parametrize("name", ["_a", "None", "größe"])
+def test_sizes_have_any_name(name, native):
+    shapes = [f"({name}, 2*{name})"]
+    converted = convert(lambda x: x * x.shape[0], polymorphic_shapes=shapes, native_serialization=native)
+    function = tf.function(converted, autograph=False, input_signature=[tf.TensorSpec([None, None])])
+    np.testing.assert_array_equal(function(np.ones((3, 6), np.float32)), np.full((3, 6), 3))
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        function(np.ones((3, 5), np.float32))

@@ -334,6 +334,18 @@ def test_a_custom_call_without_guarantees_is_refused_unless_allowed():
     assert export(calls_out, disabled_checks=allowed)(spec).disabled_safety_checks == tuple(allowed)
 
 
+@pytest.mark.parametrize("name", ["_a", "None", "größe", "大小"])
+def test_sizes_of_any_name_are_exported_and_read_by_both(name):
+    shape = symbolic_shape(f"{name}, 2*{name}", constraints=[f"{name} >= 2"])
+    exported = export(lambda x: x * x.shape[0])(ShapeDtypeStruct(shape, F32))
+    artifact = exported.serialize()
+    assert deserialize(artifact) == exported
+    for read in (exported, deserialize(artifact), jax.export.deserialize(artifact)):
+        np.testing.assert_array_equal(read.call(np.ones((3, 6), np.float32)), np.full((3, 6), 3))
+        with pytest.raises(ValueError, match="Input shapes do not match"):
+            read.call(np.ones((3, 5), np.float32))
+
+
 def test_disabled_checks_of_jax_export_are_ours_in_the_artifact():
     theirs = jax.export.DisabledSafetyCheck
 

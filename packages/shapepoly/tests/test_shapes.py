@@ -33,21 +33,21 @@ def test_placeholders_take_the_sizes_of_the_shape_given(text, like, shape):
 
 def test_too_few_dimensions_are_told_with_both_ranks():
     assert rendered("(b, _)", (None, 28, 28)) == (
-        "polymorphic shape '(b, _)' has rank 2, but the shape it is for, (None, 28, 28), has rank 3; "
+        "syntax error in symbolic shape '(b, _)': it has rank 2, but the shape it is for, (None, 28, 28), has rank 3; "
         "write one dimension for each axis, or end it with '...' to keep the sizes of the last 1"
     )
 
 
 def test_too_many_dimensions_are_told_with_both_ranks():
     assert rendered("(a, b, ...)", (3,)) == (
-        "polymorphic shape '(a, b, ...)' has rank at least 2, but the shape it is for, (3,), has rank 1; "
-        "write one dimension for each axis"
+        "syntax error in symbolic shape '(a, b, ...)': it has rank at least 2, but the shape it is for, (3,), has rank "
+        "1; write one dimension for each axis"
     )
 
 
 def test_a_placeholder_needs_a_known_size():
     assert rendered("(b, _)", (None, None)) == (
-        "mismatch in symbolic shape '(b, _)': placeholder '_' stands for dimension 1, whose size is unknown in "
+        "syntax error in symbolic shape '(b, _)': placeholder '_' stands for dimension 1, whose size is unknown in "
         "(None, None); write a dimension variable in its place\n"
         "  (b, _)\n"
         "      ^"
@@ -58,7 +58,8 @@ def test_a_placeholder_needs_a_known_size():
 
 def test_a_shape_without_a_text_needs_known_sizes_and_is_told_which_text_to_write():
     assert rendered(None, (None, 3, None)) == (
-        "the shape given, (None, 3, None), has unknown sizes, and no symbolic shape says what they may be\n"
+        "syntax error in symbolic shape None: the shape given, (None, 3, None), has unknown sizes, and no symbolic "
+        "shape says what they may be\n"
         "  remedy: write one with a dimension variable for each of them, such as '(d0, _, d2)'"
     )
     assert rendered(None, (None,)).endswith("such as '(d0,)'")
@@ -67,7 +68,7 @@ def test_a_shape_without_a_text_needs_known_sizes_and_is_told_which_text_to_writ
 
 def test_a_constant_must_be_the_known_size():
     assert rendered("(b, 4)", (3, 5)) == (
-        "mismatch in symbolic shape '(b, 4)': dimension 1 is 4, but the shape given is (3, 5)\n  (b, 4)\n      ^"
+        "syntax error in symbolic shape '(b, 4)': dimension 1 is 4, but the shape given is (3, 5)\n  (b, 4)\n      ^"
     )
 
 

@@ -60,8 +60,8 @@ def test_an_error_names_the_argument():
     with pytest.raises(ShapeSpecError) as caught:
         symbolic_args_specs(ARGS, ({"w": "(i, o, k)", "b": None}, None))
     assert str(caught.value) == (
-        "in the specification of args[0]['w']: polymorphic shape '(i, o, k)' has rank 3, but the shape it is for, "
-        "(3, 4), has rank 2; write one dimension for each axis"
+        "in the specification of args[0]['w']: syntax error in symbolic shape '(i, o, k)': it has rank 3, but the "
+        "shape it is for, (3, 4), has rank 2; write one dimension for each axis"
     )
 
 

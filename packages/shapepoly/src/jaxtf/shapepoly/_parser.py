@@ -10,9 +10,9 @@
                 for "max" and "min" also more than two expressions
     operation   "floordiv" | "mod" | "max" | "min"
 
-Names are ASCII letters, digits and underscores, and begin with a letter. A mistake raises
-`ShapeSpecError` with a caret under it. What an operation yields is decided by the `Algebra` passed in;
-this module knows the grammar only.
+Names are those of Python: letters of any script, digits and underscores; `_` alone is the placeholder, and `None` is a
+name, as in JAX. A mistake raises `ShapeSpecError` with a caret under it. What an operation yields is decided by the
+`Algebra` passed in; this module knows the grammar only.
 
 Method: recursive descent over a list of tokens.
 """
@@ -31,7 +31,7 @@ Relation = Literal[">=", "<=", "=="]
 RESERVED_NAMES = frozenset({"_platform_index"})
 """Names that JAX gives to integers of its own in a lowered module."""
 
-_NO_NAMES = frozenset({"None", "True", "False"})
+_NO_NAMES = frozenset({"True", "False"})
 # What stands for no relation of ours: the relation to write for it, and what to add to the right side.
 _OTHER_RELATIONS = {
     ">": ((">=", 1),),
@@ -44,7 +44,7 @@ _OTHER_RELATIONS = {
     **dict.fromkeys(("!=", "<>", "≠"), ((">=", 1), ("<=", -1))),
 }
 
-_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(\.\.\.|//|\*\*|[<>=!]=|=[<>]|<>|[-+*%^(),<>=≥≤≠])|(\S))", re.ASCII)
+_TOKEN = re.compile(r"\s*(?:([0-9]+)|([^\W\d]\w*)|(\.\.\.|//|\*\*|[<>=!]=|=[<>]|<>|[-+*%^(),<>=≥≤≠])|(\S))")
 _SHAPE = "symbolic shape"
 _LARGEST_EXPONENT = 64
 _DEEPEST_NESTING = 64
@@ -281,8 +281,6 @@ class _Parser:
             )
         if token.text in RESERVED_NAMES:
             self._fail(token, f"the name '{token.text}' is reserved by JAX; choose another one")
-        if token.text.startswith("_"):
-            self._fail(token, "the name of a dimension variable begins with a letter")
         return self._algebra.variable(token.text)
 
     def _call(self, name: _Token) -> Expression:
@@ -360,7 +358,10 @@ class _Parser:
             position = match.end()
             digits, name, symbol, stray = match.groups()
             if stray is not None:
-                raise error_at(self._text, self._heading, match.start(4), f"unexpected character {stray!r}")
+                raise self._unexpected(match.start(4))
+            if name is not None and not name.isidentifier():
+                length = next(end for end in range(1, len(name) + 1) if not name[:end].isidentifier())
+                raise self._unexpected(match.start(2) + length - 1)
             if digits is not None:
                 tokens.append(_Token("integer", digits, match.start(1)))
             elif name is not None:
@@ -369,3 +370,6 @@ class _Parser:
                 tokens.append(_Token("symbol", symbol, match.start(3)))
         tokens.append(_Token("end", "", len(self._text.rstrip())))
         return tokens
+
+    def _unexpected(self, position: int) -> ShapeSpecError:
+        return error_at(self._text, self._heading, position, f"unexpected character {self._text[position]!r}")

@@ -16,7 +16,8 @@ from jaxtf.shapepoly._scope import SymbolicScope
 from jaxtf.shapepoly._sizes import DimSize, is_symbolic_dim
 from jaxtf.shapepoly._unchecked import refuse_unchecked
 
-_MISMATCH = "mismatch in symbolic shape"
+# JAX's words for a text that does not fit its shape too, which programs look for.
+_HEADING = "syntax error in symbolic shape"
 
 
 def symbolic_shape(
@@ -38,7 +39,7 @@ def symbolic_shape(
 
     Args:
       shape_spec: Dimensions separated by commas, in parentheses or not; None stands for `...`. A
-        dimension is an integer, a dimension variable (letters, digits and underscores after a letter),
+        dimension is an integer, a dimension variable (a name, as Python has them),
         `e1 + e2`, `e1 - e2`, `-e`, `e1 * e2`, `floordiv(e1, e2)`, `mod(e1, e2)`, `max(e1, e2)` or
         `min(e1, e2)`; also `e1 // e2`, `e1 % e2` and `e ** 2`. `_` takes the size from `like`, and
         `...`, standing last, takes all sizes that remain.
@@ -144,13 +145,11 @@ def _filled(text: str, parsed: ParsedShape, like: Sequence[int | None] | None) -
         known = None if like is None else like[axis]
         constant = value.as_integer
         if constant is not None and constant < 0:
-            raise error_at(
-                text, "syntax error in symbolic shape", position, f"the size of dimension {axis} is {constant}"
-            )
+            raise error_at(text, _HEADING, position, f"the size of dimension {axis} is {constant}")
         if constant is not None and isinstance(known, int) and constant != known:
             raise error_at(
                 text,
-                _MISMATCH,
+                _HEADING,
                 position,
                 f"dimension {axis} is {constant}, but the shape given is {_shape_text(like)}",
             )
@@ -165,14 +164,14 @@ def _from_like(text: str, placeholder: str, position: int, like: Sequence[int | 
     """Returns the size that a placeholder takes from `like`."""
     if like is None:
         problem = f"placeholder '{placeholder}' takes its size from a shape, and none was given (parameter 'like')"
-        raise error_at(text, _MISMATCH, position, problem)
+        raise error_at(text, _HEADING, position, problem)
     size = like[axis]
     if size is None:
         problem = (
             f"placeholder '{placeholder}' stands for dimension {axis}, whose size is unknown in {_shape_text(like)}; "
             f"write a dimension variable in its place"
         )
-        raise error_at(text, _MISMATCH, position, problem)
+        raise error_at(text, _HEADING, position, problem)
     return size
 
 
@@ -182,7 +181,8 @@ def _check_all_known(like: Sequence[int | None] | None) -> None:
         return
     named = [f"d{axis}" if size is None else "_" for axis, size in enumerate(like)]
     raise ShapeSpecError(
-        f"the shape given, {_shape_text(like)}, has unknown sizes, and no symbolic shape says what they may be\n"
+        f"{_HEADING} None: the shape given, {_shape_text(like)}, has unknown sizes, and no symbolic shape says what "
+        "they may be\n"
         f"  remedy: write one with a dimension variable for each of them, such as {_shape_text(named)!r}"
     )
 
@@ -199,8 +199,8 @@ def _check_rank(text: str, parsed: ParsedShape, like: Sequence[int | None] | Non
         f", or end it with '...' to keep the sizes of the last {rank - written}" if written < rank else ""
     )
     raise ShapeSpecError(
-        f"polymorphic shape {text!r} has rank {at_least}{written}, but the shape it is for, {_shape_text(like)}, "
-        f"has rank {rank}; {remedy}"
+        f"{_HEADING} {text!r}: it has rank {at_least}{written}, but the shape it is for, {_shape_text(like)}, has rank "
+        f"{rank}; {remedy}"
     )
 
 
