@@ -1,5 +1,6 @@
 """A JAX function on TensorFlow values: eager, in tf.function, compiled."""
 
+import inspect
 import threading
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from jaxtf.convert import (
     ConversionOptionError,
     ConversionStateError,
     DisabledSafetyCheck,
+    ParameterError,
     ResultTypeError,
     TensorFlowTooOld,
     _tf,
@@ -311,7 +313,7 @@ class TestPlatforms:
         ):
             converted(np.float32(1))
 
-    @pytest.mark.parametrize("platforms", [("gpu",), "cpu", ("cpu", "sparc"), ()])
+    @pytest.mark.parametrize("platforms", [("gpu",), "cpu", ("cpu", "sparc"), ""])
     def test_a_platform_that_does_not_exist_is_refused_at_once(self, platforms):
         with pytest.raises(ConversionOptionError) as caught:
             convert(jnp.sin, native_serialization_platforms=platforms)
@@ -399,3 +401,32 @@ def test_sizes_have_any_name(name, native):
     np.testing.assert_array_equal(function(np.ones((3, 6), np.float32)), np.full((3, 6), 3))
     with pytest.raises(tf.errors.InvalidArgumentError):
         function(np.ones((3, 5), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("former", "today"),
+    [
+        ({"experimental_native_lowering": True}, "native_serialization"),
+        ({"experimental_native_lowering_platforms": ["cpu"]}, "native_serialization_platforms"),
+        ({"native_serialization_strict_checks": False}, "native_serialization_disabled_checks"),
+        ({"in_shapes": ["(b,)"]}, "polymorphic_shapes"),
+    ],
+)
+def test_a_former_parameter_is_refused_with_the_name_of_today(former, today):
+    [name] = former
+    assert today in inspect.signature(convert).parameters
+    message = rf"^convert\(\) got an unexpected keyword argument '{name}'\n  remedy: today it is {today}\b"
+    with pytest.raises(ParameterError, match=message):
+        convert(jnp.sin, **former)
+
+
+def test_a_parameter_that_never_was_is_refused_as_python_does():
+    with pytest.raises(TypeError, match=r"^convert\(\) got an unexpected keyword argument 'polymorphic_shape'$"):
+        convert(jnp.sin, polymorphic_shape=["(b,)"])
+
+
+@pytest.mark.parametrize("platforms", [(), []])
+@pytest.mark.parametrize("native", [True, False], ids=["native", "graph mode"])
+def test_no_platforms_are_those_of_the_default(platforms, native):
+    converted = convert(jnp.sin, native_serialization_platforms=platforms, native_serialization=native)
+    np.testing.assert_allclose(converted(np.ones(3, np.float32)), np.sin(np.ones(3)), rtol=1e-6)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import tensorflow as tf
 
@@ -18,6 +18,7 @@ from jaxtf.convert import _tf
 from jaxtf.convert._constants import Constants
 from jaxtf.convert._dtypes import as_tensor
 from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._former import refuse_former
 from jaxtf.convert._function import ExportedFunction
 from jaxtf.convert._gradient import run_differentiable, run_without_gradient
 from jaxtf.convert._mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization
@@ -49,6 +50,7 @@ def convert(
     native_serialization_platforms: Sequence[str] | None = None,
     native_serialization_disabled_checks: Sequence[DisabledSafetyCheck] = (),
     tensorflow_version: str | None = None,
+    **former: Never,
 ) -> Callable[..., Any]:
     """A function like `fun_jax` for TensorFlow values: eager, in `tf.function`, in a SavedModel.
 
@@ -67,10 +69,11 @@ def convert(
         regular TensorFlow operations (graph mode, False). By default what `--jax2tf_default_native_serialization` or
         the environment variable `JAX2TF_DEFAULT_NATIVE_SERIALIZATION` says, native mode if neither does.
       native_serialization_platforms: Lowering platforms, such as `("cpu", "cuda", "tpu")`; by
-        default that of JAX's default backend. Ignored, with a warning, in graph mode.
+        default, or if there are none, that of JAX's default backend. Ignored, with a warning, in graph mode.
       native_serialization_disabled_checks: Safety checks to skip.
       tensorflow_version: Of the oldest TensorFlow that is to run a SavedModel of it, such as `"2.20"`; by default
         the installed one.
+      former: Parameters of earlier releases of jax2tf: refused, with the name of today.
 
     Returns:
       A function of the same signature: arguments are tensors, variables, NumPy arrays, Python
@@ -81,6 +84,7 @@ def convert(
       ConversionOptionError: A platform that does not exist, a version of TensorFlow that is not known, or
         `native_serialization=True` with `enable_xla=False`.
       GraphModeUnsupported: When called, in graph mode: an operation that has no translation.
+      ParameterError: A parameter that there is not, or not any more.
       JaxRequiredError: JAX is not installed; `convert_exported` needs none.
       ArgumentTypeError: When called: an argument that is not numeric, or a static one that is not hashable.
       ResultTypeError: When called: a result is a JAX random key.
@@ -93,6 +97,7 @@ def convert(
     >>> mean(tf.constant([[1.0, 2.0], [3.0, 4.0]])).numpy()
     array([2., 3.], dtype=float32)
     """
+    refuse_former(former)
     require_jax("convert")
     if not callable(fun_jax):
         raise ConversionOptionError(f"convert needs a function, found {type(fun_jax).__name__}: {fun_jax!r:.60}")

@@ -9,6 +9,7 @@ __all__ = [
     "ConversionStateError",
     "GradientNotSaved",
     "GraphModeUnsupported",
+    "ParameterError",
     "ResultTypeError",
     "TFLiteUnsupported",
     "TensorFlowTooOld",
@@ -42,6 +43,10 @@ class GradientNotSaved(ValueError):
 
 class GraphModeUnsupported(NotImplementedError):
     """An operation, or a use of one, that graph mode has no TensorFlow operations for."""
+
+
+class ParameterError(TypeError):
+    """A parameter that `convert` does not have, such as one of an earlier jax2tf."""
 
 
 class ResultTypeError(TypeError):

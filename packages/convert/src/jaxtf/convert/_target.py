@@ -49,13 +49,14 @@ def target_of(
 ) -> Target:
     """The target that options of `convert` ask for; they have their names there, without `native_serialization_`.
 
-    `avoids` is as in `GraphFunction`.
+    No platforms are those of the default, as in jax2tf. `avoids` is as in `GraphFunction`.
 
     Raises:
       ConversionOptionError: Platforms that do not exist, a version of TensorFlow in graph mode, native mode without
         XLA, or disabled checks that are none.
     """
     disabled_checks = checked_checks(disabled_checks)
+    platforms = None if platforms in ((), []) else platforms
     if is_native(native_serialization, enable_xla):
         exporter = functools.partial(
             export,
