@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.convert import ConversionOptionError, TFLiteUnsupported, _tflite, save_model, to_tflite
+from jaxtf.convert import ConversionOptionError, TFLiteUnsupported, _tflite, convert, save_model, to_tflite
 from jaxtf.serialization import export
 
 EPSILON = float(np.finfo(np.float32).eps)
@@ -274,12 +274,57 @@ def test_a_saved_model_of_graph_mode_becomes_a_model(tmp_path):
     with pytest.raises(ConversionOptionError) as refused:
         to_tflite(tmp_path / "native")
     assert str(refused.value) == (
-        f"the SavedModel in {tmp_path / 'native'} is of native mode: its functions are StableHLO, which TFLite does "
-        "not read\n"
+        f"the SavedModel in {tmp_path / 'native'} is of native mode: its functions are StableHLO, of which TFLite's "
+        "converter reads a part, and some operations with other values\n"
         "  remedy: save it in graph mode: save_model(..., native_serialization=False, enable_xla=False)"
     )
     with pytest.raises(ConversionOptionError, match=r"has no signature 'other'; it has serving_default"):
         to_tflite(folder, signature="other")
+
+
+READS_STABLEHLO = pytest.mark.skipif(tf.__version__ < "2.21", reason="what the page says is of TensorFlow 2.21")
+
+INTEGERS = np.array([[7, -7, 5, -5]], np.int32)
+NUMBERS = np.array([[0.5, np.nan, -1.5, 2.5]], np.float32)
+
+
+def converted_alone(fun, *arguments):
+    """What TensorFlow's converter makes of native mode, by itself."""
+    specs = [tf.TensorSpec(array.shape, array.dtype) for array in arguments]
+    concrete = tf.function(convert(fun, with_gradient=False)).get_concrete_function(*specs)
+    with warnings.catch_warnings(action="ignore"):
+        return tf.lite.TFLiteConverter.from_concrete_functions([concrete]).convert()
+
+
+@READS_STABLEHLO
+@pytest.mark.parametrize(
+    ("fun", "argument"),
+    [
+        (lambda x: jax.nn.softmax(jax.nn.relu(x @ ramp(8, 16)) @ ramp(16, 4)), ramp(2, 8)),
+        (cnn, ramp(2, 8, 8, 1)),
+        (lambda x: jnp.cumsum(x, axis=1), ramp(2, 8)),
+        (lambda x: jnp.take(x, jnp.array([3, 1]), axis=1), ramp(2, 8)),
+    ],
+)
+def test_tflites_converter_reads_a_part_of_native_mode(fun, argument):
+    assert_same(run(converted_alone(fun, argument), argument), fun(argument))
+
+
+@READS_STABLEHLO
+@pytest.mark.parametrize(
+    ("fun", "argument"),
+    [
+        (lambda x: jax.lax.rem(x, np.int32(3)), INTEGERS),
+        (lambda x: jnp.argmax(x, axis=1), NUMBERS),
+        (jnp.sign, NUMBERS),
+    ],
+)
+def test_it_reads_others_with_other_values_for_which_native_mode_is_refused(fun, argument):
+    [alone] = run(converted_alone(fun, argument), argument)
+    assert not np.array_equal(alone, fun(argument), equal_nan=True)
+    signature = [tf.TensorSpec(argument.shape, argument.dtype)]
+    [ours] = run(to_tflite(fun, input_signature=signature), argument)
+    np.testing.assert_array_equal(ours, fun(argument))
 
 
 @pytest.mark.parametrize("approximate", [True, False])

@@ -50,7 +50,8 @@ def to_tflite(
 
     Args:
       target: A JAX function of the inputs, its parameters closed over; or the folder of a SavedModel in graph mode
-        (`save_model(..., native_serialization=False)`).
+        (`save_model(..., native_serialization=False)`). One in native mode is refused: TFLite's converter reads a part
+        of StableHLO, and remainders of negative numbers, among others, come out wrong without an error.
       input_signature: For a function: a `tf.TensorSpec` for each argument, or anything else with shape and dtype.
       polymorphic_shapes: For a function: as in `convert`, where sizes of the signature are None.
       polymorphic_constraints: As in `convert`.
@@ -139,7 +140,8 @@ def _of_saved_model(folder: Path, signature: str) -> tuple[Any, Any, dict[str, t
     concrete = loaded.signatures[signature]
     if any(node.op == "XlaCallModule" for node in _nodes(concrete.graph.as_graph_def())):
         raise ConversionOptionError(
-            f"the SavedModel in {folder} is of native mode: its functions are StableHLO, which TFLite does not read\n"
+            f"the SavedModel in {folder} is of native mode: its functions are StableHLO, of which TFLite's converter "
+            "reads a part, and some operations with other values\n"
             "  remedy: save it in graph mode: save_model(..., native_serialization=False, enable_xla=False)"
         )
     _, specs = concrete.structured_input_signature
