@@ -265,10 +265,11 @@ def test_negative_padding_agrees_where_heights_and_widths_are_open(padding, mode
     assert_convolved(case(shapes, "float32", names=((2, 3, "h+3", "w+3"), shapes[1]), padding=padding), mode)
 
 
+@pytest.mark.parametrize("length", [2, 4])
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_an_open_size_that_leaves_no_window_gives_an_empty_result(rank, groups):
-    kernel = np.ones((*(2,) * rank, 2 // groups, 2), np.float32)
+def test_an_open_size_that_leaves_no_window_gives_an_empty_result(rank, groups, length):
+    kernel = np.ones((*(length,) * rank, 2 // groups, 2), np.float32)
     layouts = "NHWD"[: rank + 1] + "C", "HWD"[:rank] + "IO", "NHWD"[: rank + 1] + "C"
 
     def convolved(x, k):
@@ -280,10 +281,11 @@ def test_an_open_size_that_leaves_no_window_gives_an_empty_result(rank, groups):
         return jax.vjp(lambda x, k: convolved(x, k).sum(), x, k)[1](jnp.float32(1))
 
     shape = f"(n, {', '.join('hwd'[:rank])}, 2)"
-    for function in (convolved, gradients):
+    # JAX has no gradient where it does not know whether there is a window.
+    for function in (convolved, gradients) if length == 2 else (convolved,):
         converted = convert(function, polymorphic_shapes=[shape, None], native_serialization=False, with_gradient=False)
         for run in (converted, tf.function(converted, autograph=False, jit_compile=True)):
-            for sizes in ((3,) * rank, (1,) * rank, (3, *(1,) * (rank - 1))):
+            for sizes in ((5,) * rank, (1,) * rank, (5, *(1,) * (rank - 1))):
                 x = np.arange(2 * np.prod(sizes) * 2, dtype=np.float32).reshape(2, *sizes, 2)
                 for found, expected in zip(
                     tf.nest.flatten(run(x, kernel)), jax.tree.leaves(function(x, kernel)), strict=True

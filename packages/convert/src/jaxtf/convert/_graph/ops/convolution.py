@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import Size, as_shape, is_empty, pad, product, refuse, sizes
-from jaxtf.convert._graph._tf import has_only_cpu, is_compiled, is_compiled_for_cpu
+from jaxtf.convert._graph._tf import has_only_cpu, is_compiled_for_cpu
 from jaxtf.convert._graph.ops.conversion import cast, width
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, with_holes
@@ -222,10 +222,9 @@ def _with_an_element(kernel: tf.Tensor, windows: Windows) -> tuple[tf.Tensor, Wi
 def _with_a_window(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tuple[Windows, dict[int, Size]]:
     """Windows of which there is one at least, and how many to keep along dimensions where that was not known.
 
-    TensorFlow's kernels (2.21) give one where there is room for none, or raise; XLA does not.
+    TensorFlow's kernels (2.21) give one where there is room for none, or raise; compiled, they raise where the kernel
+    is larger than the operand by more than a stride.
     """
-    if is_compiled():
-        return windows, {}
     high, counts = list(windows.high), {}
     extent, kernel_extent = sizes(operand)[1:-1], sizes(kernel)[:-2]
     for i, (size, length, reach) in enumerate(zip(extent, kernel_extent, windows.reach(kernel), strict=True)):
