@@ -88,6 +88,7 @@ _MODULES = {
     "ConversionStateError": "jaxtf.convert._errors",
     "GradientNotSaved": "jaxtf.convert._errors",
     "GraphModeUnsupported": "jaxtf.convert._errors",
+    "ParameterError": "jaxtf.convert._errors",
     "ResultTypeError": "jaxtf.convert._errors",
     "TensorFlowTooOld": "jaxtf.convert._errors",
     "TFLiteUnsupported": "jaxtf.convert._errors",
