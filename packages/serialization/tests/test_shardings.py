@@ -76,6 +76,25 @@ def test_the_record_gives_jax_the_shardings_that_jax_export_gives(mesh):
         ours.in_shardings_jax(Mesh(np.array(jax.devices()), ("rows",)))
 
 
+@pytest.mark.parametrize("shape", ["4, 8", "2*n, 8"])
+def test_the_record_gives_the_shardings_of_xla(mesh, shape):
+    """As `jax.export` had them; that of today has None for each."""
+    ours = export(sharded(mesh))(spec(shape), spec("8, 4"))
+    assert list(map(str, ours.in_shardings_hlo)) == [
+        "{devices=[2,1,2]<=[4] last_tile_dim_replicate}",
+        "{devices=[1,2,2]<=[2,2]T(1,0) last_tile_dim_replicate}",
+    ]
+    assert list(map(str, ours.out_shardings_hlo)) == ["{devices=[2,2]<=[4]}", "None"]
+    theirs = jax.export.export(sharded(mesh))(spec("4, 8"), spec("8, 4"))
+    for mine, other in [
+        (ours.in_shardings_hlo, theirs.in_shardings_hlo),
+        (ours.out_shardings_hlo, theirs.out_shardings_hlo),
+    ]:
+        assert all(b is None or a == b for a, b in zip(mine, other, strict=True))
+    alone = export(layer)(spec("4, 8"), spec("8, 4"))
+    assert (alone.in_shardings_hlo, alone.out_shardings_hlo) == ((None, None), (None, None))
+
+
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_a_call_places_its_results_whatever_the_arguments(exported, mesh, wrap):
     given = [jax.device_put(a, s) for a, s in zip((X, W), exported.in_shardings_jax(mesh), strict=True)]

@@ -207,6 +207,28 @@ class Exported:
 
         return tuple(to_jax(sharding, mesh) for sharding in self.out_shardings)
 
+    @property
+    def in_shardings_hlo(self) -> tuple[Any, ...]:
+        """XLA's sharding of each flat argument, an `HloSharding` of jaxlib; None where nothing is said.
+
+        For programs that read it; where JAX needs a sharding, `in_shardings_jax` has it. `jax.export` of today has None
+        for each.
+        """
+        return self._shardings_hlo("Exported.in_shardings_hlo", self.in_shardings, self.in_avals)
+
+    @property
+    def out_shardings_hlo(self) -> tuple[Any, ...]:
+        """XLA's sharding of each flat result, likewise."""
+        return self._shardings_hlo("Exported.out_shardings_hlo", self.out_shardings, self.out_avals)
+
+    def _shardings_hlo(
+        self, wanted: str, shardings: Sequence[NamedSharding | None], avals: Sequence[Aval]
+    ) -> tuple[Any, ...]:
+        require_jax(wanted)
+        from jaxtf.serialization._shardings_jax import to_hlo
+
+        return tuple(to_hlo(sharding, aval.ndim) for sharding, aval in zip(shardings, avals, strict=True))
+
     def has_vjp(self) -> bool:
         """Whether `vjp` can answer."""
         return self._make_vjp is not None

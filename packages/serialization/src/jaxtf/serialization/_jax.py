@@ -42,6 +42,7 @@ __all__ = [
     "effect_classes",
     "geqp3_p",
     "geqrf_p",
+    "hlo_sharding",
     "initialize_lapack",
     "jitted",
     "lower",
@@ -131,6 +132,7 @@ PRIVATE_NAMES = {
     "jax._src.interpreters.mlir.ModuleContext.axis_context": ("0.12.0.1", "the number of devices"),
     "jax._src.sharding_impls.ShardingContext.num_devices": ("0.12.0.1", "likewise"),
     "jax._src.sharding_impls.SPMDAxisContext.mesh": ("0.12.0.1", "likewise"),
+    "jax._src.named_sharding.NamedSharding._to_xla_hlo_sharding": ("0.12.0.1", "a sharding in XLA's own form"),
     # What is registered with `jax.export` holds here too, and sizes that its `symbolic_shape` made are taken; nothing
     # of it is imported.
     "jax._src.export._export.serialization_registry": ("0.12.0.1", "the pytree types that a library registered there"),
@@ -280,6 +282,11 @@ def effect_classes() -> list[type[Any]]:
     for known in classes:
         classes.extend(subclass for subclass in known.__subclasses__() if subclass not in classes)
     return classes
+
+
+def hlo_sharding(sharding: Any, rank: int) -> Any:
+    """XLA's form of a `NamedSharding` of an array of `rank` axes: an `HloSharding` of jaxlib."""
+    return sharding._to_xla_hlo_sharding(rank)
 
 
 def initialize_lapack() -> None:

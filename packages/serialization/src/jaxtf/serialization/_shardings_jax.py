@@ -11,9 +11,10 @@ from typing import Any
 import jax
 from jax.sharding import AxisType, PartitionSpec
 
+from jaxtf.serialization import _jax
 from jaxtf.serialization._shardings import AbstractDevice, AbstractMesh, NamedSharding
 
-__all__ = ["from_jax", "to_jax"]
+__all__ = ["from_jax", "to_hlo", "to_jax"]
 
 
 def from_jax(sharding: Any, rank: int) -> NamedSharding | None:
@@ -71,6 +72,11 @@ def to_jax(sharding: NamedSharding | None, mesh: Any = None) -> Any:
         *(_entry(names) for names in sharding.partitions), reduced=sharding.reduced, unreduced=sharding.unreduced
     )
     return jax.sharding.NamedSharding(mesh, spec, memory_kind=sharding.memory_kind)
+
+
+def to_hlo(sharding: NamedSharding | None, rank: int) -> Any:
+    """XLA's form of a sharding of an array of `rank` axes; None where nothing is said."""
+    return None if sharding is None else _jax.hlo_sharding(to_jax(sharding), rank)
 
 
 def _entry(names: tuple[str, ...]) -> Any:
