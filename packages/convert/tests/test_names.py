@@ -35,6 +35,21 @@ def test_the_results_in_a_graph_have_the_names_of_their_paths():
     assert {"scores", "state_0", "state_1"} <= operations
 
 
+@pytest.mark.parametrize("native", [True, False], ids=["native", "graph mode"])
+def test_the_operations_of_a_gradient_are_in_a_scope_of_their_own(native):
+    converted = convert(jnp.sin, native_serialization=native)
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = converted(x)
+        return tape.gradient(y, x)
+
+    operations = [operation.name for operation in concrete(gradient, tf.TensorSpec([3])).graph.get_operations()]
+    assert [name for name in operations if name.startswith("jaxtf_vjp/")]
+    assert not [name for name in operations if name.startswith("jax2tf")]
+
+
 def test_arguments_with_defaults_may_be_left_out_and_given():
     graph = tf.function(convert(model), autograph=False)
     params, images = {"w": np.ones((4, 3), np.float32)}, np.ones((2, 4), np.float32)
