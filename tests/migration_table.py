@@ -159,7 +159,8 @@ EXPORT = Module(
         Name(
             "Exported",
             "jaxtf.serialization.Exported",
-            "made by `export` and `deserialize`; its `in_avals` are of a class of ours, with `shape` and `dtype`",
+            "made by `export` and `deserialize`, by hand with `Exported.from_parts`; its `in_avals` are of a class of "
+            "ours, with `shape` and `dtype`",
         ),
         Name("Exported.fun_name", "jaxtf.serialization.Exported.fun_name"),
         Name("Exported.in_tree", "jaxtf.serialization.Exported.in_tree"),

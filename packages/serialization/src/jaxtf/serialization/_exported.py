@@ -124,6 +124,95 @@ class Exported:
     # Whether it was read from bytes: then nothing vouches for the record and its module being of each other.
     _is_read: bool = field(default=False, repr=False)
 
+    @staticmethod
+    def from_parts(
+        *,
+        fun_name: str,
+        in_tree: Any,
+        in_avals: Sequence[Any],
+        out_tree: Any,
+        out_avals: Sequence[Any],
+        mlir_module_serialized: bytes,
+        platforms: Sequence[str],
+        calling_convention_version: int | None = None,
+        in_shardings: Sequence[Any] | None = None,
+        out_shardings: Sequence[Any] | None = None,
+        nr_devices: int = 1,
+        ordered_effects: Sequence[Any] = (),
+        unordered_effects: Sequence[Any] = (),
+        disabled_safety_checks: Sequence[Any] = (),
+        module_kept_var_idx: Sequence[int] | None = None,
+        uses_global_constants: bool | None = None,
+        uses_shardy: bool | None = None,
+        vjp: Exported | None = None,
+    ) -> Exported:
+        """A record made by hand: of a module that was rewritten, or made otherwise than by `export`; needs JAX.
+
+        Names are those of `jax.export.Exported`. The module is checked against the record when it is first used, as
+        that of an artifact is.
+
+        Args:
+          fun_name: Of the function, for messages.
+          in_tree: JAX's treedef of `(args, kwargs)`.
+          in_avals: Anything with shape and dtype for each flat argument: avals of JAX or of another record,
+            `jax.ShapeDtypeStruct`s. Sizes may be symbolic, also those of `jax.export`, in one scope.
+          out_tree: JAX's treedef of the result.
+          out_avals: Likewise for each flat result.
+          mlir_module_serialized: The module as a portable artifact.
+          platforms: Lowering platforms, in the order of the platform index.
+          calling_convention_version: 9 or 10; by default what `export` would take.
+          in_shardings: A `jax.sharding.NamedSharding`, one of ours or None for each flat argument; by default None.
+          out_shardings: Likewise for each flat result.
+          nr_devices: Number of devices that the module is lowered for.
+          ordered_effects: JAX's objects or ours, in the order of the module's tokens.
+          unordered_effects: JAX's objects or ours.
+          disabled_safety_checks: Checks of ours or of `jax.export`.
+          module_kept_var_idx: Positions of the flat arguments that the module takes; by default all.
+          uses_global_constants: Whether dimension variables or the platform index must be filled in before compiling;
+            by default, if sizes are symbolic or there are several platforms.
+          uses_shardy: Whether shardings are for the Shardy partitioner; by default, if the module mentions it.
+          vjp: The exported VJP, if there is one.
+
+        Raises:
+          SerializationError: Trees, avals and shardings of different numbers, an `in_tree` of something else, or a
+            sharding that a record does not hold.
+          ArtifactError: The module is no portable artifact.
+          PlatformError, CallingConventionError, DisabledCheckError: As for `export`.
+          ScopeError: Sizes of several scopes.
+
+        >>> import jax, jax.numpy as jnp
+        >>> from jaxtf.serialization import Exported, export
+        >>> made = export(jnp.sin)(jax.ShapeDtypeStruct((2,), jnp.float32))
+        >>> by_hand = Exported.from_parts(
+        ...     fun_name="sine", in_tree=made.in_tree, in_avals=made.in_avals, out_tree=made.out_tree,
+        ...     out_avals=made.out_avals, mlir_module_serialized=made.mlir_module_serialized, platforms=("cpu",))
+        >>> by_hand.call(jnp.zeros(2))
+        Array([0., 0.], dtype=float32)
+        """
+        require_jax("Exported.from_parts")
+        from jaxtf.serialization._by_hand import from_parts
+
+        return from_parts(
+            fun_name=fun_name,
+            in_tree=in_tree,
+            in_avals=in_avals,
+            out_tree=out_tree,
+            out_avals=out_avals,
+            mlir_module_serialized=mlir_module_serialized,
+            platforms=platforms,
+            calling_convention_version=calling_convention_version,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
+            nr_devices=nr_devices,
+            ordered_effects=ordered_effects,
+            unordered_effects=unordered_effects,
+            disabled_safety_checks=disabled_safety_checks,
+            module_kept_var_idx=module_kept_var_idx,
+            uses_global_constants=uses_global_constants,
+            uses_shardy=uses_shardy,
+            vjp=vjp,
+        )
+
     @cached_property
     def _compared(self) -> tuple[Any, ...]:
         """What makes this function the same as another, in the order of the attributes."""
