@@ -31,8 +31,8 @@ ISOLATED = ("shapepoly", "shapepoly[jax]", "serialization", "serialization[jax]"
 # Packages that work without JAX, and whose README shows what they do with it.
 EXAMPLES_NEED_JAX = ("serialization", "convert")
 
-# In CI, `tests` runs the first of so many parts of the tests, each Python of `matrix` another; elsewhere they run all.
-CI_PARTS = 8
+# The tests, the longest first; two processes run at a time, a folder's files dealt out to as many as its number says.
+TESTS = ("packages/convert/tests=2", "tests=2", *(f"packages/{name}/tests" for name in PACKAGES if name != "convert"))
 
 PYTEST = ("pytest>=9,<10", "hypothesis>=6.140")
 RUFF = "ruff==0.17.*"
@@ -44,6 +44,7 @@ ON_CPU = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_
 
 nox.needs_version = ">=2026"
 nox.options.default_venv_backend = "uv"
+nox.options.reuse_venv = "yes"  # `python3 run.py tests --reuse-venv=never` makes a session's environment anew
 nox.options.download_python = "never"
 nox.options.error_on_missing_interpreters = True
 nox.options.sessions = ["tests"]
@@ -82,17 +83,24 @@ def quickstart(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All that must hold on a CPU, on this interpreter: each package's tests, then those across packages.
+    """All that must hold on a CPU, on this interpreter; ten minutes on two cores.
 
-    In CI a part of them, and another part on another Python (`matrix`).
+    Of tests with very many cases a sample, always the same: `all_cases` runs them all.
     """
-    all_tests(session, part=1)
+    all_tests(session)
+
+
+@nox.session
+def all_cases(session: nox.Session) -> None:
+    """`tests`, with every case of those of which `tests` runs a sample; half an hour on two cores."""
+    session.env["JAXTF_ALL_CASES"] = "1"
+    all_tests(session)
 
 
 @nox.session(python=PYTHONS)
 def matrix(session: nox.Session) -> None:
-    """`tests` on every supported Python, with the newest JAX and TensorFlow each can have."""
-    all_tests(session, part=1 + PYTHONS.index(str(session.python)))
+    """`tests` on every supported Python, with the newest JAX and TensorFlow each can have; in CI half of them."""
+    all_tests(session, half=True)
 
 
 @nox.session(python=NEXT_PYTHON)
@@ -101,21 +109,23 @@ def next_python(session: nox.Session) -> None:
     all_tests(session, *COMING["tensorflow"])
 
 
-@nox.session
+@nox.session(reuse_venv=False)
 def lowest(session: nox.Session) -> None:
     """`tests` with the lowest version of every declared need."""
     all_tests(session, "--resolution", "lowest-direct")
 
 
-def all_tests(session: nox.Session, *install_options: str, part: int = 1) -> None:
+def all_tests(session: nox.Session, *install_options: str, half: bool = False) -> None:
+    """Runs the tests; where `half` is set and in CI, the half that the hash of the commit decides."""
     install(session, *install_options, *from_tree(*EVERYTHING), *PYTEST)
     if session.posargs:
         session.run("pytest", *session.posargs, env=ON_CPU)
         return
-    # Two at a time: the longest first.
-    by_length = ("convert", "serialization", "calltf", "shapepoly")
-    folders = ["tests", *(f"packages/{name}/tests" for name in by_length)]
-    session.run("python", "tools/run_tests.py", *folders, *in_ci(part, CI_PARTS), env=ON_CPU)
+    sample = ()
+    if half and "CI" in os.environ:
+        commit = str(session.run("git", "rev-parse", "HEAD", external=True, silent=True))
+        sample = in_ci(1 + int(commit, 16) % 2, 2)
+    session.run("python", "tools/run_tests.py", *TESTS, *sample, env=ON_CPU)
 
 
 @nox.session
@@ -180,7 +190,7 @@ def random_families(session: nox.Session) -> None:
         )
 
 
-@nox.session
+@nox.session(reuse_venv=False)
 @nox.parametrize("package", [nox.param(name, id=name) for name in ISOLATED])
 def isolated(session: nox.Session, package: str) -> None:
     """A package's own tests with that package and its declared needs alone: `python3 run.py 'isolated(shapepoly)'`.
@@ -533,7 +543,7 @@ def pages() -> list[str]:
 # --- the distributions ---
 
 
-@nox.session
+@nox.session(reuse_venv=False)
 def build(session: nox.Session) -> None:
     """Wheels and source distributions; each wheel alone in a clean environment runs its README; then all together.
 

@@ -124,6 +124,7 @@ BINARY_OF_INTEGERS = {
 }
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integer_arithmetic_agrees_also_where_tensorflow_raises(dtype, mode):
@@ -208,6 +209,7 @@ def test_division_remainder_power_and_atan2_agree(dtype):
 CONVERTED = ("bool", *INTEGERS, *FLOATS, "complex64")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("source", ["bool", "int8", "int64", "uint64", *FLOATS])
 def test_conversion_saturates_and_truncates_as_in_jax(source, mode):

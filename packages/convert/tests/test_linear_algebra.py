@@ -100,6 +100,7 @@ def of_parts(function):
     return real_function
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_gradients_are_those_of_jax_for_any_batch(name, dtype):
@@ -125,6 +126,7 @@ def test_values_and_gradients_are_those_of_jax_for_any_batch(name, dtype):
             assert_close(x.numpy(), y)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("mode", ["graph", "compiled"])
 @pytest.mark.parametrize("name", ["cholesky", "solve", "qr", "eigh", "svd"])
 def test_they_run_in_graphs(name, mode):

@@ -63,6 +63,7 @@ def jitted(fun):
     return tf.function(fun, autograph=False, jit_compile=True)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("with_gradient", [True, False])
 @pytest.mark.parametrize("kind", CASES)
 @pytest.mark.parametrize("dtype", NARROW)
