@@ -1,7 +1,8 @@
 """Reads source files and says where they reach past a door; no module is imported.
 
 A door is the one file of a package that may touch what a framework keeps private: `_jax.py` for JAX and
-jaxlib, `_tf.py` for TensorFlow. `violations(source, package, filename)` returns one sentence per offence.
+jaxlib, `_jaxlib.py` for jaxlib where there may be no JAX, `_tf.py` for TensorFlow.
+`violations(source, package, filename)` returns one sentence per offence.
 
 What is seen: imports (also through `importlib.import_module` and `__import__` with a literal name), chains of
 attributes that start at a name bound by such an import, and underscore attributes of any object that no class
@@ -43,7 +44,7 @@ def violations(source: str, package: str, filename: str, own_names: frozenset[st
     found = []
     for line, path in mentioned_paths(tree):
         found += [f"line {line}: {reason}" for reason in judged(path, package, filename)]
-    if filename not in ("_jax.py", "_tf.py"):
+    if filename not in ("_jax.py", "_jaxlib.py", "_tf.py"):
         bound = bound_names(tree)
         for line, name in underscore_attributes(tree, bound):
             if name not in own and name not in PUBLIC_DESPITE_UNDERSCORE:
@@ -62,7 +63,7 @@ def judged(path: str, package: str, filename: str) -> Iterator[str]:
     if any(within(path, banned) for banned in FORBIDDEN):
         yield f"{path} is upstream's exporter; no package uses it"
     elif root == "jaxlib" or (root == "jax" and any(map(is_private, rest))):
-        if filename != "_jax.py":
+        if filename != "_jax.py" and not (root == "jaxlib" and filename == "_jaxlib.py"):
             yield f"{path} is private to JAX; only _jax.py may use it"
     elif root == "tensorflow":
         if filename != "_tf.py" and (any(within(path, p) for p in TENSORFLOW_PRIVATE) or any(map(is_private, rest))):

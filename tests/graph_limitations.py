@@ -25,7 +25,8 @@ from families.documented import DOCUMENTED
 from families.trial import BACKENDS
 from harness_sweep import NOT_TAKEN, count, run, unexpected
 
-from jaxtf.convert._graph.registry import Entry, entries
+from jaxtf.convert._graph.registry import Entry
+from jaxtf.convert._graph.table import entries
 
 PAGE = Path(__file__).parents[1] / "docs" / "graph_limitations.md"
 PARTS = 20

@@ -30,9 +30,9 @@ import tensorflow as tf
 from jaxtf.convert._errors import GraphModeUnsupported
 from jaxtf.convert._graph.emit import emit
 from jaxtf.convert._graph.parse import parse
-from jaxtf.convert._graph.plan import plan
+from jaxtf.convert._graph.plan.plan import plan
 from jaxtf.convert._graph.program import Program
-from jaxtf.serialization._export import export_for_graph
+from jaxtf.serialization._export.export import export_for_graph
 
 MODES = ("eager", "graph", "compiled")
 

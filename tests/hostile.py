@@ -18,12 +18,12 @@ from jax.extend.mlir import ir
 from jax.interpreters import mlir
 
 from jaxtf.serialization import Exported, export
-from jaxtf.serialization._artifact.kinds import DTYPES
 from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._artifact.schema import DisabledSafetyCheckTable, EffectTable, ExportedTable
 from jaxtf.serialization._artifact.trailer import append_trailer, split_trailer
 from jaxtf.serialization._artifact.writer import write_payload
-from jaxtf.serialization._portable_artifact import serialize_module
+from jaxtf.serialization._program.portable_artifact import serialize_module
+from jaxtf.serialization._record.kinds import DTYPES
 from jaxtf.shapepoly import symbolic_shape
 
 __all__ = ["corpus", "sound"]

@@ -67,7 +67,7 @@ def stablehlo(name: str, blob: bytes) -> None:
 
 
 def command(*words: str) -> None:
-    from jaxtf.serialization._cli import main
+    from jaxtf.serialization._cli.program import main
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         code = main(words)

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, settings
 
 from jaxtf.convert._graph.emit import emit
 from jaxtf.convert._graph.parse import parse
-from jaxtf.convert._graph.plan import plan
-from jaxtf.serialization._export import export_for_graph
+from jaxtf.convert._graph.plan.plan import plan
+from jaxtf.serialization._export.export import export_for_graph
 from jaxtf.shapepoly import symbolic_shape
 
 MODES = ("eager", "graph", "compiled")

@@ -12,7 +12,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework.ops import gradient_registry
 
-from jaxtf.convert import _once, convert
+from jaxtf.convert import convert
+from jaxtf.convert._function import once as once_module
 
 THREADS = 8
 
@@ -214,7 +215,7 @@ def test_a_value_that_could_not_be_made_is_tried_again():
             raise ValueError("not now")
         return key * 2
 
-    once = _once.Once(make, kept=2)
+    once = once_module.Once(make, kept=2)
     with pytest.raises(ValueError, match="not now"):
         once(1)
     assert [once(1), once(1), once(2)] == [2, 2, 4]

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.convert import _native, convert
-from jaxtf.convert._constants import Constants
-from jaxtf.convert._lift import LARGE_BYTES, export_lifted
-from jaxtf.convert._native import NativeFunction
-from jaxtf.convert._target import Target
+from jaxtf.convert import convert
+from jaxtf.convert._convert.lift import LARGE_BYTES, export_lifted
+from jaxtf.convert._convert.target import Target
+from jaxtf.convert._function.constants import Constants
+from jaxtf.convert._native import native as native_module
+from jaxtf.convert._native.native import NativeFunction
 from jaxtf.serialization import export
 
 TABLE = np.linspace(-1, 1, 4 * 40_000, dtype=np.float32).reshape(4, 40_000)
@@ -133,8 +134,8 @@ def test_functions_with_shardings_keep_their_constants():
 
 def test_a_module_is_compiled_once_for_eager_calls_of_all_sizes(monkeypatch):
     calls = []
-    original = _native._tf.compiled_call
-    monkeypatch.setattr(_native._tf, "compiled_call", lambda *given: calls.append(given) or original(*given))
+    original = native_module._tf.compiled_call
+    monkeypatch.setattr(native_module._tf, "compiled_call", lambda *given: calls.append(given) or original(*given))
     converted = convert(lambda x, y: (jnp.sin(x) * 2, x[:1]), polymorphic_shapes=["(b,)", None])
     for size in (3, 5):
         x = tf.Variable(np.arange(size, dtype=np.float32))

@@ -11,9 +11,11 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.convert import ConversionOptionError, TensorFlowTooOld, _tf, convert, convert_exported, save_model, verify
-from jaxtf.convert._consumer import installed_reads
-from jaxtf.serialization import _module, _portable_artifact, _retarget, export, negotiate, tensorflow_reads
-from jaxtf.serialization._tensorflow import RELEASES
+from jaxtf.convert._native.consumer import installed_reads
+from jaxtf.serialization import export, negotiate, tensorflow_reads
+from jaxtf.serialization._program import module as module_module
+from jaxtf.serialization._program import portable_artifact, retarget
+from jaxtf.serialization._record.tensorflow import RELEASES
 from jaxtf.shapepoly import symbolic_shape
 
 X = np.linspace(0, 1, 3, dtype=np.float32)
@@ -50,7 +52,7 @@ def made_up(monkeypatch):
 
     def set_versions(reads, writes):
         monkeypatch.setattr(_tf, "stablehlo_version", lambda: reads)
-        for module in (_portable_artifact, _retarget, _module):
+        for module in (portable_artifact, retarget, module_module):
             monkeypatch.setattr(module, "current_stablehlo_version", lambda: writes)
 
     return set_versions

@@ -23,7 +23,7 @@ from jaxtf.convert import (
     convert,
     convert_exported,
 )
-from jaxtf.convert._native import NativeFunction
+from jaxtf.convert._native.native import NativeFunction
 from jaxtf.serialization import export
 from jaxtf.shapepoly import ShapeSpecError
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.convert import convert
-from jaxtf.convert._signature import Signatures
+from jaxtf.convert._convert.signature import Signatures
 
 X = np.linspace(0.1, 1, 6, dtype=np.float32)
 

@@ -11,9 +11,9 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.convert import convert
-from jaxtf.convert._graph.folding import MOST_BYTES
 from jaxtf.convert._graph.parse import parse
-from jaxtf.convert._graph.plan import plan
+from jaxtf.convert._graph.plan.folding import MOST_BYTES
+from jaxtf.convert._graph.plan.plan import plan
 from jaxtf.convert._graph.program import operations_of
 
 CONSUMERS = Path(__file__).parents[3] / "examples" / "consumers"

@@ -20,16 +20,16 @@ from jaxtf.convert import (
     ConversionStateError,
     DisabledSafetyCheck,
     GraphModeUnsupported,
-    _mode,
     convert,
     convert_exported,
     save_model,
 )
-from jaxtf.convert._gradient import GRADIENT_PREVENTED
+from jaxtf.convert._convert import mode
+from jaxtf.convert._convert.mode import is_native
+from jaxtf.convert._function.gradient import GRADIENT_PREVENTED
 from jaxtf.convert._graph import registry
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.platforms import for_platform
-from jaxtf.convert._mode import is_native
 from jaxtf.serialization import LoweringRuleMissing, export
 from jaxtf.shapepoly import symbolic_shape
 
@@ -424,16 +424,16 @@ def test_the_flag_of_jax_says_which_mode_is_the_default():
 )
 def test_without_the_flag_the_environment_says_it(monkeypatch, text, expected):
     monkeypatch.setitem(sys.modules, "jax", None)
-    monkeypatch.delenv(_mode.VARIABLE, raising=False)
+    monkeypatch.delenv(mode.VARIABLE, raising=False)
     if text is not None:
-        monkeypatch.setenv(_mode.VARIABLE, text)
+        monkeypatch.setenv(mode.VARIABLE, text)
     assert is_native(DEFAULT_NATIVE_SERIALIZATION, True) is expected
     assert is_native(not expected, True) is not expected
 
 
 def test_an_environment_that_says_neither_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
-    monkeypatch.setenv(_mode.VARIABLE, "maybe")
+    monkeypatch.setenv(mode.VARIABLE, "maybe")
     with pytest.raises(ConversionOptionError) as caught:
         is_native(DEFAULT_NATIVE_SERIALIZATION, True)
     message = "the environment variable JAX2TF_DEFAULT_NATIVE_SERIALIZATION must be true or false. Got: 'maybe'"

@@ -12,9 +12,9 @@ from jaxtf.convert._errors import GraphModeUnsupported
 from jaxtf.convert._graph.emit import emit
 from jaxtf.convert._graph.ops import __all__ as families
 from jaxtf.convert._graph.parse import parse
-from jaxtf.convert._graph.plan import plan
-from jaxtf.convert._graph.registry import entries
-from jaxtf.serialization._export import export_for_graph
+from jaxtf.convert._graph.plan.plan import plan
+from jaxtf.convert._graph.table import entries
+from jaxtf.serialization._export.export import export_for_graph
 
 from .graph_mode import run_graph_mode, run_module
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from jaxtf.convert._graph.registry import entries
+from jaxtf.convert._graph.table import entries
 
 from .graph_mode import FULL, MODES, assert_identical, run_graph_mode, run_jax, same_as_jax
 

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.convert import convert
-from jaxtf.convert._names import argument_names, call_signature, result_names
+from jaxtf.convert._values.names import argument_names, call_signature, result_names
 from jaxtf.serialization import export
 
 

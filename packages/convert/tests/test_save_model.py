@@ -20,11 +20,11 @@ from jaxtf.convert import (
     ConversionOptionError,
     DisabledSafetyCheck,
     GradientNotSaved,
-    _constants,
-    _whole_folder,
     convert,
     save_model,
 )
+from jaxtf.convert._function import constants
+from jaxtf.convert._saved_model import whole_folder
 
 from . import kill_save
 
@@ -361,7 +361,7 @@ def test_a_plain_save_of_what_jax_cannot_differentiate_gives_the_documented_erro
 
 
 def test_constants_that_no_graph_can_hold_are_refused_with_the_remedy(tmp_path, monkeypatch):
-    monkeypatch.setattr(_constants, "GRAPH_BYTES", TABLE.nbytes - 1)
+    monkeypatch.setattr(constants, "GRAPH_BYTES", TABLE.nbytes - 1)
     module = tf.Module()
     module.f = tf.function(convert(lookup), autograph=False, input_signature=[tf.TensorSpec([2, 4])])
     with pytest.raises(ValueError, match="Error when tracing gradients") as caught:
@@ -516,13 +516,13 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch, is_suppo
     folder = tmp_path / "model"
     small(folder, metadata={"version": 1})
     if not is_supported:
-        monkeypatch.setattr(_whole_folder, "_EXCHANGES", False)
+        monkeypatch.setattr(whole_folder, "_EXCHANGES", False)
 
     def full(folder):
         raise OSError(28, "the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(_whole_folder, "_flush", full)
+        patched.setattr(whole_folder, "_flush", full)
         with pytest.raises(OSError, match="full"):
             small(folder)
     assert (folder / "assets.extra" / "metadata.json").exists()

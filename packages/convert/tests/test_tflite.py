@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.convert import ConversionOptionError, TFLiteUnsupported, _tflite, convert, save_model, to_tflite
+from jaxtf.convert import ConversionOptionError, TFLiteUnsupported, convert, save_model, to_tflite
+from jaxtf.convert._tflite import to_tflite as to_tflite_module
 from jaxtf.serialization import export
 
 EPSILON = float(np.finfo(np.float32).eps)
@@ -355,7 +356,7 @@ def test_what_tflite_cannot_do_is_refused_by_name(is_known, monkeypatch):
         return x + jax.random.uniform(key, x.shape)
 
     if not is_known:
-        monkeypatch.setattr(_tflite, "refused", lambda *_: [])
+        monkeypatch.setattr(to_tflite_module, "refused", lambda *_: [])
     with pytest.raises(TFLiteUnsupported) as refused:
         to_tflite(noisy, input_signature=[tf.TensorSpec([2], tf.uint32), tf.TensorSpec([3])])
     first, *found, remedy = str(refused.value).splitlines()

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.convert import TFLiteUnsupported, _tf, save_model, to_tflite
-from jaxtf.convert._tflite_limits import REFUSED, refused
+from jaxtf.convert._tflite.limits import REFUSED, refused
 
 RAW = {
     "ArgMax": lambda x: tf.argmax(x, 0),

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.convert import ConversionOptionError, verify
-from jaxtf.convert._verify import cli, ways
+from jaxtf.convert._verify import backends, cli
 from jaxtf.convert._verify.compare import difference
 from jaxtf.convert._verify.numbers import NUMBERS, argument
 from jaxtf.convert._verify.sizes import admissible_sizes
@@ -40,7 +40,7 @@ NETWORK = specs("b, n", "n, 3", constraints=["n >= 2"])
 def test_a_function_is_the_same_in_every_way_at_three_sizes():
     report = verify(predict, *NETWORK)
     assert report.ok, str(report)
-    assert {row.way for row in report.rows} == set(ways.WAYS) - {"jax"}
+    assert {row.way for row in report.rows} == set(backends.WAYS) - {"jax"}
     assert {row.outcome for row in report.rows} == {"same"}
     assert {tuple(row.sizes.items()) for row in report.rows} == {
         (("b", 1), ("n", 2)),
@@ -52,7 +52,7 @@ def test_a_function_is_the_same_in_every_way_at_three_sizes():
 
 def wrong(subject):
     """Eager mode with an error of a hundredth in its second result, at sizes other than the first."""
-    runner = ways._eager(subject)
+    runner = backends._eager(subject)
 
     def values(arguments):
         best, y = runner.values(arguments)
@@ -61,12 +61,12 @@ def wrong(subject):
     def gradients(arguments, cotangents):
         raise tf.errors.InternalError(None, None, "lost")
 
-    return ways.Runner(values, gradients)
+    return backends.Runner(values, gradients)
 
 
 def test_what_differs_is_told_with_its_place_sizes_and_size(monkeypatch):
-    monkeypatch.setattr(ways, "WAYS", {**ways.WAYS, "wrong": wrong})
-    monkeypatch.setattr("jaxtf.convert._verify.verify.WAYS", ways.WAYS)
+    monkeypatch.setattr(backends, "WAYS", {**backends.WAYS, "wrong": wrong})
+    monkeypatch.setattr("jaxtf.convert._verify.verify.WAYS", backends.WAYS)
     report = verify(predict, *NETWORK, ways=["wrong", "eager"], numbers=["regular"])
     assert not report.ok
     values = [row for row in report.rows if (row.way, row.question) == ("wrong", "values")]
@@ -210,8 +210,10 @@ def test_the_command_verifies_functions_and_artifacts(tmp_path, monkeypatch, cap
 def test_the_command_ends_with_what_differs_most_and_what_allows_it(arguments, last, tmp_path, monkeypatch, capsys):
     def wrong(subject):
         """Eager mode with a result that is larger by an eighth, and no gradients."""
-        runner = ways._eager(subject)
-        return ways.Runner(lambda arguments: [y.numpy() * np.float32(1.125) for y in runner.values(arguments)], lost)
+        runner = backends._eager(subject)
+        return backends.Runner(
+            lambda arguments: [y.numpy() * np.float32(1.125) for y in runner.values(arguments)], lost
+        )
 
     def lost(arguments, cotangents):
         raise tf.errors.InternalError(None, None, "lost")
@@ -219,7 +221,7 @@ def test_the_command_ends_with_what_differs_most_and_what_allows_it(arguments, l
     (tmp_path / "ones_to_verify.py").write_text("def f(x): return {'y': 0 * x + 1}")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("jaxtf.convert._verify.verify.WAYS", {**ways.WAYS, "wrong": wrong})
+    monkeypatch.setattr("jaxtf.convert._verify.verify.WAYS", {**backends.WAYS, "wrong": wrong})
     code = cli.main(["ones_to_verify:f", "f32[3]", "--way", "wrong", *arguments])
     assert capsys.readouterr().out.splitlines()[-1] == last
     assert code == int(last.startswith("differs"))
@@ -270,16 +272,16 @@ def test_ties_repeated_indices_and_special_numbers_are_among_the_numbers(monkeyp
         return {"first": x.argmax(), "put": jnp.zeros(4).at[i].max(x), "sorted": jnp.argsort(x), "relu": jax.nn.relu(x)}
 
     def last_tie(subject):
-        runner = ways._eager(subject)
+        runner = backends._eager(subject)
 
         def values(arguments):
             _, *others = runner.values(arguments)
             return [np.int32(len(arguments[0]) - 1 - np.argmax(arguments[0][::-1])), *others]
 
-        return ways.Runner(values, runner.gradients)
+        return backends.Runner(values, runner.gradients)
 
-    monkeypatch.setattr(ways, "WAYS", {**ways.WAYS, "last tie": last_tie})
-    monkeypatch.setattr("jaxtf.convert._verify.verify.WAYS", ways.WAYS)
+    monkeypatch.setattr(backends, "WAYS", {**backends.WAYS, "last tie": last_tie})
+    monkeypatch.setattr("jaxtf.convert._verify.verify.WAYS", backends.WAYS)
     arguments = *specs("8"), *specs("8", dtype="int32")
     run = {
         kind: verify(scattered, *arguments, ways=["last tie", "eager", "graph_mode"], numbers=[kind])

@@ -192,8 +192,8 @@ def prepare_process() -> None:
 
 
 def _is_newer(exported: Any) -> bool:
-    from jaxtf.serialization._portable_artifact import current_stablehlo_version
-    from jaxtf.serialization._stablehlo import parse_stablehlo_version
+    from jaxtf.serialization._program.portable_artifact import current_stablehlo_version
+    from jaxtf.serialization._record.stablehlo import parse_stablehlo_version
 
     newest = parse_stablehlo_version(current_stablehlo_version())
     return parse_stablehlo_version(exported.stablehlo_version) > newest

@@ -8,10 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxtf.serialization import ArtifactError, DisabledSafetyCheck, _exported, deserialize, export
+from jaxtf.serialization import ArtifactError, DisabledSafetyCheck, deserialize, export
 from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._artifact.trailer import append_trailer, split_trailer
 from jaxtf.serialization._artifact.writer import write_payload
+from jaxtf.serialization._record import exported as exported_module
 
 SPEC = jax.ShapeDtypeStruct((3,), jnp.float32)
 
@@ -92,7 +93,7 @@ def test_the_constraints_of_an_artifact_are_bounded_together():
 
 def test_a_module_is_checked_once_and_a_fresh_one_never(monkeypatch):
     checked = []
-    monkeypatch.setattr(_exported, "check_agreement", checked.append)
+    monkeypatch.setattr(exported_module, "check_agreement", checked.append)
     fresh = export(jnp.sin)(SPEC)
     fresh.call(np.ones(3, np.float32))
     assert not checked

@@ -15,7 +15,7 @@ from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import ad, mlir
 
 from jaxtf.serialization import Effect, export
-from jaxtf.serialization._effects_jax import from_effect
+from jaxtf.serialization._jax_values.effects import from_effect
 from jaxtf.shapepoly import symbolic_shape
 
 F32 = jnp.float32

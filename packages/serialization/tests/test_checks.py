@@ -3,7 +3,7 @@
 import pytest
 
 from jaxtf.serialization import DisabledCheckError, DisabledSafetyCheck, UnstableCustomCall
-from jaxtf.serialization._checks import STABLE_CUSTOM_CALLS, check_custom_calls, checks_of
+from jaxtf.serialization._record.checks import STABLE_CUSTOM_CALLS, check_custom_calls, checks_of
 
 
 def test_disabled_checks_are_named_as_tensorflow_reads_them():

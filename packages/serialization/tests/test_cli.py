@@ -12,9 +12,10 @@ from random import Random
 
 import pytest
 
-from jaxtf.serialization import _cli_commands, describe
+from jaxtf.serialization import describe
 from jaxtf.serialization._artifact.reader import read_payload
-from jaxtf.serialization._cli import main
+from jaxtf.serialization._cli import commands
+from jaxtf.serialization._cli.program import main
 
 CORPUS = Path(__file__).parent / "artifacts"
 SYMBOLIC = str(CORPUS / "0.12.0.1" / "vjp_symbolic.bin")
@@ -201,7 +202,7 @@ def test_upgrade_in_place_on_a_full_disk_leaves_the_file(capsys, tmp_path, monke
     def full(_):
         raise OSError(28, "No space left on device", str(file))
 
-    monkeypatch.setattr(_cli_commands.os, "fsync", full)
+    monkeypatch.setattr(commands.os, "fsync", full)
     code, _, err = run(capsys, "upgrade", str(file), "-o", str(file))
     assert (code, err) == (2, f"jaxtf-artifact: {file}: No space left on device\n")
     assert file.read_bytes() == Path(STATIC).read_bytes()
@@ -237,8 +238,8 @@ def test_a_command_that_is_killed_leaves_a_whole_file(capsys, tmp_path, loop):
     assert run(capsys, "upgrade", str(old), "-o", str(upgraded))[0] == 0
     imports = (
         "import itertools, sys\n"
-        "from jaxtf.serialization._cli import main\n"
-        "from jaxtf.serialization._cli_commands import _write\n"
+        "from jaxtf.serialization._cli.program import main\n"
+        "from jaxtf.serialization._cli.commands import _write\n"
     )
     for _ in range(rounds):
         file.write_bytes(old.read_bytes())
@@ -324,8 +325,8 @@ def test_help_documents_the_exit_codes(capsys, command):
 )
 def test_a_parser_that_dies_takes_no_command_with_it(words, capsys, monkeypatch):
     dies = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
-    monkeypatch.setattr("jaxtf.serialization._cli_commands._PARSE", dies)
-    monkeypatch.setattr("jaxtf.serialization._cli_commands._PRINT", dies)
+    monkeypatch.setattr("jaxtf.serialization._cli.commands._PARSE", dies)
+    monkeypatch.setattr("jaxtf.serialization._cli.commands._PRINT", dies)
     code, _, err = run(capsys, *words, STATIC)
     assert code == 2
     assert err == f"jaxtf-artifact: {STATIC}: MLIR's parser crashes on a module, with signal 11\n"

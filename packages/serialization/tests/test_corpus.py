@@ -78,9 +78,9 @@ def test_an_artifact_for_another_platform_is_refused_by_name():
 
 
 def test_every_rewritten_routine_occurs_in_the_corpus():
-    from jaxtf.serialization._legacy.removed_calls import NOT_REWRITTEN, REWRITTEN
-    from jaxtf.serialization._operations import custom_calls
-    from jaxtf.serialization._portable_artifact import deserialize_module
+    from jaxtf.serialization._program.operations import custom_calls
+    from jaxtf.serialization._program.portable_artifact import deserialize_module
+    from jaxtf.serialization._program.removed_calls import NOT_REWRITTEN, REWRITTEN
 
     found = set()
     for entry in WRITTEN:

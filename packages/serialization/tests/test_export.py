@@ -20,8 +20,6 @@ from jaxtf.serialization import (
     StablehloVersionError,
     UnstableCustomCall,
     UnstableDialect,
-    _portable_artifact,
-    _settings,
     default_export_platform,
     deserialize,
     export,
@@ -29,7 +27,9 @@ from jaxtf.serialization import (
     negotiate,
     tensorflow_reads,
 )
-from jaxtf.serialization._tensorflow import RELEASES
+from jaxtf.serialization._jax_values import settings
+from jaxtf.serialization._program import portable_artifact
+from jaxtf.serialization._record.tensorflow import RELEASES
 from jaxtf.shapepoly import ScopeError, symbolic_shape
 
 F32 = jnp.float32
@@ -191,10 +191,10 @@ def test_the_module_is_written_for_the_tensorflow_asked_for(version):
 
 @pytest.mark.parametrize("newest", ["1.10.0", "1.12.1", "1.13.0"])
 def test_a_tensorflow_that_reads_more_than_jaxlib_writes_gets_what_is_written(newest, monkeypatch):
-    monkeypatch.setattr(_portable_artifact, "current_stablehlo_version", lambda: newest)
+    monkeypatch.setattr(portable_artifact, "current_stablehlo_version", lambda: newest)
     exported = export(double, tensorflow_version="2.20")(ShapeDtypeStruct((), F32))
     assert exported.stablehlo_version == min(newest, "1.12.1")
-    monkeypatch.setattr(_portable_artifact, "month_old_stablehlo_version", lambda: "1.12.1")
+    monkeypatch.setattr(portable_artifact, "month_old_stablehlo_version", lambda: "1.12.1")
     assert export(double)(ShapeDtypeStruct((), F32)).stablehlo_version == min(newest, "1.12.1")
 
 
@@ -227,7 +227,7 @@ def test_beside_a_tensorflow_something_older_can_be_asked_for():
 
 
 def test_a_calling_convention_of_jax_configuration_that_is_none_is_refused(monkeypatch):
-    monkeypatch.setattr(_settings, "default_calling_convention_version", lambda: 11)
+    monkeypatch.setattr(settings, "default_calling_convention_version", lambda: 11)
     with pytest.raises(CallingConventionError, match="version 11 is outside the range"):
         export(double)
 

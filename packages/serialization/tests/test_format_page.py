@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jaxtf.serialization._artifact import kinds, schema
+from jaxtf.serialization._artifact import schema
 from jaxtf.serialization._artifact.trailer import MAGIC, TRAILER_FORMAT
+from jaxtf.serialization._record import kinds as kinds_module
 
 PAGE = Path(__file__).parents[3] / "docs" / "artifact_format.md"
 NUMBERS = {"b": "int8", "h": "int16", "H": "uint16", "I": "uint32", "?": "bool"}
@@ -46,12 +47,12 @@ def test_the_page_gives_every_field_of_every_table(table):
 @pytest.mark.parametrize(
     ("field", "kind"),
     [
-        ("PyTreeDef.kind", kinds.PyTreeDefKind),
-        ("AbstractValue.kind", kinds.AbstractValueKind),
-        ("AbstractValue.memory_space", kinds.MemorySpace),
-        ("Sharding.kind", kinds.ShardingKind),
-        ("AbstractMesh.axis_types", kinds.AxisType),
-        ("DisabledSafetyCheck.kind", kinds.DisabledSafetyCheckKind),
+        ("PyTreeDef.kind", kinds_module.PyTreeDefKind),
+        ("AbstractValue.kind", kinds_module.AbstractValueKind),
+        ("AbstractValue.memory_space", kinds_module.MemorySpace),
+        ("Sharding.kind", kinds_module.ShardingKind),
+        ("AbstractMesh.axis_types", kinds_module.AxisType),
+        ("DisabledSafetyCheck.kind", kinds_module.DisabledSafetyCheckKind),
     ],
 )
 def test_the_page_gives_every_kind(field, kind):
@@ -59,6 +60,6 @@ def test_the_page_gives_every_kind(field, kind):
 
 
 def test_the_page_gives_every_dtype_and_the_trailer():
-    assert "Dtypes: " + ", ".join(f"{number} {name}" for number, name in enumerate(kinds.DTYPES)) + "." in TEXT
+    assert "Dtypes: " + ", ".join(f"{number} {name}" for number, name in enumerate(kinds_module.DTYPES)) + "." in TEXT
     assert f"magic: `{MAGIC.hex(' ').upper()}`" in TEXT
     assert f"trailer format: {TRAILER_FORMAT} |" in TEXT

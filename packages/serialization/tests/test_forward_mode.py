@@ -10,7 +10,7 @@ import pytest
 from jax import ShapeDtypeStruct, lax
 
 from jaxtf.serialization import VjpUnavailable, export
-from jaxtf.serialization._exported import Exported
+from jaxtf.serialization._record.exported import Exported
 from jaxtf.shapepoly import symbolic_shape
 
 F32 = jnp.float32

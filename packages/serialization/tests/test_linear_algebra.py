@@ -14,8 +14,8 @@ import pytest
 from jax import lax
 
 from jaxtf.serialization import DisabledSafetyCheck, LapackNeeded, export
-from jaxtf.serialization._artifact.portable import custom_call_targets
-from jaxtf.serialization._lapack import lapack_function
+from jaxtf.serialization._bytecode.portable import custom_call_targets
+from jaxtf.serialization._export.lapack import lapack_function
 from jaxtf.shapepoly import symbolic_shape
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]

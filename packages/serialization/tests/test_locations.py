@@ -5,9 +5,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import jaxtf.serialization
-from jaxtf.serialization._locations import source_line, user_line
+from jaxtf.serialization._record.locations import source_line, user_line
 
-OURS = f"{Path(jaxtf.serialization.__file__).parent.parent}/convert/_convert.py"
+OURS = f"{Path(jaxtf.serialization.__file__).parent.parent}/convert/_convert/convert.py"
 
 
 def location(*paths):

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from jaxtf.serialization import ModuleVersions, TensorFlowVersionError, negotiate, tensorflow_reads
-from jaxtf.serialization._tensorflow import RELEASES
+from jaxtf.serialization._record.tensorflow import RELEASES
 
 STABLEHLO = ("0.9.0", "1.2.10", "1.9.1", "1.13.7", "1.22.0", "2.0.0")  # oldest first; as texts in another order
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxtf.serialization import ArtifactError
-from jaxtf.serialization._notes import FunctionNotes, Notes
+from jaxtf.serialization._artifact.notes import FunctionNotes, Notes
 
 texts = st.lists(st.text(max_size=5), max_size=3).map(tuple)
 positions = st.lists(st.integers(0, 9), max_size=3).map(tuple)

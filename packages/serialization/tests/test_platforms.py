@@ -3,7 +3,7 @@
 import pytest
 
 from jaxtf.serialization import PlatformError
-from jaxtf.serialization._platforms import check_platforms
+from jaxtf.serialization._record.platforms import check_platforms
 
 
 def test_platforms_keep_the_order_they_are_given_in():

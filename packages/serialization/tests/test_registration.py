@@ -9,8 +9,8 @@ from jaxtf.serialization import (
     register_namedtuple_serialization,
     register_pytree_node_serialization,
 )
-from jaxtf.serialization._registration import registered_name, registered_type
-from jaxtf.serialization._tree import CustomNode
+from jaxtf.serialization._record.registration import registered_name, registered_type
+from jaxtf.serialization._record.tree import CustomNode
 
 
 class Point(NamedTuple):

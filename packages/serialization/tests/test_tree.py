@@ -21,8 +21,8 @@ from jaxtf.serialization import (
     register_pytree_node_serialization,
 )
 from jaxtf.serialization import argument_paths as jax_argument_paths
-from jaxtf.serialization._artifact.kinds import PyTreeDefKind
-from jaxtf.serialization._tree import CustomNode, Tree
+from jaxtf.serialization._record.kinds import PyTreeDefKind
+from jaxtf.serialization._record.tree import CustomNode, Tree
 
 
 class Registered(NamedTuple):

@@ -3,8 +3,8 @@
 import pytest
 
 from jaxtf.serialization import CallingConventionError, StablehloVersionError
-from jaxtf.serialization._stablehlo import check_stablehlo_version, parse_stablehlo_version
-from jaxtf.serialization._versions import check_calling_convention_version
+from jaxtf.serialization._record.stablehlo import check_stablehlo_version, parse_stablehlo_version
+from jaxtf.serialization._record.versions import check_calling_convention_version
 
 
 @pytest.mark.parametrize("version", [9, 10])

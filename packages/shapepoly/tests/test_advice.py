@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from jaxtf.shapepoly import InconclusiveDimensionOperation, symbolic_shape
-from jaxtf.shapepoly._advice import at_least_one
+from jaxtf.shapepoly._decide.advice import at_least_one
 
 from .strategies import NAMES, SYMBOLIC, expressions, value
 

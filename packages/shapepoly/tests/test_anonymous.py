@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 
 from jaxtf.shapepoly import symbolic_shape
-from jaxtf.shapepoly._anonymous import anonymous, is_linear
+from jaxtf.shapepoly._expressions.anonymous import anonymous, is_linear
 
 TEXTS = ["a*b - c", "floordiv(a, max(b - c, 1))", "a*a + b*c - b", "max(a*b, c + 1) - b", "a*b + b*c + c*a - 2*a"]
 

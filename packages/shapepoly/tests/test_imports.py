@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jaxtf.shapepoly
 
-SOURCES = sorted(Path(jaxtf.shapepoly.__file__).parent.glob("*.py"))
+SOURCES = sorted(Path(jaxtf.shapepoly.__file__).parent.rglob("*.py"))
 
 
 def modules_after(program):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxtf.shapepoly._expression import integer, variable
-from jaxtf.shapepoly._intervals import EVERYTHING, Enclosure, Interval, divide, multiply, power
-from jaxtf.shapepoly._maximum import positive_part
+from jaxtf.shapepoly._decide.intervals import EVERYTHING, Enclosure, Interval, divide, multiply, power
+from jaxtf.shapepoly._expressions.expression import integer, variable
+from jaxtf.shapepoly._expressions.maximum import positive_part
 
 ends = st.integers(-6, 6)
 intervals = st.builds(lambda a, b: Interval(min(a, b), max(a, b)), ends, ends)

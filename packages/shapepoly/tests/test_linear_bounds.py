@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 
 from jaxtf.shapepoly import SymbolicScope, symbolic_shape
-from jaxtf.shapepoly._intervals import Enclosure, Interval
-from jaxtf.shapepoly._linear_bounds import linear_bounds
+from jaxtf.shapepoly._decide.intervals import Enclosure, Interval
+from jaxtf.shapepoly._decide.linear_bounds import linear_bounds
 
 from .strategies import NAMES, SYMBOLIC, all_sizes, expressions, value
 

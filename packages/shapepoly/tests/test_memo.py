@@ -1,6 +1,6 @@
 """Tables of answers stay within their bound."""
 
-from jaxtf.shapepoly._memo import Memo
+from jaxtf.shapepoly._expressions.memo import Memo
 
 
 def test_a_full_table_forgets_its_oldest_half():

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from jaxtf.serialization import ArtifactError, VersionError
-from jaxtf.serialization._artifact import functions
-from jaxtf.serialization._artifact.functions import find_recursion, module_functions
-from jaxtf.serialization._artifact.portable import stablehlo_facts
 from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._artifact.trailer import split_trailer
-from jaxtf.serialization._stablehlo import parse_stablehlo_version
+from jaxtf.serialization._bytecode import functions as functions_module
+from jaxtf.serialization._bytecode.functions import find_recursion, module_functions
+from jaxtf.serialization._bytecode.portable import stablehlo_facts
+from jaxtf.serialization._record.stablehlo import parse_stablehlo_version
 
 CORPUS = Path(__file__).parent.parent / "artifacts"
 RELEASES = sorted(path.name for path in CORPUS.iterdir() if path.is_dir() and any(path.glob("*.bin")))
@@ -31,7 +31,7 @@ def test_functions_are_those_that_mlir_reads(release):
     pytest.importorskip("jax")
     from jax.extend.mlir import ir
 
-    from jaxtf.serialization._portable_artifact import current_stablehlo_version, deserialize_module
+    from jaxtf.serialization._program.portable_artifact import current_stablehlo_version, deserialize_module
 
     written = parse_stablehlo_version(stablehlo_facts(next(modules(release))[1]).stablehlo_version)
     if written > parse_stablehlo_version(current_stablehlo_version()):
@@ -77,7 +77,7 @@ def as_mlir(value):
 def test_no_call_is_missed_by_looking_for_its_bytes(release):
     calls = 0
     for name, module in modules(release):
-        reader = functions._Module(module)
+        reader = functions_module._Module(module)
         for function in reader.functions:
             exactly = reader.calls(function)
             assert exactly <= reader.may_call(function), name
@@ -87,11 +87,11 @@ def test_no_call_is_missed_by_looking_for_its_bytes(release):
 
 @pytest.mark.parametrize("number", [0, 1, 5, 127, 128, 2**14, 2**56 - 1])
 def test_every_form_of_a_number_is_read_as_that_number(number):
-    forms = list(functions._encodings(number))
+    forms = list(functions_module._encodings(number))
     assert len(set(forms)) == len(forms) == 10 - max(1, -(-number.bit_length() // 7))
     for form in forms:
-        assert functions._number_at(b"\1" + form + b"\1", 1) == (number, 1 + len(form))
-        assert functions.Reader(memoryview(form), 0, "test").number() == number
+        assert functions_module._number_at(b"\1" + form + b"\1", 1) == (number, 1 + len(form))
+        assert functions_module.Reader(memoryview(form), 0, "test").number() == number
 
 
 def test_a_second_block_is_counted():
@@ -117,7 +117,7 @@ def test_damaged_modules_are_refused_or_read(release):
 
 def test_circles_are_found_where_they_are_and_nowhere_else():
     def found(**calls):
-        each = [functions.ModuleFunction(name, False, (), (), 1, None) for name in calls]
+        each = [functions_module.ModuleFunction(name, False, (), (), 1, None) for name in calls]
         return find_recursion(each, lambda _: set(calls), lambda function: set(calls[function.name]))
 
     assert found(main="", f="main") is None

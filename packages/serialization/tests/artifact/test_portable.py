@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxtf.serialization import ArtifactError, VersionError
-from jaxtf.serialization._artifact.portable import custom_call_targets, stablehlo_facts
 from jaxtf.serialization._artifact.reader import read_payload
+from jaxtf.serialization._bytecode.portable import custom_call_targets, stablehlo_facts
 
 CORPUS = Path(__file__).parent.parent / "artifacts"
 
@@ -43,7 +43,7 @@ def test_shardings_for_shardy_are_told_from_others():
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="MLIR decides")
 @pytest.mark.parametrize("release", ["0.4.30", "0.4.38", "0.6.2", "0.8.1", "0.9.0", "0.10.2"])
 def test_custom_call_targets_are_those_that_mlir_finds(release):
-    from jaxtf.serialization._portable_artifact import deserialize_module
+    from jaxtf.serialization._program.portable_artifact import deserialize_module
 
     seen = set()
     for path in sorted((CORPUS / release).glob("*.bin"))[::2]:

@@ -44,7 +44,7 @@ def read(blob: bytes) -> None:
 
 def deserialize(blob: bytes) -> None:
     """Makes the model, with every order of the VJP."""
-    from jaxtf.serialization._deserialize import deserialize
+    from jaxtf.serialization._artifact.deserialize import deserialize
 
     exported = deserialize(blob)
     while exported.has_vjp():

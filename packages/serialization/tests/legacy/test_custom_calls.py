@@ -9,9 +9,9 @@ jax = pytest.importorskip("jax")
 from jax.extend.mlir import ir  # noqa: E402
 from jax.interpreters import mlir  # noqa: E402
 
-from jaxtf.serialization._legacy.custom_calls import rewrite_removed_custom_calls  # noqa: E402
-from jaxtf.serialization._legacy.removed_calls import NOT_REWRITTEN, REWRITTEN  # noqa: E402
-from jaxtf.serialization._portable_artifact import module_text  # noqa: E402
+from jaxtf.serialization._program.portable_artifact import module_text  # noqa: E402
+from jaxtf.serialization._program.removed_calls import NOT_REWRITTEN, REWRITTEN  # noqa: E402
+from jaxtf.serialization._program.replaced_calls import rewrite_removed_custom_calls  # noqa: E402
 
 LAYOUT = "dense<[0, 1]> : tensor<2xindex>"
 SCALAR = "dense<> : tensor<0xindex>"

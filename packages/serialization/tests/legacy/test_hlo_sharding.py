@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jaxtf.serialization._artifact.hlo_sharding import named_sharding
 from jaxtf.serialization._errors import ArtifactError
-from jaxtf.serialization._legacy.hlo_sharding import named_sharding
-from jaxtf.serialization._shardings import AbstractMesh, NamedSharding
+from jaxtf.serialization._record.shardings import AbstractMesh, NamedSharding
 
 pytest.importorskip("jax")
 

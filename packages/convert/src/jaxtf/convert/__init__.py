@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jaxtf.convert._as_jax2tf.install import install_as_jax2tf
-    from jaxtf.convert._convert import convert
-    from jaxtf.convert._convert_exported import convert_exported
-    from jaxtf.convert._convert_stablehlo import convert_stablehlo
-    from jaxtf.convert._dtypes import dtype_of_val
+    from jaxtf.convert._convert.convert import convert
+    from jaxtf.convert._convert.convert_exported import convert_exported
+    from jaxtf.convert._convert.convert_stablehlo import convert_stablehlo
+    from jaxtf.convert._convert.eval_shape import eval_polymorphic_shape
+    from jaxtf.convert._convert.mode import DEFAULT_NATIVE_SERIALIZATION
     from jaxtf.convert._errors import (
         ArgumentTypeError,
         CalltfRequiredError,
@@ -31,12 +32,11 @@ if TYPE_CHECKING:
         TFLiteUnsupported,
         UnknownCustomCall,
     )
-    from jaxtf.convert._eval_shape import eval_polymorphic_shape
-    from jaxtf.convert._mode import DEFAULT_NATIVE_SERIALIZATION
-    from jaxtf.convert._partitioning import split_to_logical_devices
-    from jaxtf.convert._save_model import save_model
-    from jaxtf.convert._saved import Saved, SavedSignature
-    from jaxtf.convert._tflite import to_tflite
+    from jaxtf.convert._function.partitioning import split_to_logical_devices
+    from jaxtf.convert._saved_model.save_model import save_model
+    from jaxtf.convert._saved_model.saved import Saved, SavedSignature
+    from jaxtf.convert._tflite.to_tflite import to_tflite
+    from jaxtf.convert._values.dtypes import dtype_of_val
     from jaxtf.convert._verify.report import Report
     from jaxtf.convert._verify.verify import verify
     from jaxtf.serialization import DisabledSafetyCheck
@@ -77,10 +77,10 @@ __all__ = [
 # The module of each name; a test holds it against the imports above.
 _MODULES = {
     "install_as_jax2tf": "jaxtf.convert._as_jax2tf.install",
-    "convert": "jaxtf.convert._convert",
-    "convert_exported": "jaxtf.convert._convert_exported",
-    "convert_stablehlo": "jaxtf.convert._convert_stablehlo",
-    "dtype_of_val": "jaxtf.convert._dtypes",
+    "convert": "jaxtf.convert._convert.convert",
+    "convert_exported": "jaxtf.convert._convert.convert_exported",
+    "convert_stablehlo": "jaxtf.convert._convert.convert_stablehlo",
+    "dtype_of_val": "jaxtf.convert._values.dtypes",
     "ArgumentTypeError": "jaxtf.convert._errors",
     "CalltfRequiredError": "jaxtf.convert._errors",
     "ConstantsTooLarge": "jaxtf.convert._errors",
@@ -93,13 +93,13 @@ _MODULES = {
     "TensorFlowTooOld": "jaxtf.convert._errors",
     "TFLiteUnsupported": "jaxtf.convert._errors",
     "UnknownCustomCall": "jaxtf.convert._errors",
-    "eval_polymorphic_shape": "jaxtf.convert._eval_shape",
-    "DEFAULT_NATIVE_SERIALIZATION": "jaxtf.convert._mode",
-    "split_to_logical_devices": "jaxtf.convert._partitioning",
-    "save_model": "jaxtf.convert._save_model",
-    "Saved": "jaxtf.convert._saved",
-    "SavedSignature": "jaxtf.convert._saved",
-    "to_tflite": "jaxtf.convert._tflite",
+    "eval_polymorphic_shape": "jaxtf.convert._convert.eval_shape",
+    "DEFAULT_NATIVE_SERIALIZATION": "jaxtf.convert._convert.mode",
+    "split_to_logical_devices": "jaxtf.convert._function.partitioning",
+    "save_model": "jaxtf.convert._saved_model.save_model",
+    "Saved": "jaxtf.convert._saved_model.saved",
+    "SavedSignature": "jaxtf.convert._saved_model.saved",
+    "to_tflite": "jaxtf.convert._tflite.to_tflite",
     "Report": "jaxtf.convert._verify.report",
     "verify": "jaxtf.convert._verify.verify",
     "DisabledSafetyCheck": "jaxtf.serialization",

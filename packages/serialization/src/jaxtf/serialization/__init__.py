@@ -13,14 +13,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jaxtf.serialization._artifact.portable import custom_call_targets
-    from jaxtf.serialization._avals import Aval, ExtendedDtype
-    from jaxtf.serialization._called import CalledFunction
-    from jaxtf.serialization._checks import DisabledSafetyCheck
-    from jaxtf.serialization._describe import describe
-    from jaxtf.serialization._description import Description
-    from jaxtf.serialization._deserialize import deserialize
-    from jaxtf.serialization._effects import Effect
+    from jaxtf.serialization._artifact.describe import describe
+    from jaxtf.serialization._artifact.description import Description
+    from jaxtf.serialization._artifact.deserialize import deserialize
+    from jaxtf.serialization._bytecode.portable import custom_call_targets
     from jaxtf.serialization._errors import (
         ArgumentMismatch,
         ArtifactError,
@@ -42,23 +38,30 @@ if TYPE_CHECKING:
         VersionError,
         VjpUnavailable,
     )
-    from jaxtf.serialization._export import default_export_platform, export, export_for_graph
-    from jaxtf.serialization._exported import Exported, Producer
-    from jaxtf.serialization._jitted import as_jitted, static_parameters
-    from jaxtf.serialization._lapack import lapack_function
-    from jaxtf.serialization._negotiation import ModuleVersions, negotiate
-    from jaxtf.serialization._paths import argument_paths
-    from jaxtf.serialization._platforms import BUILT_IN_PLATFORMS
-    from jaxtf.serialization._registration import register_namedtuple_serialization, register_pytree_node_serialization
-    from jaxtf.serialization._requires import JaxRequiredError
-    from jaxtf.serialization._shardings import AbstractDevice, AbstractMesh, NamedSharding
-    from jaxtf.serialization._tensorflow import tensorflow_reads
-    from jaxtf.serialization._tree import Tree
-    from jaxtf.serialization._varying import vary_alike, varying_like
-    from jaxtf.serialization._versions import (
+    from jaxtf.serialization._export.export import default_export_platform, export, export_for_graph
+    from jaxtf.serialization._export.jitted import as_jitted, static_parameters
+    from jaxtf.serialization._export.lapack import lapack_function
+    from jaxtf.serialization._jax_values.varying import vary_alike, varying_like
+    from jaxtf.serialization._record.avals import Aval, ExtendedDtype
+    from jaxtf.serialization._record.called import CalledFunction
+    from jaxtf.serialization._record.checks import DisabledSafetyCheck
+    from jaxtf.serialization._record.effects import Effect
+    from jaxtf.serialization._record.exported import Exported, Producer
+    from jaxtf.serialization._record.negotiation import ModuleVersions, negotiate
+    from jaxtf.serialization._record.paths import argument_paths
+    from jaxtf.serialization._record.platforms import BUILT_IN_PLATFORMS
+    from jaxtf.serialization._record.registration import (
+        register_namedtuple_serialization,
+        register_pytree_node_serialization,
+    )
+    from jaxtf.serialization._record.shardings import AbstractDevice, AbstractMesh, NamedSharding
+    from jaxtf.serialization._record.tensorflow import tensorflow_reads
+    from jaxtf.serialization._record.tree import Tree
+    from jaxtf.serialization._record.versions import (
         maximum_supported_calling_convention_version,
         minimum_supported_calling_convention_version,
     )
+    from jaxtf.serialization._requires import JaxRequiredError
 
 __all__ = [
     "BUILT_IN_PLATFORMS",
@@ -117,15 +120,15 @@ __all__ = [
 
 # The module of each name; a test holds it against the imports above.
 _MODULES = {
-    "Aval": "_avals",
-    "ExtendedDtype": "_avals",
-    "custom_call_targets": "_artifact.portable",
-    "CalledFunction": "_called",
-    "DisabledSafetyCheck": "_checks",
-    "deserialize": "_deserialize",
-    "describe": "_describe",
-    "Description": "_description",
-    "Effect": "_effects",
+    "Aval": "_record.avals",
+    "ExtendedDtype": "_record.avals",
+    "custom_call_targets": "_bytecode.portable",
+    "CalledFunction": "_record.called",
+    "DisabledSafetyCheck": "_record.checks",
+    "deserialize": "_artifact.deserialize",
+    "describe": "_artifact.describe",
+    "Description": "_artifact.description",
+    "Effect": "_record.effects",
     "ArgumentMismatch": "_errors",
     "ArtifactError": "_errors",
     "CallingConventionError": "_errors",
@@ -145,30 +148,30 @@ _MODULES = {
     "UnstableDialect": "_errors",
     "VersionError": "_errors",
     "VjpUnavailable": "_errors",
-    "default_export_platform": "_export",
-    "export": "_export",
-    "export_for_graph": "_export",
-    "Exported": "_exported",
-    "Producer": "_exported",
-    "ModuleVersions": "_negotiation",
-    "negotiate": "_negotiation",
-    "argument_paths": "_paths",
-    "as_jitted": "_jitted",
-    "static_parameters": "_jitted",
-    "lapack_function": "_lapack",
-    "BUILT_IN_PLATFORMS": "_platforms",
-    "register_namedtuple_serialization": "_registration",
-    "register_pytree_node_serialization": "_registration",
+    "default_export_platform": "_export.export",
+    "export": "_export.export",
+    "export_for_graph": "_export.export",
+    "Exported": "_record.exported",
+    "Producer": "_record.exported",
+    "ModuleVersions": "_record.negotiation",
+    "negotiate": "_record.negotiation",
+    "argument_paths": "_record.paths",
+    "as_jitted": "_export.jitted",
+    "static_parameters": "_export.jitted",
+    "lapack_function": "_export.lapack",
+    "BUILT_IN_PLATFORMS": "_record.platforms",
+    "register_namedtuple_serialization": "_record.registration",
+    "register_pytree_node_serialization": "_record.registration",
     "JaxRequiredError": "_requires",
-    "AbstractDevice": "_shardings",
-    "AbstractMesh": "_shardings",
-    "NamedSharding": "_shardings",
-    "tensorflow_reads": "_tensorflow",
-    "Tree": "_tree",
-    "vary_alike": "_varying",
-    "varying_like": "_varying",
-    "maximum_supported_calling_convention_version": "_versions",
-    "minimum_supported_calling_convention_version": "_versions",
+    "AbstractDevice": "_record.shardings",
+    "AbstractMesh": "_record.shardings",
+    "NamedSharding": "_record.shardings",
+    "tensorflow_reads": "_record.tensorflow",
+    "Tree": "_record.tree",
+    "vary_alike": "_jax_values.varying",
+    "varying_like": "_jax_values.varying",
+    "maximum_supported_calling_convention_version": "_record.versions",
+    "minimum_supported_calling_convention_version": "_record.versions",
 }
 
 

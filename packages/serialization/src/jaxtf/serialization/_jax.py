@@ -27,10 +27,6 @@ from jax.core import ShapedArray
 from jax.extend.mlir import ir
 from jax.interpreters import mlir
 
-from jaxtf.serialization._called import CalledFunction
-from jaxtf.serialization._exported import Producer
-from jaxtf.serialization._release import RELEASE
-
 __all__ = [
     "CALLBACKS",
     "PLATFORM_INDEX",
@@ -50,8 +46,8 @@ __all__ = [
     "lowering_platforms",
     "mlir_context",
     "platform_index",
-    "producer",
     "registered_with_jax_export",
+    "releases",
     "require_refinement",
     "result_types",
     "scope_of",
@@ -182,7 +178,6 @@ class Lowering:
       refined_at_run_time: Whether the module needs its constants (dimension variables, platform index)
         filled in before it can be compiled.
       host_callbacks: What calls back into this Python process; must be empty to be exported.
-      called_functions: Those that the module calls by name, once they have been numbered.
     """
 
     module: ir.Module
@@ -194,7 +189,6 @@ class Lowering:
     out_shardings: tuple[Any, ...]
     refined_at_run_time: bool
     host_callbacks: tuple[Any, ...]
-    called_functions: tuple[CalledFunction, ...] = ()
 
 
 def lower(traced: Any, platforms: tuple[str, ...], rules: Any = None) -> Lowering:
@@ -303,9 +297,9 @@ def without_shardy() -> AbstractContextManager[Any]:
     return context
 
 
-def producer() -> Producer:
-    """The releases that export functions in this process."""
-    return Producer(jaxtf=RELEASE, jax=jax.__version__, jaxlib=jaxlib.version.__version__)
+def releases() -> tuple[str, str]:
+    """The releases of JAX and jaxlib."""
+    return jax.__version__, jaxlib.version.__version__
 
 
 # What a lowering rule reads and sets of its context, `ctx`.

@@ -3,7 +3,10 @@
 Importing this package imports neither JAX nor NumPy nor TensorFlow.
 """
 
-from jaxtf.shapepoly._dimension import Dimension, evaluate
+from jaxtf.shapepoly._dimensions.dimension import Dimension, evaluate
+from jaxtf.shapepoly._dimensions.scope import Constraint, SymbolicScope
+from jaxtf.shapepoly._dimensions.sizes import is_symbolic_dim, max_dim, min_dim, symbolic_dim_bounds
+from jaxtf.shapepoly._dimensions.symbolic_operations import SymbolicOperations
 from jaxtf.shapepoly._errors import (
     InconclusiveDimensionOperation,
     JaxRequiredError,
@@ -12,14 +15,11 @@ from jaxtf.shapepoly._errors import (
     ShapeSpecError,
     UnsolvableDimensionVariables,
 )
-from jaxtf.shapepoly._evaluation import Arithmetic, IntegerOperations, Operations
+from jaxtf.shapepoly._expressions.evaluation import Arithmetic, IntegerOperations, Operations
 from jaxtf.shapepoly._polyshape import PolyShape
-from jaxtf.shapepoly._scope import Constraint, SymbolicScope
 from jaxtf.shapepoly._shapes import symbolic_args_specs, symbolic_shape
-from jaxtf.shapepoly._sizes import is_symbolic_dim, max_dim, min_dim, symbolic_dim_bounds
-from jaxtf.shapepoly._solution import Solution
-from jaxtf.shapepoly._solver import solve_dimension_variables
-from jaxtf.shapepoly._symbolic_operations import SymbolicOperations
+from jaxtf.shapepoly._solve.solution import Solution
+from jaxtf.shapepoly._solve.solver import solve_dimension_variables
 
 __all__ = [
     "Arithmetic",

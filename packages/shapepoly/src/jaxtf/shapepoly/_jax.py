@@ -25,7 +25,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir, xla
 
 from jaxtf.shapepoly import _errors
-from jaxtf.shapepoly._dimension import Dimension
+from jaxtf.shapepoly._dimensions.dimension import Dimension
 
 # Each private name: where JAX has it -> the newest JAX that it was seen in, and why it is needed.
 PRIVATE_NAMES = {

@@ -1,20 +1,20 @@
 """Shape texts to symbolic shapes: the functions that users call.
 
-A text is read by `_parser`, its placeholders are filled from a shape it is matched with, and its
+A text is read by `_expressions.parser`, its placeholders are filled from a shape it is matched with, and its
 expressions become dimensions of one scope.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from jaxtf.shapepoly._dimension import Dimension
+from jaxtf.shapepoly._dimensions.dimension import Dimension
+from jaxtf.shapepoly._dimensions.scope import SymbolicScope
+from jaxtf.shapepoly._dimensions.sizes import DimSize, is_symbolic_dim
+from jaxtf.shapepoly._dimensions.unchecked import refuse_unchecked
 from jaxtf.shapepoly._errors import JaxRequiredError, ShapeSpecError
-from jaxtf.shapepoly._expression import Expression
-from jaxtf.shapepoly._parser import ParsedShape, error_at, parse_shape
+from jaxtf.shapepoly._expressions.expression import Expression
+from jaxtf.shapepoly._expressions.parser import ParsedShape, error_at, parse_shape
 from jaxtf.shapepoly._polyshape import PolyShape, text_of_sizes
-from jaxtf.shapepoly._scope import SymbolicScope
-from jaxtf.shapepoly._sizes import DimSize, is_symbolic_dim
-from jaxtf.shapepoly._unchecked import refuse_unchecked
 
 # JAX's words for a text that does not fit its shape too, which programs look for.
 _HEADING = "syntax error in symbolic shape"
@@ -94,7 +94,7 @@ def symbolic_args_specs(
       JaxRequiredError: JAX is not installed.
     """
     try:
-        from jaxtf.shapepoly import _arguments
+        from jaxtf.shapepoly._solve import arguments
     except ImportError as error:
         raise JaxRequiredError("symbolic_args_specs needs JAX; install jaxtf-shapepoly[jax]") from error
     scope = _scope(scope, constraints)
@@ -108,7 +108,7 @@ def symbolic_args_specs(
         variables.update(*(size.expression.variables() for size in shape if is_symbolic_dim(size)))
         return shape
 
-    specs = _arguments.specs_of_arguments(args, shapes_specs, shape_of)
+    specs = arguments.specs_of_arguments(args, shapes_specs, shape_of)
     if constraints:
         refuse_unchecked(scope, frozenset(variables))
     return specs

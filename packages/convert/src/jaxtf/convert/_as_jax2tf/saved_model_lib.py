@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import tensorflow as tf
 
-from jaxtf.convert._convert import convert
+from jaxtf.convert._convert.convert import convert
 from jaxtf.convert._errors import ConversionOptionError
 
 __all__ = ["convert_and_save_model"]

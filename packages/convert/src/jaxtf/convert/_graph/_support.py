@@ -11,7 +11,7 @@ import tensorflow as tf
 from jaxtf.convert._graph.errors import REMEDY, REMEDY_BY_XLA, unsupported
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.program import Block, Operation, Value
-from jaxtf.convert._graph.registry import Bound, entries
+from jaxtf.convert._graph.registry import Bound, registered
 
 __all__ = [
     "BINARY",
@@ -77,7 +77,7 @@ BITS = {tf.float16: tf.int16, tf.bfloat16: tf.int16, tf.float32: tf.int32, tf.fl
 
 def refuse(bound: Bound, reason: str) -> NoReturn:
     """Raises that this use of the operation has no translation."""
-    needs_xla = not bound.allows_xla and entries()[bound.operation.name].needs_xla
+    needs_xla = not bound.allows_xla and registered()[bound.operation.name].needs_xla
     raise unsupported(bound.operation, reason, REMEDY_BY_XLA if needs_xla else REMEDY)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._errors import GraphModeUnsupported
-from jaxtf.convert._graph._jax import STRUCTURES, ir
 from jaxtf.convert._graph.program import TensorType, TokenType, TupleType
+from jaxtf.convert._jaxlib import STRUCTURES, ir
 
 __all__ = ["array_of_text", "attribute_value", "value_type"]
 

@@ -24,8 +24,9 @@ from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.calls import functions_kept
 from jaxtf.convert._graph.errors import is_of_tensorflow, unsupported
 from jaxtf.convert._graph.program import Block, Operation, Program, TensorType, Value, operations_of
-from jaxtf.convert._graph.registry import Bound, Entry, entries, entry_of
+from jaxtf.convert._graph.registry import Bound, Entry
 from jaxtf.convert._graph.reshapes import RESHAPE
+from jaxtf.convert._graph.table import entries, entry_of
 
 __all__ = ["Emitter", "emit"]
 

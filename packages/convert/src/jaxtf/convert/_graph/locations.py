@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from jaxtf.convert._graph._jax import ir
+from jaxtf.convert._jaxlib import ir
 
 __all__ = ["scope_of", "source_of"]
 

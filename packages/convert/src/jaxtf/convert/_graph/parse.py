@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from jaxtf.convert._errors import GraphModeUnsupported
-from jaxtf.convert._graph._jax import ir, read_module
 from jaxtf.convert._graph.attributes import array_of_text, attribute_value, value_type
 from jaxtf.convert._graph.calls import reached
 from jaxtf.convert._graph.locations import scope_of, source_of
 from jaxtf.convert._graph.program import Block, Function, Operation, Program, TensorType, Value
+from jaxtf.convert._jaxlib import ir, read_module
 
 __all__ = ["parse"]
 

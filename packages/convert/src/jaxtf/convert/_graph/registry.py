@@ -12,10 +12,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.convert._graph.errors import unsupported
 from jaxtf.convert._graph.program import Operation, TensorType
 
-__all__ = ["Bound", "Entry", "entries", "entry_of", "refuses", "translates"]
+__all__ = ["Bound", "Entry", "refuses", "registered", "translates"]
 
 Tensors = Any  # a tf.Tensor or several
 Apply = Callable[..., list[tf.Tensor]]
@@ -113,25 +112,9 @@ def refuses(*names: str, reason: str) -> None:
         _add(Entry(name, None, {}, reason=reason))
 
 
-def entries() -> Mapping[str, Entry]:
-    """The whole table, by the name of the operation."""
-    import jaxtf.convert._graph.ops  # noqa: F401  (it fills the table)
-
+def registered() -> Mapping[str, Entry]:
+    """The entries of the families that have been imported, by the name of the operation; `table` has them all."""
     return _ENTRIES
-
-
-def entry_of(operation: Operation) -> Entry:
-    """The entry that translates an operation.
-
-    Raises:
-      GraphModeUnsupported: None does.
-    """
-    entry = entries().get(operation.name)
-    if entry is None:
-        raise unsupported(operation, "graph mode does not know it")
-    if entry.emit is None:
-        raise unsupported(operation, entry.reason)
-    return entry
 
 
 def _add(entry: Entry) -> None:

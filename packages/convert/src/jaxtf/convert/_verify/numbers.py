@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxtf.convert._dtypes import is_float0
 from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._values.dtypes import is_float0
 
 __all__ = ["NUMBERS", "argument", "cotangent", "is_inexact"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxtf.convert._errors import ConversionOptionError
-from jaxtf.convert._sizes import result_shapes
+from jaxtf.convert._values.sizes import result_shapes
 from jaxtf.serialization import Exported
 from jaxtf.shapepoly import IntegerOperations, ShapeMismatch, evaluate
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jaxtf.convert._consumer import versions_to_write
 from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._native.consumer import versions_to_write
 from jaxtf.serialization import Exported, deserialize, export
 
 __all__ = ["Subject", "make_subject"]

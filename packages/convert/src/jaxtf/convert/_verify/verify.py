@@ -10,13 +10,13 @@ import numpy as np
 
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._requires import require_jax
-from jaxtf.convert._sizes import result_shapes
+from jaxtf.convert._values.sizes import result_shapes
+from jaxtf.convert._verify.backends import WAYS
 from jaxtf.convert._verify.compare import difference
 from jaxtf.convert._verify.numbers import NUMBERS, argument, cotangent, is_inexact
 from jaxtf.convert._verify.report import Report, Row
 from jaxtf.convert._verify.sizes import admissible_sizes, argument_shapes, given_sizes
 from jaxtf.convert._verify.subject import Subject, make_subject
-from jaxtf.convert._verify.ways import WAYS
 
 __all__ = ["verify"]
 

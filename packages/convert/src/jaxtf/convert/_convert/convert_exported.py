@@ -1,0 +1,190 @@
+"""`convert_exported`: an exported function, or its artifact, as a function of TensorFlow values.
+
+What `convert` does after tracing, without anything that needs JAX: a process that has only NumPy,
+TensorFlow and jaxtf-serialization runs an artifact, differentiates it as often as the artifact has
+orders of VJP, and saves it. JAX is needed only where the module is newer than TensorFlow reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.convert import _tf
+from jaxtf.convert._convert.mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization, is_native
+from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError, TensorFlowTooOld
+from jaxtf.convert._function.function import ExportedFunction
+from jaxtf.convert._function.gradient import run_differentiable, run_without_gradient
+from jaxtf.convert._native.consumer import installed_reads
+from jaxtf.convert._native.custom_calls import checked_checks
+from jaxtf.convert._native.native import NativeFunction
+from jaxtf.convert._values.dtypes import as_tensor, dtype_matches
+from jaxtf.convert._values.plain import plain
+from jaxtf.convert._values.protocol import read
+from jaxtf.convert._values.structure import flat_arguments
+from jaxtf.serialization import (
+    ArgumentMismatch,
+    DisabledSafetyCheck,
+    Exported,
+    ModuleVersions,
+    VersionError,
+    deserialize,
+    negotiate,
+)
+from jaxtf.shapepoly import is_symbolic_dim
+
+__all__ = ["convert_exported"]
+
+
+@_tf.left_alone_by_autograph
+def convert_exported(
+    exported: Exported | bytes | bytearray | memoryview,
+    *,
+    with_gradient: bool = True,
+    native_serialization: NativeSerialization = DEFAULT_NATIVE_SERIALIZATION,
+    enable_xla: bool = True,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+) -> Callable[..., Any]:
+    """A function for TensorFlow values that runs an exported JAX function; needs no JAX.
+
+    Args:
+      exported: What `jaxtf.serialization.export` returned, or the bytes of an artifact, from a
+        source you trust. It runs on the platforms that it was exported for.
+      with_gradient: Whether TensorFlow can differentiate the result, as often as there are orders
+        of VJP: any number for a fresh export, `vjp_order` for an artifact.
+      native_serialization: As in `convert`; graph mode needs jaxlib to read the module.
+      enable_xla: As in `convert`.
+      disabled_checks: `DisabledSafetyCheck.custom_call(...)` for custom-call targets that the process which runs the
+        function registers. Those that an artifact names itself are of no account.
+
+    Returns:
+      A function of the exported one's signature: arguments are tensors, variables, NumPy arrays and
+      Python scalars in the structure that it was exported with, of its dtypes; results are tensors.
+      It runs in eager mode, in `tf.function` (also with `jit_compile=True`) and in a SavedModel.
+
+    Raises:
+      ConversionOptionError: Not an exported function, or one over several devices.
+      ArtifactError, VersionError: The bytes are no artifact that can be read, or its module is not what its record
+        describes.
+      UnknownCustomCall: The module calls LAPACK, so that it is to be exported with `expand_linear_algebra=True`; or
+        another target that TensorFlow does not have and `disabled_checks` does not name.
+      TensorFlowTooOld: The module is newer than this TensorFlow reads, and no JAX is there that can write it anew.
+      GraphModeUnsupported: In graph mode: an operation that has no translation.
+      ArgumentMismatch: When called: another structure, rank or dtype than exported.
+      tf.errors.InvalidArgumentError: When run: sizes that the symbolic shapes do not allow.
+
+    >>> import jax, jax.numpy as jnp, tensorflow as tf
+    >>> from jaxtf.serialization import export
+    >>> from jaxtf.shapepoly import symbolic_shape
+    >>> exported = export(lambda x: x.sum(axis=0))(jax.ShapeDtypeStruct(symbolic_shape("b, 2"), jnp.float32))
+    >>> convert_exported(exported.serialize())(tf.constant([[1.0, 2.0], [3.0, 4.0]])).numpy()
+    array([4., 6.], dtype=float32)
+    """
+    if isinstance(exported, bytes | bytearray | memoryview):
+        exported = deserialize(exported)
+    if not isinstance(exported, Exported):
+        raise ConversionOptionError(
+            "convert_exported needs an Exported or the bytes of an artifact, found "
+            f"{type(exported).__name__}: {exported!r:.60}\n  remedy: for a JAX function, use convert"
+        )
+    function: ExportedFunction
+    checks = checked_checks(disabled_checks)
+    if is_native(native_serialization, enable_xla):
+        function = NativeFunction(_readable(exported), disabled_checks=checks)
+    else:
+        from jaxtf.convert._graph.function import GraphFunction  # needs jaxlib
+
+        function = GraphFunction(exported, allows_xla=enable_xla)
+    conversion = _ExportedConversion(function, with_gradient)
+
+    def converted(*args: Any, **kwargs: Any) -> Any:
+        return conversion.call(args, kwargs)
+
+    name = exported.fun_name
+    converted.__name__ = converted.__qualname__ = f"converted_{name}" if name.isidentifier() else "converted_fun"
+    _tf.left_alone_by_autograph(converted)
+    converted.__doc__ = f"{name}, exported from JAX, converted by jaxtf.convert."
+    return converted
+
+
+def _remedy(value: Any) -> str:
+    """What to do with an argument that is not of the dtype expected."""
+    if hasattr(value, "dtype") or isinstance(value, int | float | complex):
+        return "tf.cast it, if that is what you want"
+    return "make it an array, with np.asarray" if isinstance(value, list | tuple) else "pass an array or a tensor"
+
+
+def _readable(exported: Exported) -> Exported:
+    """The exported function in a StableHLO version that this TensorFlow reads."""
+    reads, own = installed_reads(), ModuleVersions(exported.calling_convention_version, exported.stablehlo_version)
+    if negotiate(reads, own).stablehlo_version == own.stablehlo_version:
+        return exported
+    try:
+        return exported.with_stablehlo_version(negotiate(reads).stablehlo_version)
+    except ImportError as error:
+        raise _too_new(exported, reads, "and JAX, which could write it anew, is not installed") from error
+    except VersionError as error:
+        raise _too_new(exported, reads, "and the installed jaxlib is too old to write it anew") from error
+
+
+def _too_new(exported: Exported, reads: ModuleVersions, why: str) -> TensorFlowTooOld:
+    return TensorFlowTooOld(
+        f"the module of '{exported.fun_name}' is written for StableHLO {exported.stablehlo_version}; TensorFlow "
+        f"{tf.__version__} reads up to {reads.stablehlo_version}, {why}\n"
+        f"  remedy: export it with tensorflow_version={tf.__version__!r}, or rewrite the artifact where JAX is: "
+        f"jaxtf-artifact upgrade FILE -o OUT --tensorflow-version {tf.__version__}"
+    )
+
+
+@dataclass(frozen=True)
+class _ExportedConversion:
+    """One converted function.
+
+    Attributes:
+      function: Runs it on flat tensors.
+      with_gradient: Whether TensorFlow can differentiate it.
+    """
+
+    function: ExportedFunction
+    with_gradient: bool
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Applies the function to nested TensorFlow values."""
+        exported = self.function.exported
+        flat = flat_arguments(exported, plain(args), plain(kwargs))
+        tensors = [self._tensor(index, value) for index, value in enumerate(flat)]
+        run = run_differentiable if self.with_gradient else run_without_gradient
+        return exported.out_structure.unflatten(run(self.function, tensors))
+
+    def _tensor(self, index: int, value: Any) -> tf.Tensor:
+        """A flat argument as a tensor, of the dtype and rank that the function was exported for."""
+        exported, dtype = self.function.exported, self.function.argument_dtypes[index]
+        name, aval = exported.in_names[index], exported.in_avals[index]
+        value = read(value, lambda: name)
+        if not dtype_matches(value, dtype):
+            found = getattr(value, "dtype", type(value).__name__)
+            raise ArgumentTypeError(
+                f"Dtype mismatch for {name} of the exported function '{exported.fun_name}': expected {dtype.name} and "
+                f"called with {getattr(found, 'name', found)}\n  remedy: {_remedy(value)}"
+            )
+        tensor = as_tensor(value, dtype)
+        if tensor.shape.rank is not None and tensor.shape.rank != aval.ndim:
+            raise ArgumentMismatch(
+                f"Rank mismatch for {name} of the exported function '{exported.fun_name}': expected {aval.shape} and "
+                f"called with {tensor.shape}"
+            )
+        self._check_constants(name, aval.shape, tensor.shape)
+        return tensor
+
+    def _check_constants(self, name: str, expected: Sequence[Any], found: tf.TensorShape) -> None:
+        if found.rank is None:
+            return
+        for axis, (size, actual) in enumerate(zip(expected, found, strict=True)):
+            if not is_symbolic_dim(size) and actual is not None and actual != size:
+                raise ArgumentMismatch(
+                    f"Shape mismatch for {name}.shape[{axis}] (expected same constant) of the exported function "
+                    f"'{self.function.exported.fun_name}': expected {tuple(expected)} and called with {found}"
+                )

@@ -1,0 +1,70 @@
+"""Eager calls that were seen before: from plain values to the op, with no further questions.
+
+Most calls in eager mode repeat an earlier one: tensors of the same structure, shapes and dtypes
+under the same configuration of JAX. For these the way to the op is one lookup. A call of another
+kind (variables, NumPy arrays, casts, graphs) goes the long way, and is not remembered here.
+
+A compiled function takes some 14 us, and each Python function on the way to it most of one, because what it runs has
+driven it out of the processor's caches: what stands here is written to be few calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import jax
+import tensorflow as tf
+
+from jaxtf.convert import _jax, _tf
+from jaxtf.convert._function.function import ExportedFunction
+
+__all__ = ["EagerCalls"]
+
+# More different calls than this of one function are looked at again when they come back.
+_CALLS_KEPT = 1024
+
+_flatten = jax.tree_util.default_registry.flatten
+
+
+class EagerCalls:
+    """The eager calls of one converted function that were seen before.
+
+    Args:
+      run: How to apply a function to flat tensors where a tape may watch.
+    """
+
+    def __init__(self, run: Callable[[ExportedFunction, Sequence[tf.Tensor]], list[tf.Tensor]]) -> None:
+        self._run = run
+        self._seen: dict[Hashable, Callable[[Sequence[tf.Tensor]], Any]] = {}
+
+    def kind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, Sequence[tf.Tensor]] | None:
+        """What such a call is remembered by, and its flat arguments; None where it is of another kind."""
+        if not _tf.executing_eagerly():
+            return None
+        layout = None if kwargs else _tf.eager_layout(args)
+        if layout is not None:
+            return (None, _jax.tracing_configuration(), *layout), args
+        flat, tree = _flatten((args, kwargs))
+        layout = _tf.eager_layout(flat)
+        return None if layout is None else ((tree, _jax.tracing_configuration(), *layout), flat)
+
+    def get(self, key: Hashable) -> Callable[[Sequence[tf.Tensor]], Any] | None:
+        """From the flat arguments of such a call to its result, if it was seen before."""
+        return self._seen.get(key)
+
+    def put(self, key: Hashable, function: ExportedFunction) -> None:
+        """Remembers the function for a call that needs no casts."""
+        if len(self._seen) >= _CALLS_KEPT:
+            self._seen = {}
+        out_tree, run_eagerly, run = function.exported.out_tree, function.run_eagerly, self._run
+        unflatten = _only if jax.tree_util.treedef_is_leaf(out_tree) else out_tree.unflatten
+
+        def call(flat: Sequence[tf.Tensor]) -> Any:
+            return unflatten(run(function, flat) if _tf.any_tape_watches() else run_eagerly(flat))
+
+        self._seen[key] = call
+
+
+def _only(results: Sequence[tf.Tensor]) -> tf.Tensor:
+    return results[0]

@@ -1,0 +1,208 @@
+"""Gradients of a converted function: TensorFlow asks, JAX differentiates.
+
+In graphs the results come through an operation whose gradient runs the exported VJP,
+made when first asked for and wrapped in the same way, so that gradients of gradients exist. In
+eager mode the tapes that watch are told the same.
+Integers and booleans have no gradient: TensorFlow's None on one side, JAX's `float0`, held as
+bool, on the other.
+
+A SavedModel holds the gradients of those ops that its functions contain when it is written, and of
+no others: not of the ops in the gradients. What is to be differentiated more than once after
+loading has all its VJPs traced beforehand, each as a concrete function that the graph of the
+function holds without calling it; the saved gradients call those. The last one refuses to be differentiated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+
+from jaxtf.convert import _tf
+from jaxtf.convert._errors import ConversionStateError, GradientNotSaved
+from jaxtf.convert._function.constants import check_graph_holds
+from jaxtf.convert._function.function import ExportedFunction
+
+__all__ = ["GRADIENT_PREVENTED", "NOT_SAVED", "NO_VJP", "run_differentiable", "run_without_gradient"]
+
+GRADIENT_PREVENTED = (
+    "The jaxtf-converted function does not support gradients. Use `with_gradient` parameter to enable gradients"
+)
+
+NOT_SAVED = (
+    "The SavedModel of the jaxtf-converted function holds no higher order of gradient. Save it with "
+    "`jaxtf.convert.save_model(..., gradient_order=...)` one higher"
+)
+
+NO_VJP = (
+    "The artifact of the jaxtf-converted function holds too few orders of VJP for this gradient. Write it with "
+    "`serialize(vjp_order=...)` one higher"
+)
+
+# As TensorFlow's PreventGradient says it.
+_REFUSAL = "Gradient explicitly disabled. Reason: {}"
+
+# The name of a gradient of Identity that refuses, in the registry of TensorFlow and in graphs.
+_REFUSES = "JaxtfGradientDisabled"
+
+
+def run_differentiable(
+    function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int | None = None
+) -> list[tf.Tensor]:
+    """Applies the function so that tapes, `tf.gradients` and SavedModels find its VJP.
+
+    Args:
+      function: What to apply.
+      arguments: Its flat arguments, without constants.
+      orders: How many orders of gradient a SavedModel is to hold, all made now. By default they are
+        made when asked for, any number of them, and a SavedModel holds the first.
+    """
+    return _run(function, [*arguments, *(constant.tensor() for constant in function.constants)], orders)
+
+
+def _run(function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int | None) -> list[tf.Tensor]:
+    """The same, with the constants among the arguments."""
+    if not function.argument_dtypes or not function.exported.out_avals:
+        return function(arguments)
+    if orders is None and tf.executing_eagerly():
+        return _run_recorded(function, arguments) if function.has_vjp() else _run_refusing(function, arguments, NO_VJP)
+    if _tf.has_tangents(arguments):
+        raise ConversionStateError(
+            f"tf.autodiff.ForwardAccumulator watches an argument of '{function.exported.fun_name}' inside of a "
+            "tf.function: TensorFlow does not know how to differentiate a converted function forwards in a graph\n"
+            "  remedy: call it in eager mode there, or convert a function that gives the derivative, by jax.jvp"
+        )
+    if orders == 0:
+        return _prevent_gradient(function(arguments), NOT_SAVED)
+    if not function.has_vjp():
+        return _prevent_gradient(function(arguments), NO_VJP)
+    run_vjp = _run_vjp if orders is None else _vjp_in_graph(function, orders - 1)
+
+    results = function(arguments)
+
+    def gradient(*cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
+        return _pull_back(function, arguments, results, cotangents, run_vjp)
+
+    return _tf.graph_results(results, arguments, gradient)
+
+
+def _run_vjp(vjp: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Applies a VJP so that it can be differentiated in turn, except after loading."""
+    return _run(vjp, arguments, 0 if _tf.traces_saved_gradient() else None)
+
+
+def _vjp_in_graph(function: ExportedFunction, orders: int) -> Callable[..., list[tf.Tensor]]:
+    """Traces the VJP, with further orders, and puts it where a SavedModel of the current graph finds it."""
+    try:
+        vjp = function.vjp
+    except Exception as error:
+        raise GradientNotSaved(
+            f"Error when tracing gradients for SavedModel: JAX cannot differentiate '{function.exported.fun_name}' in "
+            f"reverse mode: {error}\n"
+            "  remedy: save it with a lower gradient_order, 0 for no gradient at all"
+        ) from error
+    graph = tf.function(lambda *arguments: _run(vjp, arguments, orders), autograph=False)
+    concrete = graph.get_concrete_function(*vjp.specifications())
+    concrete.add_to_graph(tf.compat.v1.get_default_graph())
+    return lambda _, arguments: list(concrete(*arguments))
+
+
+def _run_recorded(function: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Applies the function eagerly and tells the tapes that watch how to differentiate it."""
+    results = (function if function.constants else function.run_eagerly)(arguments)
+    if not _tf.any_tape_watches():
+        return results
+    # A copy: tapes keep it, whatever becomes of the list that the caller gets.
+    kept = tuple(results)
+
+    def gradient(*cotangents: tf.Tensor | None) -> Sequence[tf.Tensor | None]:
+        # The short way first, for the time it takes: most gradients are of the first order, and of real numbers alone.
+        if function.pulls_back_plainly and _tf.executing_eagerly() and not _tf.any_tape_watches():
+            given = [tf.zeros_like(r) if c is None else _dense(c) for r, c in zip(kept, cotangents, strict=True)]
+            return function.vjp.run_eagerly([*arguments, *given])
+        return _pull_back(function, arguments, kept, cotangents, _run_vjp)
+
+    _tf.record_gradient(results, arguments, gradient)
+    return results
+
+
+def _run_refusing(function: ExportedFunction, arguments: Sequence[tf.Tensor], message: str) -> list[tf.Tensor]:
+    """Applies the function eagerly and tells the tapes that watch that it is not to be differentiated."""
+
+    def gradient(*_: tf.Tensor | None) -> Sequence[tf.Tensor | None]:
+        raise LookupError(_REFUSAL.format(message))
+
+    results = function(arguments)
+    if _tf.any_tape_watches():
+        _tf.record_gradient(results, arguments, gradient)
+    return results
+
+
+def run_without_gradient(function: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Applies the function so that asking for its gradient is an error, also when reloaded."""
+    complete = [*arguments, *(constant.tensor() for constant in function.constants)]
+    if tf.executing_eagerly():
+        return _run_refusing(function, complete, GRADIENT_PREVENTED)
+    if function.is_regular:
+        return _refuse_gradient(function(complete))
+    return _prevent_gradient(function(complete), GRADIENT_PREVENTED)
+
+
+def _prevent_gradient(results: Sequence[tf.Tensor], message: str) -> list[tf.Tensor]:
+    return [tf.raw_ops.PreventGradient(input=result, message=message) for result in results]
+
+
+def _refuse_gradient(results: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """The same by an operation that other consumers than TensorFlow know: PreventGradient is not one of them."""
+    with tf.compat.v1.get_default_graph().gradient_override_map({"Identity": _REFUSES}):
+        return list(map(tf.identity, results))
+
+
+@tf.RegisterGradient(_REFUSES)  # type: ignore[untyped-decorator, unused-ignore]
+@_tf.left_alone_by_autograph
+def refusing_gradient(op: tf.Operation, cotangent: tf.Tensor) -> tf.Tensor:
+    """The gradient of `_refuse_gradient`; that which a SavedModel holds raises when it is run."""
+    if not _tf.traces_saved_gradient(refusing_gradient.__name__):
+        raise LookupError(_REFUSAL.format(GRADIENT_PREVENTED))
+    with tf.control_dependencies([tf.debugging.Assert(False, [GRADIENT_PREVENTED])]):
+        return tf.identity(cotangent)
+
+
+def _pull_back(
+    function: ExportedFunction,
+    arguments: Sequence[tf.Tensor],
+    results: Sequence[tf.Tensor],
+    cotangents: Sequence[tf.Tensor | None],
+    run_vjp: Callable[..., list[tf.Tensor]],
+) -> list[tf.Tensor | None]:
+    """The cotangents of the arguments and constants, None for those without."""
+    if _tf.traces_saved_gradient():
+        check_graph_holds(function.exported.fun_name, function.constants)
+    vjp, count = function.vjp, len(function.argument_dtypes)
+
+    def cotangent_of(result: tf.Tensor, cotangent: tf.Tensor | None, has_gradient: bool) -> tf.Tensor:
+        if not has_gradient:
+            # Whatever TensorFlow passes for it (None, or zeros of some dtype), JAX expects float0.
+            return tf.zeros_like(result, dtype=tf.bool)
+        return tf.zeros_like(result) if cotangent is None else _conjugate(_dense(cotangent))
+
+    given = map(cotangent_of, results, cotangents, function.result_has_gradient)
+    known = dict(zip(function.constants, arguments[count:], strict=True))
+    constants = [known[constant] if constant in known else constant.tensor() for constant in vjp.constants]
+    with tf.name_scope("jaxtf_vjp"):
+        pulled = run_vjp(vjp, [*arguments[:count], *given, *constants])
+    cotangents_of_arguments = [
+        _conjugate(cotangent) if has_gradient else None
+        for cotangent, has_gradient in zip(pulled, function.argument_has_gradient, strict=True)
+    ]
+    return [*cotangents_of_arguments, *([None] * len(function.constants))]
+
+
+def _dense(cotangent: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
+    """A cotangent as a tensor: that of a gather comes as rows with their indices."""
+    return cotangent if isinstance(cotangent, tf.Tensor) else tf.convert_to_tensor(cotangent)
+
+
+def _conjugate(cotangent: tf.Tensor) -> tf.Tensor:
+    """A cotangent between the conventions of TensorFlow and JAX: of complex numbers, each is the other's conjugate."""
+    return tf.math.conj(cotangent) if cotangent.dtype.is_complex else cotangent

@@ -1,0 +1,149 @@
+"""What is done to a `Program` before it is emitted: passes over its blocks, in order, and refusals made at once.
+
+A pass takes a block, the operations that visible values come from, and gives a block that computes the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from jaxtf.convert._graph.broadcasts import leave_to_consumers
+from jaxtf.convert._graph.plan.folding import Folding
+from jaxtf.convert._graph.plan.patterns import PATTERNS, PATTERNS_FOR_CONSUMERS, recognized
+from jaxtf.convert._graph.plan.transposes import leave_to_products
+from jaxtf.convert._graph.program import Block, Function, Operation, Program, Value, operations_of, read_in
+from jaxtf.convert._graph.reshapes import as_matrices, joined, kept_dimensions
+from jaxtf.convert._graph.table import entry_of
+
+__all__ = ["check", "plan"]
+
+_TAKES_FUNCTION = "custom_call.stablehlo.dynamic_reduce_window"
+
+Pass = Callable[[Block, Mapping[Value, Operation]], Block]
+
+
+def plan(program: Program, allows_xla: bool = True, *, checks_operands: bool = False) -> Program:
+    """The same program, with less in it to emit.
+
+    Args:
+      program: As parsed.
+      allows_xla: Whether TensorFlow's XLA operations may be used; if not, other consumers are expected.
+      checks_operands: Whether operands are compared when they are emitted (`agreement`); those of sizes that are not
+        known then stay broadcast.
+    """
+    passes: tuple[Pass, ...] = (
+        partial(_with_regions, functions=program.functions),
+        _sizes_known,
+        Folding(program),
+        partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS),
+        partial(leave_to_consumers, only_static=checks_operands),
+        leave_to_products,
+        as_matrices,
+        joined,
+        kept_dimensions,
+    )
+    effectful = _with_effects(program)
+    functions = {
+        name: replace(function, body=_without_dead_code(_passed(function.body, passes, {}), effectful))
+        for name, function in program.functions.items()
+    }
+    return replace(program, functions=functions)
+
+
+def _with_regions(block: Block, sources: Mapping[Value, Operation], functions: Mapping[str, Function]) -> Block:
+    """The block with a region, as other operations have it, for the function that a custom call names."""
+    operations = (
+        replace(operation, regions=tuple(functions[name].body for name in operation.attributes["called_computations"]))
+        if operation.name == _TAKES_FUNCTION
+        else operation
+        for operation in block.operations
+    )
+    return replace(block, operations=tuple(operations))
+
+
+def _sizes_known(block: Block, sources: Mapping[Value, Operation]) -> Block:
+    """The block with constants for sizes that types know."""
+    return replace(block, operations=tuple(map(_size_known, block.operations)))
+
+
+def _size_known(operation: Operation) -> Operation:
+    if operation.name != "stablehlo.get_dimension_size":
+        return operation
+    size = operation.operands[0].type.shape[operation.attributes["dimension"]]  # type: ignore[union-attr]
+    if size is None:
+        return operation
+    dtype = operation.results[0].type.dtype.as_numpy_dtype  # type: ignore[union-attr]
+    return replace(operation, name="stablehlo.constant", operands=(), attributes={"value": np.asarray(size, dtype)})
+
+
+def _passed(block: Block, passes: Sequence[Pass], outer: Mapping[Value, Operation]) -> Block:
+    """The block and the regions in it after all passes."""
+    sources = {**outer, **_sources(block)}
+    for run in passes:
+        block = run(block, sources)
+        sources = {**sources, **_sources(block)}
+    operations = (
+        replace(operation, regions=tuple(_passed(region, passes, sources) for region in operation.regions))
+        if operation.regions
+        else operation
+        for operation in block.operations
+    )
+    return replace(block, operations=tuple(operations))
+
+
+def _sources(block: Block) -> dict[Value, Operation]:
+    return {result: operation for operation in block.operations for result in operation.results}
+
+
+def check(program: Program) -> None:
+    """Refuses a program with an operation that has no translation.
+
+    Raises:
+      GraphModeUnsupported: Of the first such operation.
+    """
+    for function in program.functions.values():
+        for operation in operations_of(function.body):
+            if operation.name != "stablehlo.constant":
+                entry_of(operation)
+
+
+def _without_dead_code(block: Block, effectful: frozenset[str]) -> Block:
+    """The block without operations whose results nobody uses; `effectful` functions are called all the same."""
+    kept: list[Operation] = []
+    used: set[Value] = set(block.returned)
+    for operation in reversed(block.operations):
+        if used.isdisjoint(operation.results) and not _has_effect(operation, effectful):
+            continue
+        regions = tuple(_without_dead_code(region, effectful) for region in operation.regions)
+        kept.append(replace(operation, regions=regions) if regions else operation)
+        used.update(operation.operands)
+        for region in regions:
+            used.update(read_in(region))
+    return replace(block, operations=tuple(reversed(kept)))
+
+
+def _has_effect(operation: Operation, effectful: frozenset[str]) -> bool:
+    """Whether an operation does more than give results: an assertion does, and what calls or holds one."""
+    if not operation.results or operation.attributes.get("has_side_effect", False):
+        return True
+    if operation.name == "func.call" and operation.attributes["callee"] in effectful:
+        return True
+    return any(_has_effect(inner, effectful) for region in operation.regions for inner in region.operations)
+
+
+def _with_effects(program: Program) -> frozenset[str]:
+    """The functions that do more than give results, directly or by a call."""
+    found: frozenset[str] = frozenset()
+    while True:
+        more = {
+            name
+            for name, function in program.functions.items()
+            if any(_has_effect(operation, found) for operation in function.body.operations)
+        }
+        if more == found:
+            return found
+        found = frozenset(more)

@@ -1,0 +1,183 @@
+"""What `save_model` is asked to write, checked before anything is written: signatures, shapes, assets, metadata."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._saved_model.inputs import check_specifications
+
+__all__ = [
+    "asset_files",
+    "check_function_and_folder",
+    "encoded_metadata",
+    "signatures_by_name",
+    "with_params",
+]
+
+_DEFAULT_SIGNATURE = "serving_default"
+
+_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+# TensorFlow looks for the variables of a SavedModel by a pattern that its path is the beginning of.
+_OF_PATTERNS = frozenset("*?[\\")
+
+_WRITTEN = frozenset(("saved_model.pb", "fingerprint.pb", "variables", "assets", "assets.extra", "debug"))
+
+
+def check_function_and_folder(fun_jax: Any, path: Any) -> None:
+    """Refuses what is no function, no path, or a place that cannot be written whole and read again.
+
+    Raises:
+      ConversionOptionError: It is another thing, or the folder holds what `save_model` does not write.
+    """
+    if not callable(fun_jax):
+        raise ConversionOptionError(f"save_model needs a function, found {type(fun_jax).__name__}: {fun_jax!r:.60}")
+    if not isinstance(path, str | os.PathLike):
+        raise ConversionOptionError(f"save_model needs a folder to write, found {type(path).__name__}: {path!r:.60}")
+    _check_name(os.fspath(path))
+    _check_replaceable(Path(path))
+
+
+def _check_name(path: Any) -> None:
+    if not path:
+        raise ConversionOptionError("save_model needs a folder to write, found an empty path")
+    if not isinstance(path, str):
+        raise ConversionOptionError(
+            f"save_model needs a path that is a text, found {type(path).__name__}: {path!r:.60}"
+        )
+    if _REMOTE.match(path):
+        raise ConversionOptionError(
+            f"save_model writes to a folder of this machine, found {path!r:.60}\n"
+            "  remedy: write it to a folder here, then copy that, with tf.io.gfile.copy or the tools of the store"
+        )
+    if patterns := sorted(set(path) & _OF_PATTERNS):
+        raise ConversionOptionError(
+            f"TensorFlow takes {' '.join(patterns)} in the path of a SavedModel for a pattern, and reads the variables "
+            f"of another folder or of none. Got: {path!r}\n  remedy: write it to a folder without them in its path"
+        )
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Refuses a folder with files that are of no earlier save: they would be deleted."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise ConversionOptionError(f"save_model needs a folder to write, found a file: {str(folder)!r}")
+    if folder.resolve() == Path.cwd():
+        raise ConversionOptionError(
+            "save_model replaces the folder, which cannot be the working directory\n"
+            "  remedy: name a folder in it, or write to it from elsewhere"
+        )
+    extra = folder / "assets.extra"
+    others = [entry.name for entry in folder.iterdir() if entry.name not in _WRITTEN]
+    others += (
+        [f"assets.extra/{entry.name}" for entry in extra.iterdir() if entry.name != "metadata.json"]
+        if (extra.is_dir())
+        else []
+    )
+    if others:
+        raise ConversionOptionError(
+            f"save_model replaces the whole folder, and {str(folder)!r} holds what it did not write: "
+            f"{', '.join(sorted(others)):.120}\n"
+            "  remedy: write to a new folder, or one with nothing but an earlier SavedModel in it"
+        )
+
+
+def signatures_by_name(input_signatures: Any) -> dict[str, Sequence[Any]]:
+    """The signatures by name.
+
+    Raises:
+      ConversionOptionError: There is none, one has no text for a name, or one is no list of specifications.
+    """
+    if isinstance(input_signatures, Mapping):
+        signatures = dict(input_signatures)
+    else:
+        signatures = {_DEFAULT_SIGNATURE: input_signatures}
+    for name, inputs in signatures.items():
+        if not isinstance(name, str):
+            raise ConversionOptionError(f"a signature of input_signatures must have a text for a name. Got: {name!r}")
+        check_specifications(inputs, f"the signature '{name}' of input_signatures")
+    if not signatures:
+        raise ConversionOptionError("input_signatures is empty: a SavedModel needs at least one signature")
+    return signatures
+
+
+def with_params(polymorphic_shapes: Any, signatures: Mapping[str, Sequence[Any]]) -> Any:
+    """Polymorphic shapes of the inputs, with none of the parameters before them.
+
+    Args:
+      polymorphic_shapes: As the user gave them, for all of the signatures.
+      signatures: The specifications of the inputs by the name of the signature.
+
+    Raises:
+      ConversionOptionError: They are no list with one entry for each input.
+    """
+    if polymorphic_shapes is None:
+        return None
+    if not isinstance(polymorphic_shapes, list | tuple):
+        raise ConversionOptionError(
+            "polymorphic_shapes of save_model must be a list, with one entry for each input. "
+            f"Got: {polymorphic_shapes!r:.60}"
+        )
+    for name, inputs in signatures.items():
+        if len(polymorphic_shapes) != len(inputs):
+            has_params = len(polymorphic_shapes) == len(inputs) + 1 and polymorphic_shapes[0] is None
+            entries = "one for each input, None where no size of it is open; all signatures share them"
+            raise ConversionOptionError(
+                "polymorphic_shapes of save_model must have one entry for each input, and none for the parameters. "
+                f"The signature '{name}' has {_counted(len(inputs), 'input', 'inputs')}. "
+                f"Got: {_counted(len(polymorphic_shapes), 'entry', 'entries')}: {polymorphic_shapes!r:.60}\n"
+                f"  remedy: {'leave out the first entry' if has_params else f'write {entries}'}"
+            )
+    return [None, *polymorphic_shapes]
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
+
+
+def asset_files(assets: Any) -> dict[str, str]:
+    """The files to copy, by name.
+
+    Raises:
+      ConversionOptionError: No mapping of names to files, or a file that does not exist: TensorFlow would leave it out.
+    """
+    if not isinstance(assets, Mapping | None):
+        raise ConversionOptionError(
+            "assets of save_model must be a mapping of names to files, such as {'labels': 'labels.txt'}. "
+            f"Got: {assets!r:.60}\n"
+            "  remedy: give each file a name; loaded, the model has it as assets[name].asset_path"
+        )
+    files: dict[str, str] = {}
+    for name, file in (assets or {}).items():
+        if not isinstance(name, str) or not isinstance(file, str | os.PathLike):
+            raise ConversionOptionError(
+                "assets of save_model must be a mapping of names to files, both of them texts. "
+                f"Got: {name!r:.60}: {file!r:.60}"
+            )
+        files[name] = os.fspath(file)
+        if not tf.io.gfile.exists(files[name]):
+            raise ConversionOptionError(f"the file of assets[{name!r}] does not exist: {files[name]!r}")
+    return files
+
+
+def encoded_metadata(metadata: Any) -> str | None:
+    """The metadata as JSON; None if there are none.
+
+    Raises:
+      ConversionOptionError: JSON cannot hold them.
+    """
+    if metadata is None:
+        return None
+    try:
+        return json.dumps(metadata, indent=2, sort_keys=True) + "\n"
+    except (TypeError, ValueError) as error:
+        raise ConversionOptionError(f"metadata must be what JSON can hold: {error}") from error

@@ -1,0 +1,202 @@
+"""`to_tflite`: a JAX function, or a SavedModel of graph mode, as a TFLite model of builtin operations.
+
+Graph mode with regular operations only, then TensorFlow's own converter, which recognizes fully connected layers,
+convolutions, pools, GELU and softmax in them. What TFLite has no builtin operation for is refused with the names that
+it has in the user's program: before the converter runs, where that is known, else with its own error behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.convert import _tf
+from jaxtf.convert._convert.convert import convert_for
+from jaxtf.convert._convert.target import target_of
+from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
+from jaxtf.convert._requires import require_jax
+from jaxtf.convert._saved_model.inputs import check_specifications, inputs_of
+from jaxtf.convert._tflite.limits import refused
+from jaxtf.convert._tflite.representative import checked_samples
+from jaxtf.convert._values.names import parameter_names
+
+__all__ = ["to_tflite"]
+
+_SIGNATURE = "serving_default"
+
+# Operations that TensorFlow has and TFLite has not, with decompositions that JAX writes into the module.
+_AVOIDED = frozenset(
+    f"chlo.{name}" for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "erfc", "sinh")
+)
+
+# What the converter says of an operation that it leaves as it is: `tf.Name(types) -> types : {attributes}`.
+_LEFT_OVER = re.compile(r"^\s*tf\.(\w+)\((.*?)\) -> \((.*?)\)", re.MULTILINE)
+
+
+def to_tflite(
+    target: Callable[..., Any] | str | Path,
+    *,
+    input_signature: Sequence[Any] | None = None,
+    polymorphic_shapes: Any = None,
+    polymorphic_constraints: Sequence[str] = (),
+    representative_data: Iterable[Sequence[Any]] | None = None,
+    signature: str = _SIGNATURE,
+) -> bytes:
+    """The bytes of a TFLite model, of builtin operations only.
+
+    Args:
+      target: A JAX function of the inputs, its parameters closed over; or the folder of a SavedModel in graph mode
+        (`save_model(..., native_serialization=False)`). One in native mode is refused: TFLite's converter reads a part
+        of StableHLO, and remainders of negative numbers, among others, come out wrong without an error.
+      input_signature: For a function: a `tf.TensorSpec` for each argument, or anything else with shape and dtype.
+      polymorphic_shapes: For a function: as in `convert`, where sizes of the signature are None.
+      polymorphic_constraints: As in `convert`.
+      representative_data: Samples such as the model will see, a hundred or so: for each a list with one array for
+        each argument, in their order (of a SavedModel: in that of the names of its inputs). If given, weights and
+        activations become int8, with the ranges seen here; inputs and results stay as they are.
+      signature: For a SavedModel: which of its signatures.
+
+    Returns:
+      What `tf.lite.Interpreter(model_content=...)` and `ai_edge_litert.interpreter.Interpreter` take. Its signature
+      runner takes the inputs by the names of the function's arguments.
+
+    Raises:
+      ConversionOptionError: No such folder or signature, a SavedModel of native mode, shapes left out, or
+        representative data of other shapes or without samples.
+      JaxRequiredError: A function, where JAX is not installed.
+      GraphModeUnsupported: An operation that graph mode has no regular TensorFlow operations for.
+      TFLiteUnsupported: An operation that TFLite has no builtin operation for; with its place in the program.
+
+    >>> import jax.numpy as jnp, tensorflow as tf
+    >>> from jaxtf.convert import to_tflite
+    >>> model = to_tflite(lambda x: jnp.tanh(x @ jnp.ones((4, 2))), input_signature=[tf.TensorSpec([1, 4])])
+    >>> model[4:8]
+    b'TFL3'
+    """
+    if isinstance(target, str | Path):
+        converter, concrete, specs = _of_saved_model(Path(target), signature)
+    elif callable(target):
+        require_jax("to_tflite of a function")
+        if input_signature is None:
+            raise ConversionOptionError(
+                "to_tflite of a function needs input_signature, a tf.TensorSpec for each argument"
+            )
+        check_specifications(input_signature, "input_signature of to_tflite")
+        converter, concrete, specs = _of_function(target, input_signature, polymorphic_shapes, polymorphic_constraints)
+    else:
+        raise ConversionOptionError(
+            f"to_tflite needs a JAX function or the folder of a SavedModel, found {type(target).__name__}"
+        )
+    graph = concrete.graph.as_graph_def()
+    _check(concrete, graph)
+    if representative_data is not None:
+        data = checked_samples(representative_data, specs)
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        converter.representative_dataset = lambda: iter(data)
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8, tf.lite.OpsSet.TFLITE_BUILTINS]
+    try:
+        model: bytes = converter.convert()
+    except _tf.tflite_converter_error() as error:
+        raise _refusal(error, graph) from error
+    return model
+
+
+def _of_function(
+    fun: Callable[..., Any], signature: Sequence[Any], shapes: Any, constraints: Sequence[str]
+) -> tuple[Any, Any, dict[str, tf.TensorSpec]]:
+    """The converter of a JAX function, the concrete function, and what its inputs look like, by name."""
+    target = target_of(
+        native_serialization=False,
+        platforms=None,
+        disabled_checks=(),
+        tensorflow_version=None,
+        enable_xla=False,
+        avoids=_AVOIDED,
+    )
+    converted = convert_for(fun, target, shapes, constraints, with_gradient=False)
+    inputs = inputs_of(signature, parameter_names(fun), "input_signature of to_tflite")
+
+    def serve(**by_name: tf.Tensor) -> Any:
+        return converted(*inputs.nested(by_name))
+
+    module = tf.Module()
+    module.f = tf.function(serve, autograph=False)
+    concrete = module.f.get_concrete_function(**inputs.specs)
+    return tf.lite.TFLiteConverter.from_concrete_functions([concrete], module), concrete, inputs.specs
+
+
+def _of_saved_model(folder: Path, signature: str) -> tuple[Any, Any, dict[str, tf.TensorSpec]]:
+    """The same of a SavedModel; a signature has no order of inputs but that of their names."""
+    if not tf.saved_model.contains_saved_model(str(folder)):
+        raise ConversionOptionError(f"there is no SavedModel in {folder}")
+    loaded = tf.saved_model.load(str(folder))
+    if signature not in loaded.signatures:
+        found = ", ".join(loaded.signatures) or "none"
+        raise ConversionOptionError(f"the SavedModel in {folder} has no signature {signature!r}; it has {found}")
+    concrete = loaded.signatures[signature]
+    if any(node.op == "XlaCallModule" for node in _nodes(concrete.graph.as_graph_def())):
+        raise ConversionOptionError(
+            f"the SavedModel in {folder} is of native mode: its functions are StableHLO, of which TFLite's converter "
+            "reads a part, and some operations with other values\n"
+            "  remedy: save it in graph mode: save_model(..., native_serialization=False, enable_xla=False)"
+        )
+    _, specs = concrete.structured_input_signature
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=[signature])
+    return converter, concrete, dict(sorted(specs.items()))
+
+
+def _nodes(graph: Any) -> list[Any]:
+    """The operations of a graph and of the functions in it."""
+    return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+
+
+def _check(concrete: Any, graph: Any) -> None:
+    """Refuses what the converter is known to refuse.
+
+    Raises:
+      TFLiteUnsupported: There is such an operation.
+    """
+    count = len(concrete.inputs) - len(concrete.captured_inputs)
+    inputs, results = [tensor.op.name for tensor in concrete.inputs[:count]], [x.name for x in concrete.outputs]
+    found: dict[tuple[str, tf.DType], list[str]] = {}
+    for op_type, dtype, name in refused(graph, inputs, results):
+        found.setdefault((op_type, dtype), []).append(name)
+    if found:
+        lines = [
+            f"  found:  {op_type} of {dtype.name} at {_places(places)}" for (op_type, dtype), places in found.items()
+        ]
+        raise _unsupported(dict.fromkeys(op_type for op_type, _ in found), lines)
+
+
+def _refusal(error: Exception, graph: Any) -> Exception:
+    """Our error for one of the converter: it names the operations that were left over, and where they are."""
+    left: dict[str, str] = {}
+    for name, taken, given in _LEFT_OVER.findall(str(error)):
+        left.setdefault(name, f"({taken}) -> ({given})")
+    if not left:
+        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        return TFLiteUnsupported(
+            f"TFLite's converter could not convert the function: {first}\n"
+            "  remedy: see its own error above; a static batch size helps often"
+        )
+    lines = []
+    for name, types in left.items():
+        places = [node.name for node in _nodes(graph) if node.op == name]
+        lines.append(f"  found:  {name} {types}{f' at {_places(places)}' if places else ''}")
+    return _unsupported(left, lines)
+
+
+def _places(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+
+
+def _unsupported(types: Iterable[str], found: Sequence[str]) -> TFLiteUnsupported:
+    """The error for types of operations, with a line for each."""
+    first = f"TFLite has no builtin operation for {', '.join(f'tf.{name}' for name in types)}"
+    remedy = "  remedy: compute that part outside of the model, or write it with other operations or dtypes"
+    return TFLiteUnsupported("\n".join([first, *found, remedy]))

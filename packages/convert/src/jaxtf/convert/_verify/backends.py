@@ -1,0 +1,185 @@
+"""The ways that run a function: a table of small entries, each from a subject to a runner of it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from jaxtf.convert._convert.convert_exported import convert_exported
+from jaxtf.convert._values.dtypes import tf_dtype
+from jaxtf.convert._verify.numbers import is_inexact
+from jaxtf.convert._verify.subject import Subject
+from jaxtf.serialization import deserialize
+
+__all__ = ["WAYS", "Runner"]
+
+_Arrays = Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Runner:
+    """One way to run a subject.
+
+    Attributes:
+      values: From flat arguments to flat results.
+      gradients: From flat arguments and cotangents of the inexact results to the gradients of the inexact arguments.
+    """
+
+    values: Callable[[_Arrays], _Arrays]
+    gradients: Callable[[_Arrays, _Arrays], _Arrays]
+
+
+# --- JAX ---
+
+
+def _in_jax(fun: Callable[..., Any]) -> Runner:
+    import jax
+
+    def gradients(arguments: _Arrays, cotangents: _Arrays) -> _Arrays:
+        arguments = list(arguments)
+        differentiated = [i for i, array in enumerate(arguments) if is_inexact(array.dtype)]
+
+        def inexact(*values: Any) -> Any:
+            for i, value in zip(differentiated, values, strict=True):
+                arguments[i] = value
+            return [result for result in fun(*arguments) if is_inexact(np.dtype(result.dtype))]
+
+        _, pull_back = jax.vjp(inexact, *(arguments[i] for i in differentiated))
+        pulled: _Arrays = pull_back(list(map(jax.numpy.asarray, cotangents)))
+        return pulled
+
+    return Runner(lambda arguments: fun(*arguments), gradients)
+
+
+def _jax(subject: Subject) -> Runner:
+    """The JAX function itself; an artifact has none, so that what was exported stands for it."""
+    return _exported(subject) if subject.function is None else _in_jax(subject.function)
+
+
+def _exported(subject: Subject) -> Runner:
+    """`Exported.call` in JAX."""
+    import jax
+
+    def fun(*arguments: Any) -> Any:
+        args, kwargs = jax.tree.unflatten(subject.exported.in_tree, arguments)
+        return jax.tree.leaves(subject.exported.call(*args, **kwargs))
+
+    return _in_jax(fun)
+
+
+def _artifact(subject: Subject) -> Runner:
+    """The artifact, written and read again, in JAX."""
+    exported = deserialize(subject.exported.serialize(vjp_order=0 if subject.no_gradient else 1))
+    return _exported(Subject(exported, None, subject.no_gradient))
+
+
+# --- TensorFlow ---
+
+
+def _in_tensorflow(subject: Subject, fun: Callable[..., Any]) -> Runner:
+    """A TensorFlow function of the flat arguments, to flat results."""
+    dtypes = [tf_dtype(aval.dtype) for aval in subject.exported.in_avals]
+
+    def tensors(arguments: _Arrays) -> list[tf.Tensor]:
+        return [tf.constant(array, dtype) for array, dtype in zip(arguments, dtypes, strict=True)]
+
+    def gradients(arguments: _Arrays, cotangents: _Arrays) -> _Arrays:
+        given = tensors(arguments)
+        watched = [tensor for tensor in given if _is_inexact(tensor)]
+        with tf.GradientTape() as tape:
+            tape.watch(watched)
+            results = [result for result in fun(*given) if _is_inexact(result)]
+        # TensorFlow's cotangents of complex numbers are the conjugates of JAX's, and so are the gradients.
+        weights = [_conjugate(tf.constant(c, r.dtype)) for c, r in zip(cotangents, results, strict=True)]
+        return list(map(_conjugate, tape.gradient(results, watched, weights)))
+
+    return Runner(lambda arguments: fun(*tensors(arguments)), gradients)
+
+
+def _is_inexact(tensor: tf.Tensor) -> bool:
+    return bool(tensor.dtype.is_floating or tensor.dtype.is_complex)
+
+
+def _conjugate(tensor: tf.Tensor) -> tf.Tensor:
+    return tf.math.conj(tensor) if tensor.dtype.is_complex else tensor
+
+
+def _flat(subject: Subject, **options: Any) -> Callable[..., list[tf.Tensor]]:
+    """The converted function on flat arguments."""
+    converted = convert_exported(subject.exported, with_gradient=not subject.no_gradient, **options)
+    positional, by_name = subject.exported.in_structure.children
+    count = len(positional.paths())
+
+    def flat(*tensors: tf.Tensor) -> list[tf.Tensor]:
+        args, kwargs = positional.unflatten(tensors[:count]), by_name.unflatten(tensors[count:])
+        results: list[tf.Tensor] = tf.nest.flatten(converted(*args, **kwargs))
+        return results
+
+    return flat
+
+
+def _eager(subject: Subject) -> Runner:
+    """TensorFlow's eager mode."""
+    return _in_tensorflow(subject, _flat(subject))
+
+
+def _graph(subject: Subject) -> Runner:
+    """`tf.function`."""
+    return _in_tensorflow(subject, tf.function(_flat(subject), autograph=False, input_signature=_specs(subject)))
+
+
+def _compiled(subject: Subject) -> Runner:
+    """`tf.function(jit_compile=True)`."""
+    options = {"autograph": False, "input_signature": _specs(subject), "jit_compile": True}
+    return _in_tensorflow(subject, tf.function(_flat(subject), **options))
+
+
+def _specs(subject: Subject) -> list[tf.TensorSpec]:
+    return [
+        tf.TensorSpec([size if isinstance(size, int) else None for size in aval.shape], tf_dtype(aval.dtype))
+        for aval in subject.exported.in_avals
+    ]
+
+
+def _saved(subject: Subject, **options: Any) -> Runner:
+    module = tf.Module()
+    module.f = tf.function(_flat(subject, **options), autograph=False, input_signature=_specs(subject))
+    with tempfile.TemporaryDirectory() as folder:
+        save = tf.saved_model.SaveOptions(experimental_custom_gradients=not subject.no_gradient)
+        tf.saved_model.save(module, folder, options=save)
+        loaded = tf.saved_model.load(folder)
+    return _in_tensorflow(subject, loaded.f)
+
+
+def _saved_model(subject: Subject) -> Runner:
+    """A SavedModel, written and loaded again."""
+    return _saved(subject)
+
+
+def _graph_mode(subject: Subject) -> Runner:
+    """Graph mode: regular TensorFlow operations."""
+    fun = tf.function(_flat(subject, native_serialization=False), autograph=False, input_signature=_specs(subject))
+    return _in_tensorflow(subject, fun)
+
+
+def _graph_mode_saved(subject: Subject) -> Runner:
+    """A SavedModel of graph mode."""
+    return _saved(subject, native_serialization=False)
+
+
+WAYS: Mapping[str, Callable[[Subject], Runner]] = {
+    "jax": _jax,
+    "exported": _exported,
+    "artifact": _artifact,
+    "eager": _eager,
+    "graph": _graph,
+    "compiled": _compiled,
+    "saved_model": _saved_model,
+    "graph_mode": _graph_mode,
+    "graph_mode_saved_model": _graph_mode_saved,
+}

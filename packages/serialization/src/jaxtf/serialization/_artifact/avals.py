@@ -1,0 +1,98 @@
+"""Shapes and dtypes from the tables of an artifact; symbolic sizes are in one scope."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxtf.serialization._artifact import schema
+from jaxtf.serialization._artifact.fields import at, kind_of
+from jaxtf.serialization._errors import ArtifactError, VersionError
+from jaxtf.serialization._record.avals import Aval, dtype_from_name
+from jaxtf.serialization._record.kinds import DTYPES, AbstractValueKind, MemorySpace
+from jaxtf.shapepoly import InconclusiveDimensionOperation, SymbolicScope, symbolic_shape
+
+__all__ = ["AvalReader", "scope"]
+
+
+def scope(constraints: tuple[str, ...]) -> SymbolicScope:
+    """A new scope with the constraints of an artifact.
+
+    Raises:
+      ArtifactError: A constraint cannot be read.
+    """
+    try:
+        return SymbolicScope(constraints)
+    except (ValueError, InconclusiveDimensionOperation, ArithmeticError, RecursionError) as error:
+        raise ArtifactError(f"the artifact has constraints that cannot be read: {error}") from error
+
+
+class AvalReader:
+    """Reads the avals of one function of an artifact."""
+
+    def __init__(self, table: schema.ExportedTable, scope: SymbolicScope) -> None:
+        self._table = table
+        self._scope = scope
+        self._sizes: dict[str, Any] = {}
+
+    def avals(
+        self,
+        positions: tuple[int, ...] | None,
+        each: tuple[schema.AbstractValueTable, ...] | None,
+        weak: tuple[int, ...],
+    ) -> tuple[Aval, ...]:
+        """The avals of the arguments or of the results.
+
+        Args:
+          positions: Where each is among the distinct ones; None or empty in formats without these.
+          each: Each of them, in those formats.
+          weak: Positions of those that are weakly typed.
+
+        Raises:
+          ArtifactError: The fields do not fit together, or a size cannot be read.
+          VersionError: A dtype or memory space of a later format.
+        """
+        if positions:
+            distinct = tuple(map(self._aval, self._table.unique_avals or ()))
+            avals = tuple(at(distinct, position, "avals") for position in positions)
+        else:
+            avals = tuple(map(self._aval, each or ()))
+        if not weak:
+            return avals
+        if max(weak) >= len(avals):
+            raise ArtifactError(f"the notes of the artifact speak of value number {max(weak)} of {len(avals)}")
+        weak_positions = frozenset(weak)
+        return tuple(
+            Aval(aval.shape, aval.dtype, position in weak_positions, aval.memory_space)
+            for position, aval in enumerate(avals)
+        )
+
+    def _aval(self, table: schema.AbstractValueTable) -> Aval:
+        if kind_of(AbstractValueKind, table.kind, "an aval") is not AbstractValueKind.SHAPED_ARRAY:
+            raise ArtifactError("the artifact has an argument or result that is a token, no array")
+        if not 0 <= table.dtype < len(DTYPES):
+            raise VersionError(
+                f"the artifact has an argument or result of dtype number {table.dtype}; this release knows 0 to "
+                f"{len(DTYPES) - 1}\n  remedy: install a newer jaxtf-serialization"
+            )
+        space = kind_of(MemorySpace, table.memory_space, "a memory space")
+        return Aval(
+            tuple(map(self._size, table.shape or ())),
+            dtype_from_name(DTYPES[table.dtype]),
+            memory_space="device" if space is MemorySpace.MISSING else space.name.lower(),
+        )
+
+    def _size(self, text: str) -> Any:
+        if text.isascii() and text.isdigit() and len(text) < 19:
+            return int(text)
+        if text not in self._sizes:
+            self._sizes[text] = self._parsed(text)
+        return self._sizes[text]
+
+    def _parsed(self, text: str) -> Any:
+        try:
+            sizes = symbolic_shape(text, scope=self._scope)
+        except (ValueError, InconclusiveDimensionOperation, ArithmeticError, RecursionError) as error:
+            raise ArtifactError(f"the artifact has a size that cannot be read: {error}") from error
+        if len(sizes) != 1:
+            raise ArtifactError(f"the artifact has the size {text!r}, which is not one size")
+        return sizes[0]

@@ -1,0 +1,237 @@
+"""From the bytes of an artifact to an `Exported`.
+
+Reading is by the fields that are present, for every format that `jax.export` and this package
+wrote since JAX 0.4.30; nothing is believed that was not checked. Nothing is compiled, and JAX is
+not needed: what only JAX can make (treedefs, effects, shardings on devices) is made when it is
+asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from jaxtf.serialization._artifact import schema
+from jaxtf.serialization._artifact.avals import AvalReader, scope
+from jaxtf.serialization._artifact.fields import check_count, kind_of, required
+from jaxtf.serialization._artifact.formats import CURRENT_FORMAT, OLDEST_FORMAT
+from jaxtf.serialization._artifact.notes import FunctionNotes, Notes
+from jaxtf.serialization._artifact.reader import read_payload
+from jaxtf.serialization._artifact.shardings import ShardingReader
+from jaxtf.serialization._artifact.trailer import check_end, split_trailer, writer_of
+from jaxtf.serialization._artifact.trees import tree
+from jaxtf.serialization._bytecode.portable import stablehlo_facts
+from jaxtf.serialization._errors import ArtifactError, VersionError
+from jaxtf.serialization._record.avals import Aval
+from jaxtf.serialization._record.checks import DisabledSafetyCheck
+from jaxtf.serialization._record.effects import Effect
+from jaxtf.serialization._record.exported import Exported, Producer
+from jaxtf.serialization._record.kinds import DisabledSafetyCheckKind, PyTreeDefKind
+from jaxtf.serialization._record.shardings import NamedSharding
+from jaxtf.serialization._record.tree import Tree
+from jaxtf.serialization._record.versions import (
+    maximum_supported_calling_convention_version,
+    minimum_supported_calling_convention_version,
+)
+from jaxtf.shapepoly import SymbolicScope
+
+__all__ = ["deserialize"]
+
+
+def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
+    """Reads an exported function from the bytes of an artifact.
+
+    Artifacts of `Exported.serialize` and of `jax.export`, of every format since JAX 0.4.30. Flat
+    arguments come back in the order of `jax.tree.leaves((args, kwargs))`. A shape such as
+    `(batch, 3*n)` comes back in a new scope, with the constraints it was exported under;
+    `jax.export` does not write these. JAX is not needed to read an artifact, only to call it.
+
+    Args:
+      blob: The whole artifact, from a source you trust: running the result runs any custom call
+        registered in this process. Its digest, where it has one, is checked first.
+
+    Returns:
+      An `Exported` equal to the one written. It has as many orders of VJP as were written.
+
+    Raises:
+      ArtifactError: Not an artifact, or a damaged one; the message gives the byte offset where
+        there is one.
+      VersionError: A format or a calling convention outside the range that is read; the message
+        gives the range, what was found and who wrote it.
+
+    Source: docs/artifact_format.md.
+    """
+    if not isinstance(blob, bytes | bytearray | memoryview):
+        raise ArtifactError(
+            f"deserialize needs the bytes of an artifact, found {type(blob).__name__}: {blob!r:.60}\n"
+            "  remedy: read the file first: deserialize(pathlib.Path(path).read_bytes())"
+        )
+    split = split_trailer(blob)
+    table = read_payload(split.payload)
+    check_end(table, split.notes)
+    jax_release, our_release = writer_of(table)
+    _check_versions(table, jax_release, our_release)
+    notes = None if split.notes is None else Notes.parse(split.notes)
+    source = _Source(
+        scope=scope(() if notes is None else notes.constraints),
+        notes=() if notes is None else notes.functions,
+        producer=Producer(our_release, jax_release, None if notes is None else notes.producer.get("jaxlib")),
+    )
+    return source.function(table, 0)
+
+
+def _check_versions(table: schema.ExportedTable, jax_release: str | None, our_release: str | None) -> None:
+    writer = f"JAX {jax_release or 'of before July 2026'}"
+    if our_release is not None:
+        writer = f"jaxtf-serialization {our_release}, with {writer}"
+    found = table.serialization_version
+    if not OLDEST_FORMAT <= found <= CURRENT_FORMAT:
+        raise VersionError(
+            f"the artifact is of format {found}, written by {writer}; this release reads formats {OLDEST_FORMAT} to "
+            f"{CURRENT_FORMAT}\n  remedy: install a newer jaxtf-serialization"
+        )
+    low, high = minimum_supported_calling_convention_version, maximum_supported_calling_convention_version
+    convention = table.calling_convention_version
+    if not low <= convention <= high:
+        raise VersionError(
+            f"the artifact is of calling convention version {convention}, written by {writer}; this release reads "
+            f"{low} to {high}\n  remedy: {'install a newer' if convention > high else 'export again with this'} "
+            "jaxtf-serialization"
+        )
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What the function of an artifact and its VJPs have in common.
+
+    Attributes:
+      scope: The scope of their shapes.
+      notes: Of the function and of each order of its VJP; empty in artifacts that are not ours.
+      producer: Who wrote it.
+    """
+
+    scope: SymbolicScope
+    notes: tuple[FunctionNotes, ...]
+    producer: Producer
+
+    def function(self, table: schema.ExportedTable, order: int) -> Exported:
+        """The function, for order 0, or its VJP of an order."""
+        return _Function(self, table, order).exported()
+
+
+class _Function:
+    """One function of an artifact."""
+
+    def __init__(self, source: _Source, table: schema.ExportedTable, order: int) -> None:
+        self._source = source
+        self._table = table
+        self._order = order
+        if source.notes and order >= len(source.notes):
+            raise ArtifactError(f"the artifact has a VJP of order {order}, which its notes do not know")
+        self._notes = source.notes[order] if source.notes else None
+
+    def exported(self) -> Exported:
+        """The record."""
+        table, notes = self._table, self._notes
+        module = bytes(required(table.mlir_module_serialized, "the module"))
+        told = stablehlo_facts(module) if notes is None else notes
+        in_structure = tree(required(table.in_tree, "the structure of its arguments"))
+        out_structure = tree(required(table.out_tree, "the structure of its results"))
+        device_count = self._device_count()
+        shardings = ShardingReader(table, device_count).shardings
+        in_shardings = shardings(table.in_shardings_idxs, table.in_shardings)
+        out_shardings = shardings(table.out_shardings_idxs, table.out_shardings)
+        avals = AvalReader(table, self._source.scope).avals
+        in_avals = avals(table.in_avals_idxs, table.in_avals, () if notes is None else notes.weak_arguments)
+        out_avals = avals(table.out_avals_idxs, table.out_avals, () if notes is None else notes.weak_results)
+        check_count("arguments", in_structure.leaf_count, len(in_avals))
+        check_count("results", out_structure.leaf_count, len(out_avals))
+        return Exported(
+            fun_name=required(table.function_name, "the name of the function"),
+            in_structure=in_structure,
+            in_avals=in_avals,
+            in_names=self._names(in_structure, None if notes is None else notes.arguments, "args", "kwargs"),
+            in_shardings=self._for_each(in_shardings, in_avals, "arguments"),
+            out_structure=out_structure,
+            out_avals=out_avals,
+            out_names=self._names(out_structure, None if notes is None else notes.results),
+            out_shardings=self._for_each(out_shardings, out_avals, "results"),
+            platforms=self._platforms(),
+            ordered_effects=tuple(map(self._effect, table.ordered_effects or ())),
+            unordered_effects=tuple(map(self._effect, table.unordered_effects or ())),
+            disabled_safety_checks=self._checks(),
+            nr_devices=device_count,
+            mlir_module_serialized=module,
+            stablehlo_version=told.stablehlo_version,
+            calling_convention_version=table.calling_convention_version,
+            module_kept_var_idx=self._kept(len(in_avals)),
+            uses_global_constants=table.uses_global_constants,
+            uses_shardy=told.uses_shardy,
+            producer=self._source.producer,
+            _make_vjp=self._vjp(),
+            _is_read=True,
+        )
+
+    def _vjp(self) -> Callable[[], Exported] | None:
+        if self._table.vjp is None:
+            return None
+        return functools.cache(functools.partial(self._source.function, self._table.vjp, self._order + 1))
+
+    def _names(self, structure: Tree, noted: tuple[str, ...] | None, *roots: str) -> tuple[str, ...]:
+        """Paths of the leaves: those noted, which know the fields of custom types, or what the structure tells."""
+        if noted is not None:
+            check_count("paths in its notes", structure.leaf_count, len(noted))
+            return noted
+        if roots and (structure.kind is not PyTreeDefKind.TUPLE or len(structure.children) != len(roots)):
+            roots = ()
+        return structure.paths(*roots)
+
+    def _for_each(
+        self, shardings: tuple[NamedSharding | None, ...], avals: Sequence[Aval], what: str
+    ) -> tuple[NamedSharding | None, ...]:
+        if not shardings:
+            return (None,) * len(avals)
+        check_count(f"shardings of {what}", len(avals), len(shardings))
+        return shardings
+
+    def _platforms(self) -> tuple[str, ...]:
+        platforms = self._table.platforms
+        if not platforms:
+            raise ArtifactError("the artifact names no platform")
+        return platforms
+
+    def _device_count(self) -> int:
+        count = self._table.nr_devices or self._table.nr_devices_short
+        if count < 1:
+            raise ArtifactError(f"the artifact is for {count} devices")
+        return count
+
+    def _kept(self, argument_count: int) -> tuple[int, ...]:
+        kept = self._table.module_kept_var_idx or ()
+        if any(left >= right for left, right in pairwise(kept)) or kept[-1:] >= (argument_count,):
+            raise ArtifactError(
+                f"the positions of the arguments that the module takes must ascend and be less than {argument_count}; "
+                f"found {kept[:20]}"
+            )
+        return kept
+
+    def _effect(self, effect: schema.EffectTable) -> Effect:
+        return Effect(required(effect.type_name, "the name of an effect"))
+
+    def _checks(self) -> tuple[DisabledSafetyCheck, ...]:
+        stored = tuple(map(self._check, self._table.disabled_checks or ()))
+        noted = () if self._notes is None else self._notes.disabled_checks
+        if any(name != "shape_assertions" for name in noted):
+            raise ArtifactError(f"the notes of the artifact disable safety checks that do not exist: {noted[:20]}")
+        return (*stored, *(DisabledSafetyCheck.shape_assertions() for _ in noted))
+
+    def _check(self, check: schema.DisabledSafetyCheckTable) -> DisabledSafetyCheck:
+        match kind_of(DisabledSafetyCheckKind, check.kind, "a disabled safety check"):
+            case DisabledSafetyCheckKind.PLATFORM:
+                return DisabledSafetyCheck.platform()
+            case DisabledSafetyCheckKind.SHAPE_ASSERTIONS:
+                return DisabledSafetyCheck.shape_assertions()
+            case DisabledSafetyCheckKind.CUSTOM_CALL:
+                return DisabledSafetyCheck.custom_call(required(check.custom_call_target, "a custom-call target"))

@@ -1,0 +1,80 @@
+"""Calling an exported function from JAX: from the caller's pytrees to the primitive and back.
+
+A call is one primitive (`_call.primitive`) with rules for derivatives of both modes (`_call.derivatives`)
+and for `jax.vmap` (`_call.batching`), so that it stands wherever JAX functions do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+from jaxtf.serialization._call import batching, derivatives
+from jaxtf.serialization._call.primitive import Callee, call_exported_p
+from jaxtf.serialization._errors import ArgumentMismatch, CalledFunctionsRefused
+from jaxtf.serialization._jax_values.varying import vary_alike
+from jaxtf.serialization._record.exported import Exported
+from jaxtf.serialization._record.paths import argument_paths
+
+__all__ = ["call_exported", "differentiable_flat_call"]
+
+# Of a structure that differs in more places, these many are told.
+_LINES_SHOWN = 12
+
+FlatCall = Callable[..., Sequence[Any]]
+
+derivatives.register()
+batching.register()
+
+
+def call_exported(exported: Exported, flat_call: FlatCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Applies the exported function, whose flat form is `flat_call`, to pytrees of arrays; see `Exported.call`."""
+    if exported.called_functions:
+        raise CalledFunctionsRefused(
+            f"'{exported.fun_name}' calls {', '.join(f.name for f in exported.called_functions)} by name, and XLA in "
+            "this process has no functions of these names\n  remedy: run it in TensorFlow, by jaxtf.convert"
+        )
+    flat, tree = jax.tree.flatten((args, kwargs))
+    if tree != exported.in_tree:
+        raise ArgumentMismatch(_structure_mismatch(exported, tree))
+    return jax.tree.unflatten(exported.out_tree, flat_call(*flat))
+
+
+def differentiable_flat_call(exported: Exported) -> FlatCall:
+    """The exported function on flat arrays, differentiable in both modes by its exported VJPs.
+
+    Raises:
+      ArtifactError: Its module is not the one that its record describes.
+    """
+    exported.check_module()
+    callee = Callee(exported)
+
+    def call(*flat: Any) -> tuple[Any, ...]:
+        return tuple(call_exported_p.bind(*vary_alike(flat), callee=callee))
+
+    return call
+
+
+def _structure_mismatch(exported: Exported, found: Any) -> str:
+    expected_paths, found_paths = exported.in_names, argument_paths(found)
+    missing, surplus = set(expected_paths) - set(found_paths), set(found_paths) - set(expected_paths)
+    lines = []
+    for path in filter(missing.__contains__, expected_paths):
+        inside = {other for other in surplus if other.startswith(path + "[")}
+        surplus -= inside
+        found_there = (
+            f"exported as one array, and in the call a container of {len(inside)} values: pass numpy.asarray of it, if "
+            "that is an array"
+        )
+        lines.append(f"  {path}: {found_there if inside else 'exported with it, missing in the call'}")
+    lines += [f"  {path}: in the call, not when exported" for path in found_paths if path in surplus]
+    if len(lines) > _LINES_SHOWN:
+        lines[_LINES_SHOWN:] = [f"  and {len(lines) - _LINES_SHOWN} more"]
+    if not lines:
+        lines = [f"  exported with {exported.in_tree}", f"  called with   {found}"]
+    return (
+        "The invocation args and kwargs must have the same pytree structure as when the function "
+        f"'{exported.fun_name}' was exported, but they differ:\n" + "\n".join(lines)
+    )

@@ -1,0 +1,106 @@
+"""The command line `jaxtf-artifact`: its arguments, exit codes and errors.
+
+What each command does is in `_cli_commands.py`. Plain aligned text, so that it needs nothing that
+reading artifacts does not need. JAX is imported only by what parses modules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from jaxtf.serialization._cli import commands
+from jaxtf.serialization._record.release import RELEASE
+
+__all__ = ["main"]
+
+_CODES = """\
+exit codes:
+  0  done: described, sound, equal, written
+  1  check found something wrong, or diff a difference
+  2  usage, a file that cannot be read or written, or one that is no artifact
+
+FILE may be - for standard input.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs `jaxtf-artifact` with these arguments; returns its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output left; there is nobody to tell
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        print(
+            f"jaxtf-artifact: {error.filename}: {error.strerror}" if error.filename else f"jaxtf-artifact: {error}",
+            file=sys.stderr,
+        )
+        return 2
+    except (commands.CommandError, ValueError, NotImplementedError) as error:
+        print(f"jaxtf-artifact: {error}", file=sys.stderr)
+        return 2
+    except ImportError as error:
+        print(f"jaxtf-artifact: {error}", file=sys.stderr)
+        return 2
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="jaxtf-artifact",
+        description="Reads, checks, compares and rewrites exported JAX functions.",
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"jaxtf-serialization {RELEASE}")
+    subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    describe = _command(subparsers, "describe", commands.describe_files, "what artifacts say about themselves")
+    describe.add_argument("files", nargs="+", metavar="FILE")
+
+    check = _command(subparsers, "check", commands.check_files, "digest, structure, modules and, if given, shapes")
+    check.add_argument("files", nargs="+", metavar="FILE")
+    check.add_argument(
+        "--shapes",
+        action="append",
+        default=[],
+        metavar="PATH=SIZES",
+        help="the shape of an argument, such as \"args[0]['w']=3,4\", or args[1]= for a scalar; once for each argument",
+    )
+    check.add_argument("--no-parse", action="store_true", help="do not parse modules, even where JAX is installed")
+
+    diff = _command(subparsers, "diff", commands.diff_files, "what differs between two artifacts, field by field")
+    diff.add_argument("files", nargs=2, metavar="FILE")
+
+    upgrade = _command(subparsers, "upgrade", commands.upgrade_file, "writes an artifact anew, for other consumers")
+    upgrade.add_argument("file", metavar="FILE")
+    upgrade.add_argument("-o", "--output", required=True, metavar="OUT", help="where to; - for standard output")
+    consumer = upgrade.add_mutually_exclusive_group()
+    consumer.add_argument("--tensorflow-version", metavar="V", help="for this TensorFlow, such as 2.21; needs JAX")
+    consumer.add_argument("--stablehlo-version", metavar="V", help="for consumers of this StableHLO version; needs JAX")
+    upgrade.add_argument("--format-version", type=int, metavar="N", help="for consumers of this format")
+
+    extract = _command(subparsers, "extract", commands.extract_module, "the module of an artifact")
+    extract.add_argument("file", metavar="FILE")
+    extract.add_argument("-o", "--output", default="-", metavar="OUT", help="where to; standard output by default")
+    extract.add_argument("--text", action="store_true", help="as StableHLO text; needs JAX")
+    extract.add_argument("--vjp", type=int, default=0, metavar="N", help="of order N of the VJP")
+    return parser
+
+
+def _command(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser], name: str, run: commands.Command, text: str
+) -> argparse.ArgumentParser:
+    parser = subparsers.add_parser(
+        name, help=text, description=text, epilog=_CODES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.set_defaults(run=run)
+    if name in {"describe", "check", "diff"}:
+        parser.add_argument("--json", action="store_true", help="JSON, for programs")
+    return parser

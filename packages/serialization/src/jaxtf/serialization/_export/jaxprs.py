@@ -1,0 +1,41 @@
+"""What stands in a jaxpr: its equations, the primitives that call back into Python, the functions called by name.
+
+Knows jaxprs by their shape (equations with a primitive and parameters). Imports JAX when a function is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jaxtf.serialization._record.called import CalledFunction
+
+__all__ = ["callback_names", "called_functions", "equations"]
+
+
+def callback_names(jaxpr: Any) -> tuple[str, ...]:
+    """What the user wrote for each kind of callback in a jaxpr, each once, in the order they occur."""
+    from jaxtf.serialization._jax import CALLBACKS
+
+    names = dict.fromkeys(equation.primitive.name for equation in equations(jaxpr))
+    return tuple(CALLBACKS.get(name, name) for name in names if name in CALLBACKS or "callback" in name)
+
+
+def called_functions(jaxpr: Any, names: Sequence[str]) -> tuple[CalledFunction, ...]:
+    """The functions of these names among the parameters of the equations of a jaxpr, in the order of the names."""
+    if not names:
+        return ()
+    parameters = [parameter for equation in equations(jaxpr) for parameter in equation.params.values()]
+    candidates = [getattr(parameter, "called_function", None) for parameter in parameters]
+    found = {function.name: function for function in candidates if isinstance(function, CalledFunction)}
+    return tuple(found[name] for name in names)
+
+
+def equations(value: Any) -> Iterator[Any]:
+    """All equations of a jaxpr and of the jaxprs among the parameters of its equations."""
+    value = getattr(value, "jaxpr", value)
+    for equation in getattr(value, "eqns", ()):
+        yield equation
+        for parameter in equation.params.values():
+            for item in parameter if isinstance(parameter, tuple | list) else (parameter,):
+                yield from equations(item)

@@ -1,0 +1,72 @@
+"""Avals and dtypes between JAX's form and ours. Imports JAX."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.core
+import jax.dtypes
+import jax.random
+import numpy as np
+
+from jaxtf.serialization._errors import ArtifactError
+from jaxtf.serialization._record.avals import Aval, ExtendedDtype
+
+__all__ = ["from_dtype", "tangent_spec", "to_aval", "to_dtype", "to_shaped_array", "to_spec"]
+
+
+def to_aval(abstract: Any) -> Aval:
+    """Our aval of a JAX aval, a `ShapeDtypeStruct` or an array."""
+    weak_type = bool(getattr(abstract, "weak_type", False))
+    space = getattr(abstract, "memory_space", None)
+    memory_space = "device" if space is None else str(space.name).lower()
+    return Aval(tuple(abstract.shape), to_dtype(abstract.dtype), weak_type, memory_space)
+
+
+def to_dtype(dtype: Any) -> Any:
+    """Our form of a dtype of JAX: an extended one by its name."""
+    return ExtendedDtype(dtype.name) if jax.dtypes.issubdtype(dtype, jax.dtypes.extended) else np.dtype(dtype)
+
+
+def to_shaped_array(aval: Aval, shape: Sequence[Any] | None = None) -> Any:
+    """JAX's aval of ours, at `shape` if given."""
+    return jax.core.ShapedArray(
+        tuple(aval.shape if shape is None else shape),
+        from_dtype(aval.dtype),
+        weak_type=aval.weak_type,
+        memory_space=getattr(jax.memory.Space, aval.memory_space.capitalize()),
+    )
+
+
+def to_spec(aval: Aval, sharding: Any = None) -> Any:
+    """JAX's specification of an argument of this aval; a sharding other than a `NamedSharding` says nothing."""
+    placed = sharding if isinstance(sharding, jax.sharding.NamedSharding) else None
+    return jax.ShapeDtypeStruct(aval.shape, from_dtype(aval.dtype), sharding=placed, weak_type=aval.weak_type)
+
+
+_KEY_IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
+
+
+@functools.cache
+def from_dtype(dtype: Any) -> Any:
+    """JAX's form of a dtype of ours.
+
+    Raises:
+      ArtifactError: It is an extended dtype that this JAX does not have.
+    """
+    if not isinstance(dtype, ExtendedDtype):
+        return dtype
+    implementation = _KEY_IMPLEMENTATIONS.get(dtype.name)
+    if implementation is None:
+        raise ArtifactError(f"JAX {jax.__version__} has no dtype {dtype.name!r}, which the exported function uses")
+    return jax.eval_shape(lambda: jax.random.key(0, impl=implementation)).dtype
+
+
+def tangent_spec(spec: Any) -> Any:
+    """The specification of a cotangent: the same for inexact dtypes, `float0` for the others."""
+    if jax.dtypes.issubdtype(spec.dtype, jax.numpy.inexact):
+        return jax.ShapeDtypeStruct(spec.shape, spec.dtype, sharding=spec.sharding)
+    return jax.ShapeDtypeStruct(spec.shape, jax.dtypes.float0)

@@ -1,0 +1,90 @@
+"""Shardings between JAX's form and ours.
+
+JAX's `NamedSharding` names the axes of a mesh of devices; ours the axes of the mesh without the
+devices, which an artifact can hold. Imports JAX.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+from jax.sharding import AxisType, PartitionSpec
+
+from jaxtf.serialization import _jax
+from jaxtf.serialization._record.shardings import AbstractDevice, AbstractMesh, NamedSharding
+
+__all__ = ["from_jax", "to_hlo", "to_jax"]
+
+
+def from_jax(sharding: Any, rank: int) -> NamedSharding | None:
+    """Our form of a sharding of JAX of an array of `rank` axes; None where it says nothing that can be recorded.
+
+    A single device says nothing, nor does a sharding that leaves an axis to the partitioner.
+    """
+    if not isinstance(sharding, jax.sharding.NamedSharding):
+        return None
+    spec = sharding.spec
+    if any(names is PartitionSpec.UNCONSTRAINED for names in spec):
+        return None
+    partitions = tuple(_names(names) for names in spec)
+    return NamedSharding(
+        mesh=_mesh_from_jax(sharding.mesh.abstract_mesh),
+        partitions=partitions + ((),) * (rank - len(partitions)),
+        reduced=frozenset(spec.reduced),
+        unreduced=frozenset(spec.unreduced),
+        memory_kind=sharding.memory_kind,
+    )
+
+
+def _names(names: Any) -> tuple[str, ...]:
+    if names is None:
+        return ()
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _mesh_from_jax(mesh: Any) -> AbstractMesh:
+    device = mesh.abstract_device
+    return AbstractMesh(
+        axis_sizes=tuple(mesh.axis_sizes),
+        axis_names=tuple(mesh.axis_names),
+        axis_types=tuple(axis_type.name.lower() for axis_type in mesh.axis_types),
+        device=device and AbstractDevice(device.device_kind, device.num_cores, getattr(device, "platform", None)),
+    )
+
+
+def to_jax(sharding: NamedSharding | None, mesh: Any = None) -> Any:
+    """JAX's form of a sharding, over a mesh of devices if given, otherwise over one without devices.
+
+    Raises:
+      ValueError: The axes of `mesh` are not those of the sharding's mesh.
+    """
+    if sharding is None:
+        return None
+    if mesh is None:
+        mesh = _mesh_to_jax(sharding.mesh)
+    elif tuple(mesh.axis_names) != sharding.mesh.axis_names or tuple(mesh.axis_sizes) != sharding.mesh.axis_sizes:
+        found = ", ".join(f"{name}={size}" for name, size in zip(mesh.axis_names, mesh.axis_sizes, strict=True))
+        raise ValueError(
+            f"the function was exported over a mesh of other axes\n  exported: {sharding.mesh}\n  given:    {found}"
+        )
+    spec = PartitionSpec(
+        *(_entry(names) for names in sharding.partitions), reduced=sharding.reduced, unreduced=sharding.unreduced
+    )
+    return jax.sharding.NamedSharding(mesh, spec, memory_kind=sharding.memory_kind)
+
+
+def to_hlo(sharding: NamedSharding | None, rank: int) -> Any:
+    """XLA's form of a sharding of an array of `rank` axes; None where nothing is said."""
+    return None if sharding is None else _jax.hlo_sharding(to_jax(sharding), rank)
+
+
+def _entry(names: tuple[str, ...]) -> Any:
+    if len(names) == 1:
+        return names[0]
+    return names or None
+
+
+def _mesh_to_jax(mesh: AbstractMesh) -> Any:
+    types = tuple(getattr(AxisType, axis_type.capitalize()) for axis_type in mesh.axis_types)
+    return jax.sharding.AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=types)

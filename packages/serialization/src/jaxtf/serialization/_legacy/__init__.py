@@ -1,1 +1,0 @@
-"""What today's JAX no longer reads: shardings and custom calls of old releases."""

@@ -1,0 +1,325 @@
+"""The structure of nested arguments and results, held without JAX.
+
+A `Tree` says of a pytree what JAX's treedef says: which node is a tuple, a list, a dictionary, and
+how many leaves there are. It comes from a treedef or from an artifact, and becomes a treedef when
+JAX is at hand. Nodes of custom types are held as JAX has them (the type and its auxiliary data)
+or as an artifact has them (a name and bytes); what is registered for the type or the name leads
+from one to the other, and equality sees through it.
+
+Knows pytrees; nothing of arrays or of bytes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from jaxtf.serialization._errors import ArgumentMismatch, ArtifactError, SerializationError
+from jaxtf.serialization._record.kinds import PyTreeDefKind as Kind
+from jaxtf.serialization._record.registration import Registration, registered_name, registered_type
+
+__all__ = ["LEAF", "CustomNode", "Tree"]
+
+_BUILT_IN: dict[type[Any], Kind] = {type(None): Kind.NONE, tuple: Kind.TUPLE, list: Kind.LIST, dict: Kind.DICT}
+_TYPES = {kind: node_type for node_type, kind in _BUILT_IN.items()}
+
+
+@dataclass(frozen=True)
+class CustomNode:
+    """What is known of a node of a custom type: one of two forms, or both.
+
+    Attributes:
+      node_type: The Python type; None where only an artifact was read.
+      auxdata: The auxiliary data that JAX keeps for it.
+      name: Its name in artifacts; None where it came from JAX.
+      auxdata_bytes: Its auxiliary data in artifacts.
+    """
+
+    node_type: type[Any] | None = None
+    auxdata: Any = None
+    name: str | None = None
+    auxdata_bytes: bytes = b""
+
+    def for_jax(self) -> tuple[type[Any], Any]:
+        """The type and the auxiliary data.
+
+        Raises:
+          ArtifactError: Nothing is registered for the name, or the bytes are not what was registered.
+        """
+        if self.node_type is not None:
+            return self.node_type, self.auxdata
+        registration = self._registration()
+        return registration.node_type, self._read_auxdata(registration)
+
+    def node_data(self, children: Iterable[Any]) -> tuple[type[Any], Any]:
+        """The same as JAX keeps it in a treedef; what is registered may make it from a node with these children.
+
+        Raises:
+          ArtifactError: Likewise.
+        """
+        if self.node_type is not None or (registration := self._registration()).from_children is None:
+            return self.for_jax()
+        from jax.tree_util import default_registry
+
+        auxdata, examples = self._read_auxdata(registration), list(children)
+        try:
+            node = registration.from_children(auxdata, examples)
+            _, auxdata = default_registry.flatten_one_level(node)
+        except Exception as error:
+            raise ArtifactError(
+                f"a pytree node of type {self.name!r} in the artifact cannot be made by from_children: {error}"
+            ) from error
+        return registration.node_type, auxdata
+
+    def _registration(self) -> Registration:
+        assert self.name is not None, "a custom node has a type or a name"
+        registration = registered_name(self.name)
+        if registration is None:
+            raise ArtifactError(
+                f"the artifact holds a pytree node of a type called {self.name!r}, which is not registered here\n"
+                "  remedy: before reading it, call register_namedtuple_serialization or "
+                f"register_pytree_node_serialization with serialized_name={self.name!r}"
+            )
+        return registration
+
+    def _read_auxdata(self, registration: Registration) -> Any:
+        try:
+            return registration.deserialize_auxdata(self.auxdata_bytes)
+        except Exception as error:
+            raise ArtifactError(
+                f"the auxiliary data of a pytree node of type {self.name!r} in the artifact cannot be read: {error}"
+            ) from error
+
+    def for_artifact(self) -> tuple[str, bytes]:
+        """The name and the bytes.
+
+        Raises:
+          SerializationError: Nothing is registered for the type, or what is registered fails.
+        """
+        if self.name is not None:
+            return self.name, self.auxdata_bytes
+        assert self.node_type is not None, "a custom node has a type or a name"
+        registration = registered_type(self.node_type)
+        if registration is None:
+            raise SerializationError(
+                f"Cannot serialize a pytree that contains the unregistered type {self.node_type}\n"
+                "  remedy: say what it is called in artifacts, by register_namedtuple_serialization or "
+                "register_pytree_node_serialization"
+            )
+        auxdata = registration.serialize_auxdata(self.auxdata)
+        if not isinstance(auxdata, bytes | bytearray):
+            raise SerializationError(
+                f"serialize_auxdata, as registered for {self.node_type}, must return bytes; it returned {type(auxdata)}"
+            )
+        return registration.name, bytes(auxdata)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CustomNode):
+            return NotImplemented
+        if self.node_type is not None and other.node_type is not None:
+            return self.node_type is other.node_type and bool(self.auxdata == other.auxdata)
+        try:
+            return self.for_artifact() == other.for_artifact()
+        except SerializationError:
+            return False
+
+    def __hash__(self) -> int:
+        return 0  # an equal node may hold the other form
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A node of a pytree and what is below it.
+
+    Attributes:
+      kind: Whether it is a leaf, None, a tuple, a list, a dictionary or of a custom type.
+      children: The nodes below it.
+      keys: Of a dictionary: the key of each child.
+      custom: Of a custom type: which.
+    """
+
+    kind: Kind
+    children: tuple[Tree, ...] = ()
+    keys: tuple[Any, ...] = ()
+    custom: CustomNode | None = None
+    # What it was made from, where that is known: JAX's treedef.
+    _treedef: Any = field(default=None, compare=False, repr=False)
+
+    @staticmethod
+    def of_treedef(treedef: Any) -> Tree:
+        """The structure that JAX's treedef describes."""
+        return replace(_of_treedef(treedef), _treedef=treedef)
+
+    def __reduce__(self) -> tuple[type[Tree], tuple[Any, ...]]:
+        # Without JAX's treedef, which does not pickle with custom types: it is made again.
+        return Tree, (self.kind, self.children, self.keys, self.custom)
+
+    @cached_property
+    def treedef(self) -> Any:
+        """JAX's treedef.
+
+        Raises:
+          ArtifactError: It has a custom type that is not registered here.
+        """
+        if self._treedef is not None:
+            return self._treedef
+        from jax.tree_util import PyTreeDef, default_registry
+
+        node_data = None if self.kind is Kind.LEAF else self._node_data()
+        children = [child.treedef for child in self.children]
+        return PyTreeDef.from_node_data_and_children(default_registry, node_data, children)
+
+    def _node_data(self) -> tuple[type[Any], Any]:
+        if self.kind is Kind.DICT:
+            return dict, list(self.keys)
+        if self.custom is not None:
+            return self.custom.node_data(child._build(itertools.repeat(0.0)) for child in self.children)
+        return _TYPES[self.kind], None
+
+    def flatten(self, value: Any, path: str = "args") -> list[Any]:
+        """The leaves of a nested value of this structure; needs JAX only for custom types other than namedtuples.
+
+        Raises:
+          ArgumentMismatch: The value has another structure; the message says where.
+          ArtifactError: It has nodes of a custom type that is not registered here.
+          ImportError: It has nodes of a custom type that only JAX takes apart, and JAX is not there.
+
+        >>> Tree(Kind.DICT, (LEAF, Tree(Kind.LIST, (LEAF,))), ("a", "b")).flatten({"b": [2], "a": 1})
+        [1, 2]
+        """
+        if self.kind is Kind.LEAF:
+            return [value]
+        steps = self._children_of(value, path)
+        return [
+            leaf for child, (step, item) in zip(self.children, steps, strict=True) for leaf in child.flatten(item, step)
+        ]
+
+    def _children_of(self, value: Any, path: str) -> list[tuple[str, Any]]:
+        """Path and value of each child, after checking that the value is a node of this kind."""
+        if self.kind is Kind.NONE:
+            fits, items = value is None, {}
+        elif self.kind is Kind.DICT:
+            fits = isinstance(value, dict) and value.keys() == set(self.keys)
+            items = {key: value[key] for key in self.keys} if fits else {}
+        elif self.custom is not None:
+            return self._children_of_custom(value, path)
+        else:
+            fits = isinstance(value, _TYPES[self.kind]) and len(value) == len(self.children)
+            items = dict(enumerate(value)) if fits else {}
+        if not fits:
+            raise ArgumentMismatch(f"{path} must be {self._described()}; found {type(value).__name__} ({value!r:.60})")
+        return [(f"{path}[{key!r}]", item) for key, item in items.items()]
+
+    def _children_of_custom(self, value: Any, path: str) -> list[tuple[str, Any]]:
+        assert self.custom is not None, "a custom node says of what type"
+        node_type, auxdata = self.custom.for_jax()
+        if not isinstance(value, node_type) or (node_type is OrderedDict and tuple(value) != auxdata):
+            raise ArgumentMismatch(f"{path} must be {self._described()}; found {type(value).__name__} ({value!r:.60})")
+        if hasattr(node_type, "_fields"):
+            return [(f"{path}.{name}", item) for name, item in zip(node_type._fields, value, strict=True)]
+        if node_type is OrderedDict:
+            return [(f"{path}[{key!r}]", item) for key, item in value.items()]
+        from jax.tree_util import default_registry
+
+        children, _ = default_registry.flatten_one_level(value)
+        return [(f"{path}[<flat index {index}>]", item) for index, item in enumerate(children)]
+
+    def _described(self) -> str:
+        match self.kind:
+            case Kind.NONE:
+                return "None"
+            case Kind.DICT:
+                return f"a dict with the keys {', '.join(map(repr, self.keys)) or '(none)'}"
+            case Kind.CUSTOM:
+                assert self.custom is not None, "a custom node says of what type"
+                return f"a {self.custom.for_jax()[0].__name__}"
+            case _:
+                return f"a {self.kind.name.lower()} of length {len(self.children)}"
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The nested value of this structure with these leaves, without JAX unless it has custom types.
+
+        >>> Tree(Kind.DICT, (LEAF, Tree(Kind.LIST, (LEAF,))), ("a", "b")).unflatten([1, 2])
+        {'a': 1, 'b': [2]}
+        """
+        remaining = iter(leaves)
+        value = self._build(remaining)
+        assert next(remaining, remaining) is remaining, "as many leaves as the structure has"
+        return value
+
+    def _build(self, leaves: Iterator[Any]) -> Any:
+        if self.kind is Kind.LEAF:
+            return next(leaves)
+        items = [child._build(leaves) for child in self.children]
+        match self.kind:
+            case Kind.NONE:
+                return None
+            case Kind.DICT:
+                return dict(zip(self.keys, items, strict=True))
+            case Kind.CUSTOM:
+                return self._build_custom(items)
+            case _:
+                return _TYPES[self.kind](items)
+
+    def _build_custom(self, items: list[Any]) -> Any:
+        assert self.custom is not None, "a custom node says of what type"
+        node_type, auxdata = self.custom.for_jax()
+        if hasattr(node_type, "_fields"):
+            return node_type(*items)
+        if node_type is OrderedDict:
+            return OrderedDict(zip(auxdata, items, strict=True))
+        from jax.tree_util import PyTreeDef, default_registry, tree_unflatten
+
+        one_level = PyTreeDef.from_node_data_and_children(
+            default_registry, self._node_data(), [LEAF.treedef] * len(items)
+        )
+        return tree_unflatten(one_level, items)
+
+    @cached_property
+    def leaf_count(self) -> int:
+        """Number of leaves."""
+        return 1 if self.kind is Kind.LEAF else sum(child.leaf_count for child in self.children)
+
+    def paths(self, *roots: str) -> tuple[str, ...]:
+        """The path of each leaf, written as Python would; `roots` name the children of this node, if given.
+
+        >>> pair = Tree(Kind.TUPLE, (LEAF, LEAF))
+        >>> Tree(Kind.TUPLE, (pair, Tree(Kind.DICT, (LEAF,), ("mask",)))).paths("args", "kwargs")
+        ('args[0]', 'args[1]', "kwargs['mask']")
+        """
+        if not roots:
+            return tuple(self._paths("result"))
+        return tuple(path for root, child in zip(roots, self.children, strict=True) for path in child._paths(root))
+
+    def _paths(self, here: str) -> Iterator[str]:
+        if self.kind is Kind.LEAF:
+            yield here
+            return
+        for index, child in enumerate(self.children):
+            if self.kind is Kind.DICT:
+                step = f"[{self.keys[index]!r}]"
+            elif self.custom is not None:
+                step = f"[<flat index {index}>]"
+            else:
+                step = f"[{index}]"
+            yield from child._paths(here + step)
+
+
+LEAF = Tree(Kind.LEAF)
+"""An array."""
+
+
+def _of_treedef(treedef: Any) -> Tree:
+    node_data = treedef.node_data()
+    if node_data is None:
+        return LEAF
+    node_type, auxdata = node_data
+    children = tuple(map(_of_treedef, treedef.children()))
+    kind = _BUILT_IN.get(node_type, Kind.CUSTOM)
+    if kind is Kind.DICT:
+        return Tree(kind, children, tuple(auxdata))
+    return Tree(kind, children, custom=CustomNode(node_type, auxdata) if kind is Kind.CUSTOM else None)

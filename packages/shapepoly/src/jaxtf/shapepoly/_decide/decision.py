@@ -1,0 +1,294 @@
+"""Decides what holds for all sizes that a scope allows.
+
+A `Decider` answers three questions about an expression `e` under constraints: is `e >= 0` for all
+sizes, for none, or for some (then with two witnesses); what are its bounds; is it always 0. Answers
+are memoised, in tables of bounded size.
+
+Method: intervals and linear bounds first (`_decide.intervals`, `_decide.linear_bounds`); then integer sets
+(`_decide.presburger`), which decide every expression that is linear in its variables with `floordiv` and `mod` by
+integers, `max` and `min`. For products of variables the answer is sound, and may be missing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import NamedTuple
+
+from jaxtf.shapepoly._decide.facts import Facts, FreeSizes, spread_size
+from jaxtf.shapepoly._decide.intervals import Enclosure, Interval
+from jaxtf.shapepoly._decide.linear_bounds import linear_bounds
+from jaxtf.shapepoly._decide.presburger import Problem, Question, satisfies
+from jaxtf.shapepoly._decide.witnesses import find_sizes
+from jaxtf.shapepoly._expressions.anonymous import anonymous, is_linear
+from jaxtf.shapepoly._expressions.evaluation import evaluate_integer
+from jaxtf.shapepoly._expressions.expression import ONE, ZERO, Expression, Monomial, Variable, integer, variable
+from jaxtf.shapepoly._expressions.memo import Memo
+from jaxtf.shapepoly._isl import TooHard
+
+Sizes = Mapping[str, int]
+"""A size for each dimension variable."""
+
+
+class Verdict(NamedTuple):
+    """Whether `expression >= 0` holds for the sizes of a scope.
+
+    `always` and `never` are both False where it holds for some sizes and fails for others, or where
+    that is not known; then `holds_for` and `fails_for` are sizes that show it, as far as some were found.
+    """
+
+    always: bool = False
+    never: bool = False
+    holds_for: Sizes | None = None
+    fails_for: Sizes | None = None
+
+
+_SAMPLES = 3
+_FEW_TRIES = 32
+_MOST_TRIES = 4096
+_MOST_POINTS = 8
+
+ALWAYS = Verdict(always=True)
+NEVER = Verdict(never=True)
+
+
+class Decider:
+    """Answers questions about expressions under facts.
+
+    Args:
+      facts: Expressions that are at least 0 for all sizes of the scope. That variables are at least
+        1 is always known.
+    """
+
+    def __init__(self, facts: Sequence[Expression] = ()) -> None:
+        self._facts = Facts(facts)
+        self._enclosure = Enclosure(self._facts.interval)
+        self._tight_enclosure = Enclosure(self._exact_interval)
+        self._verdicts: Memo[Expression, Verdict] = Memo(4096)
+        self._problems: Memo[frozenset[Monomial], Problem] = Memo(64)
+        self._intervals: Memo[str, Interval] = Memo(1024)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The variables that the facts mention."""
+        return self._facts.names
+
+    def under(self, facts: Sequence[Expression]) -> "Decider":
+        """Returns a decider that knows further facts."""
+        return Decider((*self._facts.all, *facts))
+
+    def is_contradictory(self) -> bool:
+        """Returns whether it is known that no sizes satisfy the facts."""
+        if self._facts.all_unary:
+            return any(
+                self._facts.interval(name).lower > self._facts.interval(name).upper for name in self._facts.names
+            )
+        try:
+            if self._points:
+                return False
+            question = anonymous(ZERO, self._facts.all, self._facts.names)
+            original = {name: given for given, name in question.names.items()}
+            enclosure = Enclosure(lambda name: self._facts.interval(original[name]))
+            return not Problem(_monomials(question.facts), question.facts, enclosure).can_be_at_least_zero(ZERO)
+        except TooHard:
+            return False
+
+    def verdict(self, expression: Expression) -> Verdict:
+        """Decides whether `expression >= 0`."""
+        known = self._verdicts.get(expression)
+        return known if known is not None else self._verdicts.put(expression, self._decide(expression))
+
+    def witnesses(self, expression: Expression) -> Verdict:
+        """Returns an undecided verdict with small sizes in place of any, as far as some are found."""
+        verdict = self.verdict(expression)
+        return Verdict(
+            holds_for=self._small_sizes(expression, _is_at_least_zero) or verdict.holds_for,
+            fails_for=self._small_sizes(expression, _is_negative) or verdict.fails_for,
+        )
+
+    def witnesses_of_nonzero(self, expression: Expression) -> Verdict:
+        """Returns small sizes for which an expression is other than 0, and for which it is 0, if some are found."""
+        return Verdict(holds_for=self._small_sizes(expression, bool), fails_for=self._small_sizes(expression, _is_zero))
+
+    def bounds(self, expression: Expression) -> Interval:
+        """Returns the smallest interval known to contain the expression."""
+        enclosing = linear_bounds(expression, self._enclosure)
+        if enclosing.lower == enclosing.upper:
+            return enclosing
+        try:
+            exact = self._question(expression).bounds()
+        except TooHard:
+            return enclosing
+        return Interval(max(enclosing.lower, exact.lower), min(enclosing.upper, exact.upper))
+
+    def is_never_zero(self, expression: Expression) -> bool:
+        """Returns whether the expression is known to be other than 0 for all sizes."""
+        lower, upper = linear_bounds(expression, self._enclosure)
+        if lower > 0 or upper < 0:
+            return True
+        if any(evaluate_integer(expression, sizes) == 0 for sizes in self._points):
+            return False
+        try:
+            return not self._question(expression).can_be_zero()
+        except TooHard:
+            return False
+
+    def is_zero(self, expression: Expression) -> bool:
+        """Returns whether the expression is known to be 0 for all sizes."""
+        if not expression.terms:
+            return True
+        if any(evaluate_integer(expression, sizes) for sizes in self._points):
+            return False
+        return self.verdict(expression).always and self.verdict(-expression).always
+
+    def sample(self, expression: Expression) -> tuple[int, ...]:
+        """Returns the values of the expression for a few sizes that the facts allow, always the same ones."""
+        return tuple(evaluate_integer(expression, sizes) for sizes in self._sample_sizes)
+
+    def _decide(self, expression: Expression) -> Verdict:
+        lower, upper = linear_bounds(expression, self._enclosure)
+        if lower >= 0:
+            return ALWAYS
+        if upper < 0:
+            return NEVER
+        holds = self._sampled(expression, _is_at_least_zero)
+        fails = self._sampled(expression, _is_negative)
+        if holds is not None and fails is not None:
+            return Verdict(holds_for=holds, fails_for=fails)
+        try:
+            question = self._question(expression)
+            if fails is None and not question.can_be_negative():
+                return ALWAYS
+            if holds is None and not question.can_be_at_least_zero():
+                return NEVER
+            holds = holds or self._found(question.sizes(negative=False), expression, _is_at_least_zero)
+            fails = fails or self._found(question.sizes(negative=True), expression, _is_negative)
+        except TooHard:
+            pass  # what was found until then is still true
+        return Verdict(holds_for=holds, fails_for=fails)
+
+    def _sampled(self, expression: Expression, wanted: Callable[[int], bool]) -> Sizes | None:
+        """Returns the first sample sizes that give the expression a wanted value."""
+        for sizes in self._points:
+            if wanted(evaluate_integer(expression, sizes)):
+                return self._confirmed(sizes, expression, wanted)
+        return None
+
+    def _small_sizes(self, expression: Expression, wanted: Callable[[int], bool]) -> Sizes | None:
+        """Returns small sizes that give the expression a wanted value, if some are found."""
+        facts, _ = self._facts.about(expression.variables())
+        relations = sum(len(fact.terms) > 2 for fact in facts)
+        return find_sizes((expression,), facts, lambda values: wanted(values[0]), _MOST_TRIES // (1 + relations))
+
+    def _confirmed(self, sizes: Sizes | None, expression: Expression, wanted: Callable[[int], bool]) -> Sizes | None:
+        """Returns the sizes of the variables that matter, if they satisfy the facts and show what is wanted."""
+        if sizes is None:
+            return None
+        facts, names = self._facts.about(expression.variables())
+        needed = {name: sizes[name] for name in sorted(names)}
+        return needed if satisfies(facts, needed) and wanted(evaluate_integer(expression, needed)) else None
+
+    def _found(self, sizes: Sizes | None, expression: Expression, wanted: Callable[[int], bool]) -> Sizes | None:
+        """Confirms sizes that integer sets found, and keeps them for the questions that follow."""
+        confirmed = self._confirmed(sizes, expression, wanted)
+        if confirmed is not None and len(self._points) < _MOST_POINTS:
+            everything = {**self._points[0], **confirmed} if self._points else confirmed
+            if self._facts.names <= everything.keys() and satisfies(self._facts.all, everything):
+                self._points.append(FreeSizes(len(self._points), everything))
+        return confirmed
+
+    def _question(self, expression: Expression) -> Question:
+        """Returns the question about an expression, without its names where the answer could depend on them."""
+        facts, names = self._facts.about(expression.variables())
+        if is_linear(expression) and self._facts.are_linear:
+            return Question(self._linear_problem(expression, facts, names), expression)
+        question = anonymous(expression, facts, names)
+        original = {name: given for given, name in question.names.items()}
+        enclosure = Enclosure(lambda name: self._exact_interval(original[name]))
+        monomials = _monomials((question.expression, *question.facts))
+        return Question(Problem(monomials, question.facts, enclosure), question.expression, original)
+
+    def _linear_problem(self, expression: Expression, facts: tuple[Expression, ...], names: frozenset[str]) -> Problem:
+        """Returns the problem whose columns include the monomials of the expression."""
+        monomials = {m for m in expression.terms if m != ONE}
+        monomials |= {((Variable(name), 1),) for name in names}
+        key = frozenset(monomials)
+        known = self._problems.get(key)
+        if known is not None:
+            return known
+        ordered = sorted(monomials, key=lambda m: [(atom.sort_key, exponent) for atom, exponent in m])
+        return self._problems.put(key, Problem(ordered, facts, self._tight_enclosure))
+
+    def _exact_interval(self, name: str) -> Interval:
+        """Returns the interval of a variable under all facts that bear on it."""
+        enclosing = self._facts.interval(name)
+        facts, _ = self._facts.about(frozenset({name}))
+        if self._facts.all_unary or not facts:
+            return enclosing
+        known = self._intervals.get(name)
+        if known is not None:
+            return known
+        try:
+            question = anonymous(variable(name), facts, self._facts.about(frozenset({name}))[1])
+            original = {new: given for given, new in question.names.items()}
+            enclosure = Enclosure(lambda new: self._facts.interval(original[new]))
+            exact = Problem(_monomials((question.expression, *question.facts)), question.facts, enclosure).bounds(
+                question.expression
+            )
+        except TooHard:
+            exact = enclosing
+        return self._intervals.put(name, exact)
+
+    @cached_property
+    def _sample_sizes(self) -> tuple[Sizes, ...]:
+        """A few sizes that the facts allow: the same for all expressions, in all processes."""
+        if self._facts.all_unary:
+            return tuple(self._facts.unary_sizes(seed) for seed in range(_SAMPLES))
+        found: list[Sizes | None] = []
+        with suppress(TooHard):  # those that were found until then will do
+            for seed in range(_SAMPLES):
+                found.append(self._facts_problem.sizes(self._spread(seed)))
+        known = [sizes for sizes in found if sizes is not None] or self._points
+        return tuple(FreeSizes(seed, sizes) for seed, sizes in enumerate(known))
+
+    @cached_property
+    def _points(self) -> list[Sizes]:
+        """Sizes that the facts allow, which refute what is not always so; grows by those that were found since."""
+        if self._facts.all_unary:
+            return list(self._sample_sizes)
+        facts = self._facts.all
+        found = find_sizes((), facts, lambda _: True, tries=_FEW_TRIES)
+        if found is None:
+            try:
+                found = self._facts_problem.sizes()
+            except TooHard:
+                found = None
+        found = found or find_sizes((), facts, lambda _: True)
+        return [] if found is None else [FreeSizes(0, found)]
+
+    @cached_property
+    def _facts_problem(self) -> Problem:
+        """The problem of all facts; making it raises `TooHard`."""
+        return Problem(_monomials(self._facts.all), self._facts.all, self._enclosure)
+
+    def _spread(self, seed: int) -> list[Expression]:
+        """Returns wishes for sizes, one for each variable of the facts: to be at least a number that varies."""
+        return [variable(name) - integer(1 + spread_size(seed, name, 61)) for name in sorted(self._facts.names)]
+
+
+def _monomials(expressions: Sequence[Expression]) -> list[Monomial]:
+    """Returns the monomials of expressions, and those of all their variables."""
+    monomials = {m: None for expression in expressions for m in expression.terms if m != ONE}
+    names = sorted(frozenset[str]().union(*(expression.variables() for expression in expressions)))
+    return list(monomials | {((Variable(name), 1),): None for name in names})
+
+
+def _is_at_least_zero(value: int) -> bool:
+    return value >= 0
+
+
+def _is_negative(value: int) -> bool:
+    return value < 0
+
+
+def _is_zero(value: int) -> bool:
+    return value == 0

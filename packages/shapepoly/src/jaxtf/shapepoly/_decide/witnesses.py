@@ -1,0 +1,67 @@
+"""Sizes that show something: small ones, found by trying.
+
+People read these, so small sizes are tried before those that a decision procedure finds.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
+
+from jaxtf.shapepoly._expressions.evaluation import evaluate_integer
+from jaxtf.shapepoly._expressions.expression import Expression
+
+_MOST_TRIES = 4096
+
+
+def small_sizes(variables: Sequence[str], tries: int = _MOST_TRIES) -> Iterator[dict[str, int]]:
+    """Yields sizes of variables, the smaller ones first, as many as `tries` at most.
+
+    >>> [tuple(sizes.values()) for sizes in small_sizes("ab")][:4]
+    [(1, 1), (1, 2), (2, 1), (2, 2)]
+    """
+    if len(variables) == 1:
+        yield from ({variables[0]: size} for size in range(1, tries + 1))
+        return
+    tried = 0
+    largest = 1
+    while True:
+        for sizes in product(range(1, largest + 1), repeat=len(variables)):
+            if max(sizes, default=1) < largest:
+                continue
+            tried += 1
+            if tried > tries:
+                return
+            yield dict(zip(variables, sizes, strict=True))
+        if not variables:
+            return
+        largest += 1
+
+
+def find_sizes(
+    expressions: Sequence[Expression],
+    facts: Sequence[Expression],
+    wanted: Callable[[Sequence[int]], bool],
+    tries: int = _MOST_TRIES,
+) -> dict[str, int] | None:
+    """Returns small sizes that satisfy the facts and give the expressions wanted values, if some are found.
+
+    Args:
+      expressions: The expressions whose values decide.
+      facts: Expressions that are at least 0.
+      wanted: Says whether the values of the expressions are wanted.
+      tries: How many sizes to try at most.
+    """
+    names = sorted(frozenset[str]().union(*(e.variables() for e in (*expressions, *facts))))
+    for sizes in small_sizes(names, tries):
+        try:
+            if all(evaluate_integer(fact, sizes) >= 0 for fact in facts) and wanted(
+                [evaluate_integer(expression, sizes) for expression in expressions]
+            ):
+                return sizes
+        except ZeroDivisionError:  # these sizes are outside of what the expressions are defined for
+            continue
+    return None
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """Returns sizes as a text such as `a=1, b=2`."""
+    return ", ".join(f"{name}={sizes[name]}" for name in sorted(sizes))

@@ -1,0 +1,94 @@
+"""Operations on expressions, simplified by what a scope knows.
+
+Where `_expressions.normal` uses what holds for all integers, an `Algebra` also asks the decider of its scope:
+`max(a, b)` is `a` where `a >= b`, and a divisor that may be 0 is refused. Implements the protocol by
+which the parser makes expressions.
+"""
+
+from jaxtf.shapepoly._decide.advice import refused_division
+from jaxtf.shapepoly._decide.decision import Decider
+from jaxtf.shapepoly._errors import inconclusive
+from jaxtf.shapepoly._expressions import normal
+from jaxtf.shapepoly._expressions.expression import Expression, variable
+from jaxtf.shapepoly._expressions.maximum import linear_maxima, maximum
+from jaxtf.shapepoly._expressions.memo import Memo
+from jaxtf.shapepoly._expressions.text import to_text
+
+_MOST_COMPARED = 8
+
+
+class Algebra:
+    """The operations of one scope.
+
+    Args:
+      decider: Knows what holds in the scope.
+
+    Attributes:
+      answers: Whether `left >= right`, for pairs that were asked before and decided.
+    """
+
+    def __init__(self, decider: Decider) -> None:
+        self.decider = decider
+        self.answers: Memo[tuple[Expression, Expression], bool] = Memo(1024)
+        self._equalities: Memo[tuple[Expression, Expression], bool] = Memo(1024)
+        self._quotients: Memo[tuple[Expression, Expression], Expression] = Memo(1024)
+        self._maxima: Memo[tuple[Expression, Expression], Expression] = Memo(1024)
+
+    def variable(self, name: str) -> Expression:
+        """Returns the dimension variable of a name."""
+        return variable(name)
+
+    def equal(self, left: Expression, right: Expression) -> bool:
+        """Returns whether two expressions denote the same value for all sizes."""
+        known = self._equalities.get((left, right))
+        return known if known is not None else self._equalities.put((left, right), self.decider.is_zero(left - right))
+
+    def floordiv(self, dividend: Expression, divisor: Expression) -> Expression:
+        """Returns `dividend // divisor`.
+
+        Raises:
+          ZeroDivisionError: The divisor is 0 for all sizes.
+          InconclusiveDimensionOperation: It is 0 for some.
+        """
+        known = self._quotients.get((dividend, divisor))
+        if known is not None:
+            return known
+        if divisor.as_integer is None:
+            self._check_divisor(dividend, divisor)
+        return self._quotients.put((dividend, divisor), normal.floordiv(dividend, divisor))
+
+    def mod(self, dividend: Expression, divisor: Expression) -> Expression:
+        """Returns `dividend % divisor`; raises as `floordiv` does."""
+        return dividend - divisor * self.floordiv(dividend, divisor)
+
+    def maximum(self, left: Expression, right: Expression) -> Expression:
+        """Returns the larger one."""
+        known = self._maxima.get((left, right))
+        if known is not None:
+            return known
+        return self._maxima.put((left, right), self._maximum(left, right))
+
+    def _maximum(self, left: Expression, right: Expression) -> Expression:
+        """Returns the larger one. Comparing maxima of very many as a whole would take long."""
+        operands = (atom.operands for side in (left, right) for atom in linear_maxima(side))
+        if sum(map(len, operands)) <= _MOST_COMPARED:
+            if self._never_negative(left - right):
+                return left
+            if self._never_negative(right - left):
+                return right
+        return maximum(left, right, self._never_negative)
+
+    def minimum(self, left: Expression, right: Expression) -> Expression:
+        """Returns the smaller one."""
+        return -self.maximum(-left, -right)
+
+    def _never_negative(self, expression: Expression) -> bool:
+        return self.decider.verdict(expression).always
+
+    def _check_divisor(self, dividend: Expression, divisor: Expression) -> None:
+        """Raises where the divisor can be 0."""
+        if self.decider.is_never_zero(divisor):
+            return
+        if self.decider.is_zero(divisor):
+            raise ZeroDivisionError(f"division of the symbolic dimension '{to_text(dividend)}' by zero")
+        raise inconclusive(refused_division(self.decider, dividend, divisor))

@@ -1,0 +1,424 @@
+"""Symbolic dimensions: what stands in a shape in place of an integer.
+
+A `Dimension` is an expression in a scope. It behaves as an integer as far as one answer is right for
+all sizes: arithmetic gives dimensions (or integers, where the result is constant), comparisons give
+booleans or raise, and with floats or arrays it turns into a JAX array. JAX traces with dimensions by
+the attributes at the end of the class; it needs no call of registration, because looking up
+`dimension_as_value`, the first thing JAX does, makes sure that JAX knows the class.
+
+Equality is total: True where both denote the same value for all sizes, otherwise False, also where
+they are equal for some sizes. Equal dimensions hash equal, because the hash is taken from the values
+at a few fixed sizes.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Self, TypeVar
+
+from jaxtf.shapepoly._dimensions import comparison
+from jaxtf.shapepoly._dimensions.scope import SymbolicScope
+from jaxtf.shapepoly._errors import JaxRequiredError, ScopeError, inconclusive
+from jaxtf.shapepoly._expressions.evaluation import Arithmetic, evaluate_expression, evaluate_integer
+from jaxtf.shapepoly._expressions.expression import Expression, integer
+from jaxtf.shapepoly._expressions.parser import parse_shape
+from jaxtf.shapepoly._expressions.text import to_text
+from jaxtf.shapepoly._loaded import jax_is_loaded
+
+V = TypeVar("V")
+Binary = Callable[[Any, Any], Any]
+
+
+class Dimension:
+    """A size known by an expression of dimension variables, such as `b`, `2*d` or `max(a, b)`.
+
+    Made by `symbolic_shape` and by arithmetic, immutable.
+
+    >>> from jaxtf.shapepoly import symbolic_shape
+    >>> a, b = symbolic_shape("a, b")
+    >>> (a + b) * 2 - b, a % 1, a + 1 > 0
+    (2*a + b, 0, True)
+    """
+
+    __slots__ = ("_expression", "_hash", "_scope", "_text")
+
+    __array_priority__ = 1000.0
+    """NumPy's scalars and arrays leave binary operations with a dimension to the dimension."""
+
+    def __init__(self, expression: Expression, scope: SymbolicScope) -> None:
+        self._expression = expression
+        self._scope = scope
+        self._hash: int | None = None
+        self._text: str | None = None
+        if jax_is_loaded() and "jaxtf.shapepoly._jax" not in sys.modules:
+            _jax_door()
+
+    @property
+    def scope(self) -> SymbolicScope:
+        """The scope that the dimension belongs to."""
+        return self._scope
+
+    @property
+    def expression(self) -> Expression:
+        """The expression; for the packages of jaxtf."""
+        return self._expression
+
+    def __str__(self) -> str:
+        if self._text is None:
+            self._text = to_text(self._expression)
+        return self._text
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    # Integers
+
+    def __add__(self, other: Any) -> Any:
+        operand = self._operand(other, "+")
+        if operand is None:
+            return self._with_array(other, operator.add)
+        return self._make(self._expression + operand)
+
+    def __radd__(self, other: Any) -> Any:
+        operand = self._operand(other, "+")
+        if operand is None:
+            return self._with_array(other, operator.add, reflected=True)
+        return self._make(operand + self._expression)
+
+    def __sub__(self, other: Any) -> Any:
+        operand = self._operand(other, "-")
+        if operand is None:
+            return self._with_array(other, operator.sub)
+        return self._make(self._expression - operand)
+
+    def __rsub__(self, other: Any) -> Any:
+        operand = self._operand(other, "-")
+        if operand is None:
+            return self._with_array(other, operator.sub, reflected=True)
+        return self._make(operand - self._expression)
+
+    def __mul__(self, other: Any) -> Any:
+        operand = self._operand(other, "*")
+        if operand is None:
+            return self._with_array(other, operator.mul)
+        return self._make(self._expression * operand)
+
+    def __rmul__(self, other: Any) -> Any:
+        operand = self._operand(other, "*")
+        if operand is None:
+            return self._with_array(other, operator.mul, reflected=True)
+        return self._make(operand * self._expression)
+
+    def __floordiv__(self, other: Any) -> Any:
+        operand = self._operand(other, "//")
+        if operand is None:
+            return self._with_array(other, operator.floordiv)
+        return self._make(self._scope.algebra.floordiv(self._expression, operand))
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        operand = self._operand(other, "//")
+        if operand is None:
+            return self._with_array(other, operator.floordiv, reflected=True)
+        return self._make(self._scope.algebra.floordiv(operand, self._expression))
+
+    def __mod__(self, other: Any) -> Any:
+        operand = self._operand(other, "%")
+        if operand is None:
+            return self._with_array(other, operator.mod)
+        return self._make(self._scope.algebra.mod(self._expression, operand))
+
+    def __rmod__(self, other: Any) -> Any:
+        operand = self._operand(other, "%")
+        if operand is None:
+            return self._with_array(other, operator.mod, reflected=True)
+        return self._make(self._scope.algebra.mod(operand, self._expression))
+
+    def __divmod__(self, other: Any) -> Any:
+        operand = self._operand(other, "divmod")
+        if operand is None:
+            return self._with_array(other, divmod)
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        operand = self._operand(other, "divmod")
+        if operand is None:
+            return self._with_array(other, divmod, reflected=True)
+        return other // self, other % self
+
+    def __pow__(self, other: Any) -> Any:
+        operand = self._operand(other, "**")
+        if operand is None:
+            return self._with_array(other, operator.pow)
+        exponent = operand.as_integer
+        if exponent is None or exponent < 0:
+            raise inconclusive(
+                f"'{self}' to the power of '{to_text(operand)}' is no dimension expression: "
+                f"exponents are integers, at least 0"
+            )
+        result = integer(1)
+        for _ in range(exponent):
+            result = result * self._expression
+        return self._make(result)
+
+    def __rpow__(self, other: Any) -> Any:
+        if self._operand(other, "**") is None:
+            return self._with_array(other, operator.pow, reflected=True)
+        raise inconclusive(
+            f"{other} to the power of '{self}' is no dimension expression: exponents are integers, at least 0"
+        )
+
+    def __neg__(self) -> Dimension:
+        return Dimension(-self._expression, self._scope)
+
+    def __pos__(self) -> Dimension:
+        return self
+
+    def __abs__(self) -> Any:
+        return self.max(-self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._with_array(other, operator.truediv)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._with_array(other, operator.truediv, reflected=True)
+
+    def __bool__(self) -> bool:
+        return comparison.nonzero(self._scope, self._expression)
+
+    def __int__(self) -> int:
+        raise inconclusive(
+            f"{_no_constant(self)}. Instead of int(d) write d: it adds, multiplies and\n"
+            f"  divides as an integer does, and stands in shapes; jnp.array(d) is its value as an array"
+        )
+
+    def __index__(self) -> int:
+        # JAX asks every size, to see by the TypeError that it is no integer.
+        raise TypeError(
+            f"{_no_constant(self)}; range(d), NumPy's shapes and the indices of\n"
+            f"  sequences need it now. Instead write jax.lax.fori_loop(0, d, ...), jnp.zeros((d,)), jnp.arange(d);\n"
+            f"  jnp.array(d) is its value as an array"
+        )
+
+    # Comparisons
+
+    def __eq__(self, other: object) -> Any:
+        if self is other:
+            return True
+        if isinstance(other, Dimension):
+            if self._scope is not other._scope:
+                return False
+            return self._scope.algebra.equal(self._expression, other._expression)
+        value = _as_integer(other)
+        if value is not None:
+            return self._scope.algebra.equal(self._expression, integer(value))
+        return self._with_array(other, operator.eq) if _is_array(other) else NotImplemented
+
+    def __ne__(self, other: object) -> Any:
+        equal = self.__eq__(other)
+        if isinstance(equal, bool):
+            return not equal
+        return equal if equal is NotImplemented else ~equal
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            sample = self._scope.algebra.decider.sample(self._expression)
+            if not sample:
+                lower, upper = self._scope.algebra.decider.bounds(self._expression)
+                sample = (int(lower),) if lower == upper else ()
+            # Never that of an integer, not even where constraints leave one value: JAX keeps one aval of
+            # those that are equal and hash equal, for the whole process, and a static program would be
+            # given the symbolic one.
+            self._hash = hash((id(self._scope), sample))
+        return self._hash
+
+    def __ge__(self, other: Any) -> Any:
+        operand = self._operand(other, ">=")
+        if operand is None:
+            return self._with_array(other, operator.ge)
+        return comparison.at_least(self._scope, self._expression, operand)
+
+    def __le__(self, other: Any) -> Any:
+        operand = self._operand(other, "<=")
+        if operand is None:
+            return self._with_array(other, operator.le)
+        return comparison.at_least(self._scope, operand, self._expression)
+
+    def __gt__(self, other: Any) -> Any:
+        operand = self._operand(other, ">")
+        if operand is None:
+            return self._with_array(other, operator.gt)
+        return comparison.greater(self._scope, self._expression, operand)
+
+    def __lt__(self, other: Any) -> Any:
+        operand = self._operand(other, "<")
+        if operand is None:
+            return self._with_array(other, operator.lt)
+        return comparison.greater(self._scope, operand, self._expression)
+
+    # Copies share the scope: everything is immutable
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[str, SymbolicScope], Dimension], tuple[str, SymbolicScope]]:
+        return (_from_text, (str(self), self._scope))
+
+    # What JAX looks for
+
+    def max(self, other: Any) -> Any:
+        """Returns the larger one, as a dimension; never raises for want of a decision."""
+        return self._make(self._scope.algebra.maximum(self._expression, self._required(other, "max")))
+
+    def min(self, other: Any) -> Any:
+        """Returns the smaller one, as a dimension; never raises for want of a decision."""
+        return self._make(self._scope.algebra.minimum(self._expression, self._required(other, "min")))
+
+    def rmax(self, other: Any) -> Any:
+        """Returns the larger one, with the operands the other way round."""
+        return self.max(other)
+
+    def rmin(self, other: Any) -> Any:
+        """Returns the smaller one, with the operands the other way round."""
+        return self.min(other)
+
+    def _get_vars(self) -> set[str]:
+        """Returns the names of the variables; JAX collects them from the argument shapes."""
+        return set(self._expression.variables())
+
+    def _evaluate(self, env: Mapping[str, Any]) -> Any:
+        """Returns the value, given the values of variables by name: integers, or JAX values."""
+        missing = self._get_vars() - env.keys()
+        if missing:
+            names = ", ".join(f"'{name}'" for name in sorted(missing))
+            raise ValueError(f"the value of '{self}' needs {names}, which no shape of the arguments determines")
+        if all(isinstance(value, int) for value in env.values()):
+            return evaluate_integer(self._expression, env)
+        return evaluate_expression(self._expression, env, _jax_door().JaxOperations())
+
+    @property
+    def dimension_as_value(self) -> Callable[[], Any]:
+        """A function of no arguments that returns the value as a JAX scalar.
+
+        JAX takes an object for a symbolic dimension if it has this attribute.
+        """
+        if jax_is_loaded():
+            _jax_door()
+        return self._as_jax_value
+
+    @property
+    def __jax_array__(self) -> Callable[[], Any]:
+        return self.dimension_as_value
+
+    def _as_jax_value(self) -> Any:
+        return _jax_door(f"the value of '{self}' as an array").dimension_value(self)
+
+    # Operands
+
+    def _make(self, expression: Expression) -> Any:
+        """Returns the expression as a dimension of this scope, or as an integer where it is constant."""
+        constant = expression.as_integer
+        return Dimension(expression, self._scope) if constant is None else constant
+
+    def _operand(self, other: Any, operation: str) -> Expression | None:
+        """Returns the expression of an integer or a dimension; None for anything else."""
+        if type(other) is int:
+            return integer(other)
+        if isinstance(other, Dimension):
+            self._check_scope(other, operation)
+            return other._expression
+        value = _as_integer(other)
+        return None if value is None else integer(value)
+
+    def _required(self, other: Any, operation: str) -> Expression:
+        """Returns the expression of an integer or a dimension; raises for anything else."""
+        operand = self._operand(other, operation)
+        if operand is None:
+            raise TypeError(f"{operation} of the symbolic dimension '{self}' and {other!r}, which is no integer")
+        return operand
+
+    def _check_scope(self, other: Dimension, operation: str) -> None:
+        """Raises where the other dimension lives in another scope."""
+        if self._scope is not other._scope:
+            raise ScopeError(
+                f"Invalid mixing of symbolic scopes for '{self}' {operation} '{other}'.\n"
+                f"  '{self}' belongs to a {self._scope}\n"
+                f"  '{other}' belongs to a {other._scope}\n"
+                f"  make them in one call of symbolic_shape, or pass scope={self}.scope to the second call"
+            )
+
+    def _with_array(self, other: Any, operation: Binary, *, reflected: bool = False) -> Any:
+        """Applies an operation to the JAX value of this dimension and a float or an array."""
+        if isinstance(other, Dimension):
+            self._check_scope(other, operation.__name__)
+        elif not (isinstance(other, int | float | complex) or _is_array(other)):
+            return NotImplemented
+        value = self.dimension_as_value()
+        return operation(other, value) if reflected else operation(value, other)
+
+
+def _no_constant(dimension: Dimension) -> str:
+    """Returns how an error begins where a dimension stands in place of an integer."""
+    return (
+        f"Symbolic dimension '{dimension}' used in a context that requires a constant.\n"
+        f"  its value is known only when the program runs"
+    )
+
+
+def _from_text(text: str, scope: SymbolicScope) -> Dimension:
+    """Returns the dimension that prints as a text."""
+    (parsed,) = parse_shape(text, scope.algebra).dimensions
+    assert parsed.value is not None, "a dimension does not print as a placeholder"
+    return Dimension(parsed.value, scope)
+
+
+def _as_integer(value: object) -> int | None:
+    """Returns the value of anything that Python takes for an integer; None for anything else."""
+    if not hasattr(value, "__index__"):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # arrays, and JAX values that are not known yet
+        return None
+
+
+def _is_array(value: object) -> bool:
+    """Returns whether a value is an array of NumPy, JAX or their kind, or one of their scalars."""
+    return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def _jax_door(wanted: str = "tracing with symbolic dimensions") -> Any:
+    """Returns the module that knows JAX; importing it makes JAX know our class."""
+    if not jax_is_loaded():
+        try:
+            import jax  # noqa: F401
+        except ImportError as error:
+            raise JaxRequiredError(f"{wanted} needs JAX; install jaxtf-shapepoly[jax]") from error
+    from jaxtf.shapepoly import _jax
+
+    return _jax
+
+
+def evaluate(dimension: int | Dimension, values: Mapping[str, V], operations: Arithmetic[V]) -> V:
+    """Returns the value of a dimension, given the values of dimension variables.
+
+    >>> from jaxtf.shapepoly import IntegerOperations, symbolic_shape
+    >>> (size,) = symbolic_shape("2*a + floordiv(b, 3)")
+    >>> evaluate(size, {"a": 5, "b": 7}, IntegerOperations())
+    12
+
+    Args:
+      dimension: An integer or a symbolic dimension.
+      values: The value of each variable by name; more of them do no harm.
+      operations: How to compute with the values.
+
+    Raises:
+      KeyError: A variable of the dimension has no value.
+    """
+    if isinstance(dimension, Dimension):
+        return evaluate_expression(dimension.expression, values, operations)
+    return operations.constant(operator.index(dimension))

@@ -1,0 +1,175 @@
+"""Values of expressions: on Python integers, or through a caller's table of operations.
+
+`evaluate` walks an expression once and asks the table for each constant and operation, so the same
+walk computes Python integers, JAX values, or operations of a StableHLO module. Knows nothing of
+scopes or JAX.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol, TypeVar
+
+from jaxtf.shapepoly._errors import ShapeMismatch
+from jaxtf.shapepoly._expressions.expression import FLOORDIV, Atom, Expression, Monomial, Operation, Variable
+
+V = TypeVar("V")
+
+
+class Arithmetic(Protocol[V]):
+    """Integer operations on values of some kind."""
+
+    def constant(self, value: int) -> V:
+        """Returns the value of an integer."""
+
+    def add(self, a: V, b: V) -> V:
+        """Returns a + b."""
+
+    def multiply(self, a: V, b: V) -> V:
+        """Returns a * b."""
+
+    def floordiv(self, a: V, b: V) -> V:
+        """Returns a // b, rounding towards minus infinity."""
+
+    def mod(self, a: V, b: V) -> V:
+        """Returns a % b, with the sign of b."""
+
+    def maximum(self, a: V, b: V) -> V:
+        """Returns the larger one."""
+
+    def minimum(self, a: V, b: V) -> V:
+        """Returns the smaller one."""
+
+
+class Operations(Arithmetic[V], Protocol[V]):
+    """What `Solution.run` needs besides arithmetic: sizes of actual arguments, and checks."""
+
+    def dimension_size(self, argument: int, axis: int) -> V:
+        """Returns the size of an axis of a flat argument."""
+
+    def require(self, relation: Literal["==", ">="], left: V, right: V, message: Sequence[str | V]) -> None:
+        """Checks `left relation right`, or arranges that it is checked when the program runs.
+
+        Args:
+          relation: The relation that must hold.
+          left: Its left side.
+          right: Its right side.
+          message: The error message in pieces: text, and values to be shown in it.
+        """
+
+
+class IntegerOperations:
+    """Operations on Python integers: the sizes are known, and a failed check raises at once.
+
+    Args:
+      shapes: The shapes of the flat arguments.
+    """
+
+    def __init__(self, shapes: Sequence[Sequence[int]] = ()) -> None:
+        self._shapes = shapes
+
+    def constant(self, value: int) -> int:
+        """Returns the integer itself."""
+        return value
+
+    def dimension_size(self, argument: int, axis: int) -> int:
+        """Returns the size of an axis of a flat argument.
+
+        Raises:
+          ShapeMismatch: The argument has no such axis.
+        """
+        shape = self._shapes[argument]
+        if axis >= len(shape):
+            raise ShapeMismatch(
+                f"Input shapes do not match the polymorphic shapes specification. "
+                f"Flat argument {argument} has shape {tuple(shape)}, of rank {len(shape)}; "
+                f"its specification has a dimension {axis}."
+            )
+        return shape[axis]
+
+    def add(self, a: int, b: int) -> int:
+        """Returns a + b."""
+        return a + b
+
+    def multiply(self, a: int, b: int) -> int:
+        """Returns a * b."""
+        return a * b
+
+    def floordiv(self, a: int, b: int) -> int:
+        """Returns a // b."""
+        return a // b
+
+    def mod(self, a: int, b: int) -> int:
+        """Returns a % b."""
+        return a % b
+
+    def maximum(self, a: int, b: int) -> int:
+        """Returns the larger one."""
+        return max(a, b)
+
+    def minimum(self, a: int, b: int) -> int:
+        """Returns the smaller one."""
+        return min(a, b)
+
+    def require(self, relation: Literal["==", ">="], left: int, right: int, message: Sequence[str | int]) -> None:
+        """Raises `ShapeMismatch` with the rendered message if the relation does not hold."""
+        holds = left == right if relation == "==" else left >= right
+        if not holds:
+            raise ShapeMismatch("".join(map(str, message)))
+
+
+def evaluate_expression(expression: Expression, values: Mapping[str, V], operations: Arithmetic[V]) -> V:
+    """Returns the value of an expression, given the values of its variables.
+
+    Raises:
+      KeyError: A variable of the expression has no value.
+    """
+    total: V | None = None
+    for monomial, coefficient in expression.sorted_terms():
+        term = _evaluate_term(monomial, coefficient, values, operations)
+        total = term if total is None else operations.add(total, term)
+    return operations.constant(0) if total is None else total
+
+
+def _evaluate_term(monomial: Monomial, coefficient: int, values: Mapping[str, V], operations: Arithmetic[V]) -> V:
+    """Returns the value of a term."""
+    product: V | None = None if coefficient == 1 and monomial else operations.constant(coefficient)
+    for atom, exponent in monomial:
+        value = _evaluate_atom(atom, values, operations)
+        for _ in range(exponent):
+            product = value if product is None else operations.multiply(product, value)
+    assert product is not None, "a term has a coefficient or an atom"
+    return product
+
+
+def _evaluate_atom(atom: Atom, values: Mapping[str, V], operations: Arithmetic[V]) -> V:
+    """Returns the value of an atom."""
+    if isinstance(atom, Variable):
+        return values[atom.name]
+    first = evaluate_expression(atom.operands[0], values, operations)
+    if atom.name == FLOORDIV:
+        return operations.floordiv(first, evaluate_expression(atom.operands[1], values, operations))
+    for operand in atom.operands[1:]:
+        first = operations.maximum(first, evaluate_expression(operand, values, operations))
+    return operations.maximum(first, operations.constant(0))
+
+
+def evaluate_integer(expression: Expression, sizes: Mapping[str, int]) -> int:
+    """Returns the value of an expression for given sizes; the fast path for Python integers.
+
+    Raises:
+      KeyError: A variable of the expression has no size.
+      ZeroDivisionError: A divisor is 0 for these sizes.
+    """
+    total = 0
+    for monomial, coefficient in expression.terms.items():
+        product = coefficient
+        for atom, exponent in monomial:
+            value = sizes[atom.name] if isinstance(atom, Variable) else _operation_value(atom, sizes)
+            product *= value if exponent == 1 else value**exponent
+        total += product
+    return total
+
+
+def _operation_value(operation: Operation, sizes: Mapping[str, int]) -> int:
+    """Returns the value of an operation for given sizes."""
+    values = [evaluate_integer(operand, sizes) for operand in operation.operands]
+    return values[0] // values[1] if operation.name == FLOORDIV else max(0, *values)

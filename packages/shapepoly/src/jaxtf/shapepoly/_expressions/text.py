@@ -1,0 +1,151 @@
+"""Dimension expressions as text that the parser reads back to the same expression.
+
+`mod`, `max` and `min` are no atoms of an expression (see `_expressions.expression`); they are found again here, so
+that users read what they wrote: `e - n*floordiv(e, n)` prints as `mod(e, n)` and
+`b + max(0, a - b)` as `max(a, b)`. Highest degrees come first, then names in alphabetical order,
+then the constant.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jaxtf.shapepoly._expressions.expression import (
+    FLOORDIV,
+    MAXIMUM,
+    ONE,
+    ZERO,
+    Atom,
+    Expression,
+    Monomial,
+    Operation,
+    Variable,
+    from_atom,
+    monomial_order,
+)
+
+_LONGEST_CHAIN = 8
+
+
+class _Piece(NamedTuple):
+    """A summand of the text: where it stands, its integer factor, and the text of the rest of it."""
+
+    position: Monomial
+    factor: int
+    text: str
+
+
+def to_text(expression: Expression) -> str:
+    """Returns the text of an expression.
+
+    >>> from jaxtf.shapepoly import symbolic_shape
+    >>> str(symbolic_shape("3 + b*a, mod(4*a, 6), min(b, a)"))
+    '(a*b + 3, 2*mod(2*a, 3), min(a, b))'
+    """
+    pieces: list[_Piece] = []
+    rest = expression
+    for operation in _operations(expression):
+        found = _as_mod(operation, rest) if operation.name == FLOORDIV else _as_max_or_min(operation, rest)
+        if found is not None:
+            piece, rest = found
+            pieces.append(piece)
+    for monomial, coefficient in rest.terms.items():
+        pieces.append(_Piece(monomial, coefficient, "*".join(_power(*power) for power in monomial)))
+    pieces.sort(key=lambda piece: monomial_order(piece.position))
+    return _sum(pieces)
+
+
+def _sum(pieces: list[_Piece]) -> str:
+    """Joins summands with their signs."""
+    text = ""
+    for piece in pieces:
+        size = abs(piece.factor)
+        term = piece.text if size == 1 and piece.text else f"{size}*{piece.text}" if piece.text else str(size)
+        if not text:
+            text = term if piece.factor > 0 else f"-{term}"
+        else:
+            text += f" + {term}" if piece.factor > 0 else f" - {term}"
+    return text or "0"
+
+
+def _power(atom: Atom, exponent: int) -> str:
+    """Returns the text of a power of an atom."""
+    text = atom.name if isinstance(atom, Variable) else _call(atom)
+    return text if exponent == 1 else f"{text}^{exponent}"
+
+
+def _call(operation: Operation) -> str:
+    """Returns the text of an operation as a call."""
+    if operation.name == MAXIMUM:
+        return _nested("max", [*operation.operands, ZERO])
+    dividend, divisor = operation.operands
+    return f"floordiv({to_text(dividend)}, {to_text(divisor)})"
+
+
+def _operations(expression: Expression) -> list[Operation]:
+    """Returns the distinct operations among the atoms, the largest first: they take the smaller ones along."""
+    found: dict[Operation, None] = {}
+    for monomial, _ in expression.sorted_terms():
+        for atom, _ in monomial:
+            if isinstance(atom, Operation):
+                found[atom] = None
+    return sorted(found, key=lambda operation: -operation.size)
+
+
+def _as_mod(operation: Operation, expression: Expression) -> tuple[_Piece, Expression] | None:
+    """Splits `m * mod(e, n)` off an expression that contains `m*e - m*n*floordiv(e, n)`."""
+    dividend, divisor = operation.operands
+    product = divisor * from_atom(operation)
+    monomial, coefficient = product.sorted_terms()[0]
+    multiple, remainder = divmod(-expression.terms.get(monomial, 0), coefficient)
+    remaining = expression.plus(dividend - product, -multiple)
+    shorter = len(remaining.terms) + 1 < len(expression.terms)
+    if not multiple or remainder or not shorter or any(m in remaining.terms for m in product.terms):
+        return None
+    text = f"mod({to_text(dividend)}, {to_text(divisor)})"
+    return _Piece(((operation, 1),), multiple, text), remaining
+
+
+def _as_max_or_min(operation: Operation, expression: Expression) -> tuple[_Piece, Expression] | None:
+    """Splits `c * max(x, y, ...)` or `c * min(x, y, ...)` off an expression that contains `max(0, x - y, ...)`."""
+    monomial = ((operation, 1),)
+    coefficient = expression.terms.get(monomial, 0)
+    if not coefficient:
+        return None
+    shared = {
+        m: -coefficient * c
+        for m, c in _usual_terms(operation.operands).items()
+        if expression.terms.get(m) == -coefficient * c
+    }
+    if not shared or (coefficient < 0 and set(shared) == {ONE}):
+        return None
+    size = abs(coefficient)
+    kept = Expression({m: c // size for m, c in shared.items()})
+    others = (kept.plus(operand, 1 if coefficient > 0 else -1) for operand in operation.operands)
+    text = _nested("max" if coefficient > 0 else "min", [*others, kept])
+    remaining = expression - Expression({**shared, monomial: coefficient})
+    return _Piece(monomial, size, text), remaining
+
+
+def _usual_terms(operands: Sequence[Expression]) -> dict[Monomial, int]:
+    """Returns the terms that most of the operands and 0 have; of two coefficients as frequent, the first operand's."""
+    usual = {}
+    for monomial in {m: None for operand in operands for m in operand.terms}:
+        coefficients = [*(operand.terms.get(monomial, 0) for operand in operands), 0]
+        most = max(coefficients, key=lambda c: (coefficients.count(c), c != 0))
+        if most:
+            usual[monomial] = most
+    return usual
+
+
+def _nested(name: str, operands: Sequence[Expression]) -> str:
+    """Returns the text of a maximum or minimum of many: calls with two operands, which every reader knows."""
+    ordered = sorted((operand.as_integer is not None, to_text(operand)) for operand in operands)
+    return _balanced(name, [text for _, text in ordered])
+
+
+def _balanced(name: str, texts: Sequence[str]) -> str:
+    """Returns nested calls: for a few operands one in the other, for many in halves, so that nesting stays low."""
+    if len(texts) == 1:
+        return texts[0]
+    middle = 1 if len(texts) <= _LONGEST_CHAIN else len(texts) // 2
+    return f"{name}({_balanced(name, texts[:middle])}, {_balanced(name, texts[middle:])})"

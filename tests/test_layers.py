@@ -1,0 +1,85 @@
+"""The order of imports within each package: what a sub-package may import is a row of a table; there are no circles."""
+
+import pytest
+
+from .layers import circles, imports, modules
+
+# A sub-package or a file beside it -> what it may import, from the bottom up.
+MAY_IMPORT = {
+    "shapepoly": {
+        "_loaded": "",
+        "_isl": "",
+        "_polyshape": "",
+        "_errors": "_loaded",
+        "_expressions": "_errors",
+        "_decide": "_errors _isl _expressions",
+        "_dimensions": "_loaded _errors _expressions _decide",
+        "_jax": "_errors _dimensions",
+        "_solve": "_errors _polyshape _expressions _decide _dimensions _jax",
+        "_shapes": "_errors _polyshape _expressions _dimensions",
+    },
+    "serialization": {
+        "_errors": "",
+        "_requires": "",
+        "_jax": "",
+        "_bytecode": "_errors",
+        "_record": "_errors _requires _bytecode",
+        "_artifact": "_errors _bytecode _record",
+        "_jax_values": "_errors _jax _record",
+        "_program": "_errors _jax _record _jax_values",
+        "_export": "_errors _requires _jax _bytecode _record _jax_values _program",
+        "_call": "_errors _jax _record _jax_values _program",
+        "_cli": "_errors _requires _record _artifact _program",
+    },
+    "convert": {
+        "_errors": "",
+        "_requires": "",
+        "_jax": "",
+        "_jaxlib": "",
+        "_tf": "",
+        "_values": "_errors _requires _tf",
+        "_function": "_errors _jax _tf _values",
+        "_native": "_errors _tf _values _function",
+        "_graph": "_errors _jaxlib _tf _values _function",
+        "_convert": "_errors _requires _jax _tf _values _function _native _graph",
+        "_saved_model": "_errors _requires _values _function _convert",
+        "_tflite": "_errors _requires _tf _values _convert _saved_model",
+        "_verify": "_errors _requires _values _native _convert",
+        "_as_jax2tf": "_errors _requires _convert",
+    },
+}
+
+# Importer -> what it imports besides, in functions only: what JAX does is not loaded to read a record.
+LATE = {
+    "shapepoly": {"_errors": "_jax", "_dimensions": "_jax", "_shapes": "_solve"},
+    "serialization": {"_record": "_artifact _call _export _jax _jax_values _program"},
+    "convert": {"_values": "_jax"},
+}
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_a_sub_package_imports_only_those_below_it(package):
+    allowed, late = MAY_IMPORT[package], LATE[package]
+    wrong = [
+        f"{found.importer}, line {found.line}: {found.imported}"
+        for found in imports(package)
+        for importer, imported in [found.parts]
+        if importer not in ("", imported)
+        and imported not in allowed[importer].split()
+        and not (found.is_late and imported in late.get(importer, "").split())
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_the_table_is_in_order_and_has_every_sub_package(package):
+    below: set[str] = set()
+    for part, known in MAY_IMPORT[package].items():
+        assert set(known.split()) <= below, part
+        below.add(part)
+    assert below == {module.partition(".")[0] for module in modules(package)} - {""}
+
+
+@pytest.mark.parametrize("package", ["convert"])
+def test_no_modules_import_each_other(package):
+    assert circles(package) == []
