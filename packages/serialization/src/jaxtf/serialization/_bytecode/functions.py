@@ -2,7 +2,7 @@ r"""The functions of a portable artifact, read from its bytecode without jaxlib:
 
 `module_functions` reads the heads of the functions, and skips their bodies where the bytecode says how long these
 are (since version 2). `find_recursion` looks into the bodies for calls: first for bytes that could be one, which is
-quick and finds some too many, and operation by operation only where those would recurse.
+quick and finds some too many, and operation by operation only in the functions where those would recurse.
 
 What StableHLO never writes is refused, so that MLIR cannot read another function than is read here: operations of
 other dialects, attributes that replace properties, a body that is not a section of its own.
@@ -30,6 +30,9 @@ _CALLS = (("vhlo", "call_v1"), ("vhlo", "composite_v1"), ("vhlo", "composite_v2"
 # By their order in VHLO, which is that of the alphabet.
 _PARTS_OF_FUNCTION = ("arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility")
 _DEEPEST = 500
+# Circles of calls to look at one by one, before everything is read: that takes as long as it takes for all of them.
+_ROUNDS = 10
+_RESULTS_CHECKED = 8
 
 _DTYPES = {
     **{0: "bool", 2: "bfloat16", 3: "float16", 4: "float32", 5: "float64"},
@@ -109,9 +112,18 @@ def find_recursion(
       may_call: Names of the functions that one calls, and perhaps of others.
       calls: Exactly those that it calls.
     """
-    if _circle({function.name: may_call(function) for function in functions}) is None:
-        return None
-    circle = _circle({function.name: calls(function) for function in functions})
+    by_name = {function.name: function for function in functions}
+    found = {function.name: may_call(function) for function in functions}
+    unread = set(by_name)
+    for _ in range(_ROUNDS):
+        circle = _circle(found)
+        if circle is None:
+            return None
+        if unread.isdisjoint(circle):
+            return " -> ".join(circle)
+        found |= {name: calls(by_name[name]) for name in unread.intersection(circle)}
+        unread.difference_update(circle)
+    circle = _circle({name: calls(by_name[name]) if name in unread else found[name] for name in by_name})
     return None if circle is None else " -> ".join(circle)
 
 
@@ -119,19 +131,20 @@ def _circle(calls: Mapping[str, set[str]]) -> list[str] | None:
     """A circle in a graph of calls."""
     finished: set[str] = set()
     for start in calls:
-        path: list[str] = []
+        path: dict[str, None] = {}
         open_: list[Iterator[str]] = [iter((start,))]
         while open_:
             name = next(open_[-1], None)
             if name is None:
                 open_.pop()
                 if path:
-                    finished.add(path.pop())
+                    finished.add(path.popitem()[0])
             elif name in path:
-                return [*path[path.index(name) :], name]
+                on_path = list(path)
+                return [*on_path[on_path.index(name) :], name]
             elif name not in finished and name in calls:
-                path.append(name)
-                open_.append(iter(calls[name]))
+                path[name] = None
+                open_.append(iter(sorted(calls[name])))
     return None
 
 
@@ -318,7 +331,8 @@ class _Module:
         properties = number() if mask & 64 else None
         results = number() if mask & 2 else 0
         for _ in range(results):
-            number()
+            if number() >= self._attributes.type_count:
+                raise reader.fail(f"a result of a type beyond the {self._attributes.type_count} that there are")
         if mask & 4:
             for _ in range(number()):
                 number()
@@ -410,7 +424,7 @@ class _Module:
 
         def see(operation: _Operation, reader: Reader) -> None:
             if operation.name in _CALLS:
-                if operation.properties is not None:
+                if operation.properties is not None and operation.properties not in self._of_functions:
                     self._property(operation.properties, reader)
                     found.update(self._called(operation.properties))
                 if operation.dictionary is not None:
@@ -434,7 +448,10 @@ class _Module:
         return found
 
     def _called_at(self, body: bytes, position: int) -> frozenset[str]:
-        """What is called, if the bytes from here are what follows the name of a call: mask, location, properties."""
+        """What is called, if the bytes from here are what follows the name of a call.
+
+        That is mask, location, dictionary, properties, and the types of results: numbers of types that there are.
+        """
         mask = body[position] if position < len(body) else 0
         if not mask & 64:
             return frozenset()
@@ -442,8 +459,14 @@ class _Module:
         for _ in range(1 + (mask & 1)):  # the location; a dictionary
             _, position = _number_at(body, position)
         properties, position = _number_at(body, position)
-        is_of_call = properties < len(self._properties) and properties not in self._of_functions
-        return self._called(properties) if is_of_call else frozenset()
+        if properties >= len(self._properties) or properties in self._of_functions:
+            return frozenset()
+        results, position = _number_at(body, position) if mask & 2 else (0, position)
+        for _ in range(min(results, _RESULTS_CHECKED)):
+            number, position = _number_at(body, position)
+            if number >= self._attributes.type_count:
+                return frozenset()
+        return self._called(properties) if position <= len(body) else frozenset()
 
     @cached_property
     def _call_forms(self) -> list[bytes]:

@@ -275,6 +275,11 @@ class Attributes:
                 yield dialects[dialect] if length & 1 else "", content
             left -= count
 
+    @property
+    def type_count(self) -> int:
+        """How many types there are; their numbers are those below."""
+        return len(self._types)
+
     def in_properties(self) -> Iterator[str]:
         """Targets in the properties of operations."""
         reader = self._frame.sections[_PROPERTIES].again()
