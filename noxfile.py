@@ -448,6 +448,83 @@ def consumers(session: nox.Session, consumer: str) -> None:
     session.run("python", str(ROOT / "examples" / "consumers" / f"{consumer}.py"), folder, env=ON_CPU | variables)
 
 
+# Packages that import jax2tf or `jax.export` and ship their tests: what is installed, what pytest runs, its variables.
+PUBLISHED_TESTS = {
+    "keras_export": (("keras==3.15.*", "flax"), ("keras/src/export/saved_model_test.py",), {"KERAS_BACKEND": "jax"}),
+    "keras_layers": (
+        ("keras==3.15.*", "flax", "dm-haiku"),
+        ("keras/src/utils/jax_layer_test.py",),
+        {"KERAS_BACKEND": "tensorflow"},
+    ),
+    "orbax_export": (
+        ("orbax-export==0.0.8", "chex"),
+        (
+            *(f"orbax/export/{name}_test.py" for name in ("jax_module", "export_manager", "serving_config")),
+            "orbax/export/tensorflow_export_test.py",
+            "orbax/export/modules/tensorflow_module_test.py",
+            *(f"orbax/export/validate/validation_{name}_test.py" for name in ("job", "manager")),
+        ),
+        {},
+    ),
+    "haiku": (("dm-haiku==0.0.17",), ("haiku/_src/integration/jax2tf_test.py",), {}),
+    # In native mode tf2jax asks JAX's bindings for a module in a way that JAX 0.12 refuses.
+    "tf2jax": (
+        ("tf2jax==0.3.8", "dm-haiku", "flax"),
+        ("tf2jax/_src/roundtrip_test.py",),
+        {"JAX2TF_DEFAULT_NATIVE_SERIALIZATION": "false"},
+    ),
+    "tokamax": (
+        ("tokamax==0.0.17", "chex"),
+        (
+            *(f"tokamax/_src/{name}_test.py" for name in ("shape", "pydantic")),
+            "tokamax/_src/ops/normalization/api_test.py::LayerNormTest",
+        ),
+        {},
+    ),
+}
+
+# The same, with a program of tests/published that uses the package.
+PUBLISHED_PROGRAMS = {
+    "equinox_onnx": ("equinox==0.13.*", "tf2onnx==1.17.*", "onnxruntime>=1.20"),
+    "jax2onnx_symbolic": ("jax2onnx==0.17.*", "onnxruntime>=1.20"),
+    "jaxonnxruntime_custom": ("jaxonnxruntime==0.3.0",),
+    "keras_hub_export": ("keras-hub==0.32.*",),
+    "objax_module": ("objax==1.8.0",),
+    "tensorflowjs_jax": ("flax", "setuptools<81", "packaging", "six"),
+    "ydf_forest": ("ydf==0.16.*",),
+}
+
+
+@nox.session
+@nox.parametrize("package", [nox.param(name, id=name) for name in (*PUBLISHED_TESTS, *PUBLISHED_PROGRAMS)])
+def published(session: nox.Session, package: str) -> None:
+    """A published package as it is, with jaxtf in the place of jax2tf: `python3 run.py 'published(keras_export)'`.
+
+    Its own tests where it ships them (docs/published.md); `-- upstream` runs the same with jax2tf itself.
+    """
+    kind = "upstream" if "upstream" in session.posargs else "jaxtf"
+    words = [word for word in session.posargs if word != "upstream"]
+    ours, programs = from_tree("convert[jax]", "calltf"), ROOT / "tests" / "published"
+    if package in PUBLISHED_TESTS:
+        requirements, files, variables = PUBLISHED_TESTS[package]
+        install(session, *ours, *requirements, *PYTEST)
+        where = session.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", silent=True)
+        paths = [str(Path(where.strip(), file)) for file in files]
+        # Of their settings none, and none of ours: warnings of theirs are no errors.
+        settings = ("-c", os.devnull, "--rootdir", where.strip(), "-p", "no:cacheprovider", "-q")
+        plugin = ("-p", "with_jaxtf") if kind == "jaxtf" else ()
+        variables = {**ON_CPU, **variables, "PYTHONPATH": str(programs)}
+        session.run("pytest", *settings, *plugin, *paths, *words, env=variables)
+        return
+    install(session, *ours, *PUBLISHED_PROGRAMS[package])
+    if package == "tensorflowjs_jax":
+        if not shutil.which("npm"):
+            session.error("published(tensorflowjs_jax) needs npm: apt-get install npm")
+        session.run("uv", "pip", "install", "--no-deps", *TENSORFLOWJS, external=True)
+    variables = {**ON_CPU, "KERAS_BACKEND": "jax"}
+    session.run("python", str(programs / f"{package}.py"), kind, session.create_tmp(), env=variables)
+
+
 RAY = "ray[data,serve]==2.60.*"
 
 

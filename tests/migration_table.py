@@ -458,7 +458,7 @@ IDIOMS = (
     ),
     Idiom(
         "`tensorflowjs.converters.jax_conversion.convert_jax(...)`",
-        "convert_jax(apply, params, input_signatures=[((None, 4), np.float32)], model_dir=folder, "
+        "convert_jax(apply, params, input_signatures=[tf.TensorSpec([None, 4])], model_dir=folder, "
         "polymorphic_shapes=['(b, 4)'], strip_debug_ops=True)",
         "after `install_as_jax2tf()`. With a symbolic batch `strip_debug_ops=True` is needed: TF.js has no operation "
         "for the checks of sizes ([TF.js](tfjs.md))",
