@@ -207,7 +207,7 @@ def isolated(session: nox.Session, package: str) -> None:
     session.run("pytest", f"packages/{name}/tests", *in_ci(1, 40), *session.posargs, env=ON_CPU)
 
 
-# Releases of TensorFlow that SavedModels are written for, older than the newest one (serialization/_record/tensorflow.py).
+# Releases of TensorFlow that SavedModels are written for, older than the newest (serialization/_record/tensorflow.py).
 OLDER_TENSORFLOW = ("2.19.1", "2.20.0")
 
 

@@ -72,7 +72,8 @@ def trials(case: Case) -> st.SearchStrategy[Trial]:
 
 def compare(case: Case, trial: Trial) -> None:
     """Runs a case at all its sizes and compares it with JAX."""
-    with enable_x64(trial.x64):
+    with enable_x64(trial.x64), warnings.catch_warnings():
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # of a conversion to a real dtype
         function = derived(case.function, trial.derivative)
         names = list(case.sizes)
         count = max((len(case.sizes[name]) for name in names), default=1)

@@ -91,9 +91,9 @@ def test_no_call_is_missed_by_looking_for_its_bytes(release):
 def test_bodies_are_not_read_where_nothing_looks_like_a_circle(monkeypatch):
     """They are long, and read operation by operation. JAX 0.4.30 wrote a bytecode in which nothing else tells."""
     read, count = [], 0
-    calls = functions._Module.calls
+    calls = functions_module._Module.calls
     monkeypatch.setattr(
-        functions._Module, "calls", lambda self, function: read.append(function) or calls(self, function)
+        functions_module._Module, "calls", lambda self, function: read.append(function) or calls(self, function)
     )
     for release in set(RELEASES) - {"0.4.30"}:
         for _, module in modules(release):
@@ -130,7 +130,7 @@ def test_damaged_modules_are_refused_or_read(release):
             damaged = bytearray(module)
             damaged[position] ^= 1 << bit
             with contextlib.suppress(ArtifactError, VersionError):
-                reader = functions._Module(bytes(damaged))
+                reader = functions_module._Module(bytes(damaged))
                 find_recursion(reader.functions, reader.may_call, reader.calls)
                 for function in reader.functions:
                     assert reader.calls(function) <= reader.may_call(function)
@@ -154,7 +154,7 @@ graphs = st.integers(1, 14).flatmap(
 
 @given(calls=graphs, more=st.lists(st.sets(st.integers(0, 13), max_size=2), min_size=14, max_size=14))
 def test_circles_are_those_of_the_calls_whatever_else_looks_like_one(calls, more):
-    each = [functions.ModuleFunction(str(number), False, (), (), 1, None) for number in range(len(calls))]
+    each = [functions_module.ModuleFunction(str(number), False, (), (), 1, None) for number in range(len(calls))]
     exactly = {str(number): {str(callee) for callee in callees} for number, callees in enumerate(calls)}
     perhaps = {name: exactly[name] | {str(callee) for callee in more[int(name)]} for name in exactly}
     found = find_recursion(each, lambda f: perhaps[f.name], lambda f: exactly[f.name])
@@ -171,7 +171,7 @@ def test_circles_are_those_of_the_calls_whatever_else_looks_like_one(calls, more
 
 def test_a_long_chain_of_calls_takes_no_longer_than_its_length():
     names = [str(number) for number in range(100_000)]
-    each = [functions.ModuleFunction(name, False, (), (), 1, None) for name in names]
+    each = [functions_module.ModuleFunction(name, False, (), (), 1, None) for name in names]
     assert find_recursion(each, lambda function: {str(int(function.name) + 1)}, None) is None
 
 
