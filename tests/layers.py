@@ -84,11 +84,17 @@ def late_imports(package: str) -> list[tuple[str, int]]:
     return sorted(set(found))
 
 
-def circles(package: str) -> list[list[str]]:
-    """The groups of modules that import each other, directly or through others."""
+def circles(package: str, entrances: frozenset[tuple[str, str]] = frozenset()) -> list[list[str]]:
+    """The groups of modules that import each other, directly or through others.
+
+    Args:
+      package: Its name.
+      entrances: Imports, importer and imported, that do not count.
+    """
     graph: dict[str, set[str]] = {module: set() for module in modules(package)}
     for found in imports(package):
-        if found.importer and found.imported:  # all lead to the package's own `__init__`
+        if found.importer and found.imported and (found.importer, found.imported) not in entrances:
+            # all lead to the package's own `__init__`
             graph[found.importer].add(found.imported)
     order: list[str] = []
     seen: set[str] = set()

@@ -14,7 +14,7 @@ import pytest
 
 from jaxtf.serialization import describe
 from jaxtf.serialization._artifact.reader import read_payload
-from jaxtf.serialization._cli import commands
+from jaxtf.serialization._cli import files
 from jaxtf.serialization._cli.program import main
 
 CORPUS = Path(__file__).parent / "artifacts"
@@ -202,7 +202,7 @@ def test_upgrade_in_place_on_a_full_disk_leaves_the_file(capsys, tmp_path, monke
     def full(_):
         raise OSError(28, "No space left on device", str(file))
 
-    monkeypatch.setattr(commands.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     code, _, err = run(capsys, "upgrade", str(file), "-o", str(file))
     assert (code, err) == (2, f"jaxtf-artifact: {file}: No space left on device\n")
     assert file.read_bytes() == Path(STATIC).read_bytes()
@@ -218,13 +218,13 @@ def test_upgrade_writes_to_what_is_no_file_as_it_is(capsys):
 # Each writes FILE again and again until it is killed. What the first writes is larger than a write of the system.
 LARGE = """
 for n in itertools.count():
-    _write(sys.argv[1], bytes([n % 251]) * ((8 << 20) + n % 251))
+    write(sys.argv[1], bytes([n % 251]) * ((8 << 20) + n % 251))
     print(n, flush=True)
 """
 UPGRADES = """
 old = open(sys.argv[1], "rb").read()
 while True:
-    _write(sys.argv[1], old)
+    write(sys.argv[1], old)
     assert main(["upgrade", sys.argv[1], "-o", sys.argv[1]]) == 0
     print(flush=True)
 """
@@ -239,7 +239,7 @@ def test_a_command_that_is_killed_leaves_a_whole_file(capsys, tmp_path, loop):
     imports = (
         "import itertools, sys\n"
         "from jaxtf.serialization._cli.program import main\n"
-        "from jaxtf.serialization._cli.commands import _write\n"
+        "from jaxtf.serialization._cli.files import write\n"
     )
     for _ in range(rounds):
         file.write_bytes(old.read_bytes())
@@ -325,8 +325,8 @@ def test_help_documents_the_exit_codes(capsys, command):
 )
 def test_a_parser_that_dies_takes_no_command_with_it(words, capsys, monkeypatch):
     dies = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
-    monkeypatch.setattr("jaxtf.serialization._cli.commands._PARSE", dies)
-    monkeypatch.setattr("jaxtf.serialization._cli.commands._PRINT", dies)
+    monkeypatch.setattr("jaxtf.serialization._cli.child.PARSE", dies)
+    monkeypatch.setattr("jaxtf.serialization._cli.commands.PRINT", dies)
     code, _, err = run(capsys, *words, STATIC)
     assert code == 2
     assert err == f"jaxtf-artifact: {STATIC}: MLIR's parser crashes on a module, with signal 11\n"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._artifact.description import Description
     from jaxtf.serialization._artifact.deserialize import deserialize
     from jaxtf.serialization._bytecode.portable import custom_call_targets
+    from jaxtf.serialization._entrances import default_export_platform, export, export_for_graph, negotiate
     from jaxtf.serialization._errors import (
         ArgumentMismatch,
         ArtifactError,
@@ -38,17 +39,16 @@ if TYPE_CHECKING:
         VersionError,
         VjpUnavailable,
     )
-    from jaxtf.serialization._export.export import default_export_platform, export, export_for_graph
     from jaxtf.serialization._export.jitted import as_jitted, static_parameters
     from jaxtf.serialization._export.lapack import lapack_function
+    from jaxtf.serialization._jax_values.paths import argument_paths
     from jaxtf.serialization._jax_values.varying import vary_alike, varying_like
     from jaxtf.serialization._record.avals import Aval, ExtendedDtype
     from jaxtf.serialization._record.called import CalledFunction
     from jaxtf.serialization._record.checks import DisabledSafetyCheck
     from jaxtf.serialization._record.effects import Effect
     from jaxtf.serialization._record.exported import Exported, Producer
-    from jaxtf.serialization._record.negotiation import ModuleVersions, negotiate
-    from jaxtf.serialization._record.paths import argument_paths
+    from jaxtf.serialization._record.negotiation import ModuleVersions
     from jaxtf.serialization._record.platforms import BUILT_IN_PLATFORMS
     from jaxtf.serialization._record.registration import (
         register_namedtuple_serialization,
@@ -148,14 +148,14 @@ _MODULES = {
     "UnstableDialect": "_errors",
     "VersionError": "_errors",
     "VjpUnavailable": "_errors",
-    "default_export_platform": "_export.export",
-    "export": "_export.export",
-    "export_for_graph": "_export.export",
+    "default_export_platform": "_entrances",
+    "export": "_entrances",
+    "export_for_graph": "_entrances",
     "Exported": "_record.exported",
     "Producer": "_record.exported",
     "ModuleVersions": "_record.negotiation",
-    "negotiate": "_record.negotiation",
-    "argument_paths": "_record.paths",
+    "negotiate": "_entrances",
+    "argument_paths": "_jax_values.paths",
     "as_jitted": "_export.jitted",
     "static_parameters": "_export.jitted",
     "lapack_function": "_export.lapack",

@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 import jaxlib.version
+import numpy as np
 from jax._src import effects as jax_effects
 from jax._src.callback import io_callback_p, pure_callback_p
 from jax._src.config import use_shardy_partitioner as _use_shardy_partitioner
@@ -41,6 +42,7 @@ __all__ = [
     "hlo_sharding",
     "initialize_lapack",
     "jitted",
+    "linalg_result_type",
     "lower",
     "lower_on_cpu_by",
     "lowering_platforms",
@@ -295,6 +297,21 @@ def without_shardy() -> AbstractContextManager[Any]:
     """A context in which this thread lowers shardings for the partitioner before Shardy."""
     context: AbstractContextManager[Any] = _use_shardy_partitioner(False)
     return context
+
+
+def linalg_result_type(name: str) -> type[Any]:
+    """The type of the results of `jax.numpy.linalg`'s functions, by its name, such as `EighResult`.
+
+    JAX has no public name for them; what the functions return has them for a type.
+    """
+    square = jax.ShapeDtypeStruct((1, 1), np.float32)
+    functions: dict[str, Callable[..., Any]] = {
+        "EighResult": jax.numpy.linalg.eigh,
+        "QRResult": jax.numpy.linalg.qr,
+        "SVDResult": jax.numpy.linalg.svd,
+        "SlogdetResult": jax.numpy.linalg.slogdet,
+    }
+    return type(jax.eval_shape(functions[name], square))
 
 
 def releases() -> tuple[str, str]:

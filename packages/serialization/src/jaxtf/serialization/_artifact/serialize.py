@@ -7,6 +7,7 @@ and is refused where the record needs one of them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -280,8 +281,6 @@ def _writer_mark(exported: Exported) -> str:
 
 def _keys(keys: Sequence[Any]) -> bytes:
     """The keys of a dictionary that are not all strings, in JSON."""
-    import json
-
     for key in keys:
         if type(key) not in (int, str):
             raise SerializationError(

@@ -14,9 +14,9 @@ import jax
 from jaxtf.serialization._call import batching, derivatives
 from jaxtf.serialization._call.primitive import Callee, call_exported_p
 from jaxtf.serialization._errors import ArgumentMismatch, CalledFunctionsRefused
+from jaxtf.serialization._jax_values.paths import argument_paths
 from jaxtf.serialization._jax_values.varying import vary_alike
 from jaxtf.serialization._record.exported import Exported
-from jaxtf.serialization._record.paths import argument_paths
 
 __all__ = ["call_exported", "differentiable_flat_call"]
 

@@ -1,16 +1,19 @@
 """The command line `jaxtf-artifact`: its arguments, exit codes and errors.
 
-What each command does is in `_cli_commands.py`. Plain aligned text, so that it needs nothing that
-reading artifacts does not need. JAX is imported only by what parses modules.
+What each command does is in a module of its own, which is imported when it runs if it needs more than the reading of
+bytes. Plain aligned text, so that it needs nothing that reading artifacts does not need. JAX is imported only by what
+parses modules.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 
 from jaxtf.serialization._cli import commands
+from jaxtf.serialization._cli.files import Command, CommandError
 from jaxtf.serialization._record.release import RELEASE
 
 __all__ = ["main"]
@@ -42,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    except (commands.CommandError, ValueError, NotImplementedError) as error:
+    except (CommandError, ValueError, NotImplementedError) as error:
         print(f"jaxtf-artifact: {error}", file=sys.stderr)
         return 2
     except ImportError as error:
@@ -64,7 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     describe = _command(subparsers, "describe", commands.describe_files, "what artifacts say about themselves")
     describe.add_argument("files", nargs="+", metavar="FILE")
 
-    check = _command(subparsers, "check", commands.check_files, "digest, structure, modules and, if given, shapes")
+    check = _command(
+        subparsers, "check", _imported("check", "check_files"), "digest, structure, modules and, if given, shapes"
+    )
     check.add_argument("files", nargs="+", metavar="FILE")
     check.add_argument(
         "--shapes",
@@ -78,7 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     diff = _command(subparsers, "diff", commands.diff_files, "what differs between two artifacts, field by field")
     diff.add_argument("files", nargs=2, metavar="FILE")
 
-    upgrade = _command(subparsers, "upgrade", commands.upgrade_file, "writes an artifact anew, for other consumers")
+    upgrade = _command(
+        subparsers, "upgrade", _imported("upgrade", "upgrade_file"), "writes an artifact anew, for other consumers"
+    )
     upgrade.add_argument("file", metavar="FILE")
     upgrade.add_argument("-o", "--output", required=True, metavar="OUT", help="where to; - for standard output")
     consumer = upgrade.add_mutually_exclusive_group()
@@ -94,8 +101,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _imported(module: str, name: str) -> Command:
+    """A command whose module is imported when it runs: it reads whole records, with NumPy and symbolic dimensions."""
+
+    def run(options: argparse.Namespace) -> int:
+        command: Command = getattr(importlib.import_module(f"jaxtf.serialization._cli.{module}"), name)
+        return command(options)
+
+    return run
+
+
 def _command(
-    subparsers: argparse._SubParsersAction[argparse.ArgumentParser], name: str, run: commands.Command, text: str
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser], name: str, run: Command, text: str
 ) -> argparse.ArgumentParser:
     parser = subparsers.add_parser(
         name, help=text, description=text, epilog=_CODES, formatter_class=argparse.RawDescriptionHelpFormatter

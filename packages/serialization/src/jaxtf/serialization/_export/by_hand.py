@@ -13,6 +13,7 @@ from jaxtf.serialization._bytecode.portable import stablehlo_facts
 from jaxtf.serialization._errors import SerializationError
 from jaxtf.serialization._jax_values.avals import to_aval
 from jaxtf.serialization._jax_values.effects import to_effect
+from jaxtf.serialization._jax_values.paths import argument_paths, result_paths
 from jaxtf.serialization._jax_values.settings import default_calling_convention_version, producer, registered_platforms
 from jaxtf.serialization._jax_values.shardings import from_jax
 from jaxtf.serialization._jax_values.sizes import with_own_sizes
@@ -20,7 +21,6 @@ from jaxtf.serialization._record.avals import Aval
 from jaxtf.serialization._record.checks import checks_of
 from jaxtf.serialization._record.effects import Effect
 from jaxtf.serialization._record.exported import Exported
-from jaxtf.serialization._record.paths import argument_paths, result_paths
 from jaxtf.serialization._record.platforms import check_platforms
 from jaxtf.serialization._record.shardings import NamedSharding
 from jaxtf.serialization._record.tree import Tree

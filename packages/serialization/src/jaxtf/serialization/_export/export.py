@@ -1,4 +1,4 @@
-"""From a JAX function and argument specifications to an `Exported`.
+"""From a JAX function and argument specifications to an `Exported`. Imports JAX.
 
 Four steps: trace and lower by JAX's public ahead-of-time path, solve the dimension variables
 from the argument shapes, write the exported main function, check and serialize the module.
@@ -11,130 +11,38 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import jax
+
+from jaxtf.serialization import _jax
 from jaxtf.serialization._export.jaxprs import callback_names, called_functions
+from jaxtf.serialization._export.jitted import as_jitted
 from jaxtf.serialization._export.lapack import check_lapack
-from jaxtf.serialization._export.target import Target, module_versions, platforms_or_default
+from jaxtf.serialization._export.lowering_rules import overriding_rules
+from jaxtf.serialization._export.main import Dimensions, export_main, mark_refined_at_run_time
+from jaxtf.serialization._export.target import Target
 from jaxtf.serialization._export.unlowered import host_callback_refused, refuse_references, rule_missing
+from jaxtf.serialization._export.vjp import vjp_function
+from jaxtf.serialization._jax_values.avals import tangent_spec, to_aval, to_shaped_array, to_spec
+from jaxtf.serialization._jax_values.effects import to_effect
+from jaxtf.serialization._jax_values.paths import argument_paths, result_paths
+from jaxtf.serialization._jax_values.settings import partitioner_that_fits, producer, uses_shardy
+from jaxtf.serialization._jax_values.shardings import from_jax
+from jaxtf.serialization._jax_values.sizes import with_own_sizes
+from jaxtf.serialization._program import portable_artifact
+from jaxtf.serialization._program.operations import number_called_functions, operations_to_check
 from jaxtf.serialization._record.avals import Aval
 from jaxtf.serialization._record.called import CalledFunction
-from jaxtf.serialization._record.checks import (
-    STABLE_DIALECTS,
-    DisabledSafetyCheck,
-    check_custom_calls,
-    check_dialects,
-    checks_of,
-)
+from jaxtf.serialization._record.checks import STABLE_DIALECTS, check_custom_calls, check_dialects
 from jaxtf.serialization._record.exported import EndlessVjp, Exported
-from jaxtf.serialization._record.paths import argument_paths, result_paths
 from jaxtf.serialization._record.shardings import NamedSharding
 from jaxtf.serialization._record.stablehlo import refines_composites
 from jaxtf.serialization._record.tree import Tree
-from jaxtf.serialization._requires import require_jax
+from jaxtf.shapepoly import is_symbolic_dim, solve_dimension_variables
 
-__all__ = ["default_export_platform", "export", "export_for_graph"]
-
-
-def export(
-    fun_jit: Callable[..., Any],
-    *,
-    platforms: Sequence[str] | None = None,
-    disabled_checks: Sequence[DisabledSafetyCheck] = (),
-    calling_convention_version: int | None = None,
-    stablehlo_version: str | None = None,
-    tensorflow_version: str | None = None,
-    expand_linear_algebra: bool = False,
-) -> Callable[..., Exported]:
-    """A function from argument specifications to the exported `fun_jit`.
-
-    Args:
-      fun_jit: A JAX function, or whatever else can be called so: a method, a `functools.partial`, an instance with
-        `__call__`, hashable or not. `jax.jit` is applied unless it is already the result of it.
-      platforms: Lowering platforms, such as `("cpu", "cuda", "tpu")`; by default that of JAX's
-        default backend. None of them needs to be present.
-      disabled_checks: Safety checks to skip; those of `jax.export` too.
-      calling_convention_version: 9 or 10; by default what
-        `--jax_export_calling_convention_version` says.
-      stablehlo_version: The StableHLO version that the consumer reads, such as `"1.13.7"`; by
-        default one that consumers built in the last month read.
-      tensorflow_version: Of the oldest TensorFlow that is to run the module, such as `"2.21"`: the calling
-        convention and the StableHLO version that it reads, as far as they are written here, become the defaults of
-        the two arguments above.
-      expand_linear_algebra: Whether linear algebra for CPU is to be written out in operations that need no
-        LAPACK in the process that runs them, such as one of TensorFlow; by default it calls
-        jaxlib's. Holds for the VJP too. Other platforms keep JAX's form.
-
-    Returns:
-      A function that takes `fun_jit`'s arguments with arrays replaced by anything that has a shape,
-      possibly symbolic, and a dtype (such as `jax.ShapeDtypeStruct`), and returns `Exported`.
-
-    Raises:
-      JaxRequiredError: JAX is not installed.
-      PlatformError: A platform that does not exist.
-      DisabledCheckError: Something among `disabled_checks` that is not one.
-      CallingConventionError: A calling convention version that is not written, or that this TensorFlow does not read.
-      StablehloVersionError: A StableHLO version that the installed jaxlib does not write, or that this TensorFlow does
-        not read.
-      TensorFlowVersionError: A `tensorflow_version` that is not one, or older than any that is written for.
-      ScopeError: Dimension variables of two scopes among the arguments (when called).
-      UnsolvableDimensionVariables: The argument shapes do not determine a dimension variable
-        (when called).
-      UnstableCustomCall: The module calls a target not known to be stable (when called).
-      HostCallbackError: The function calls back into Python (when called).
-      LapackNeeded: `expand_linear_algebra`, and there is a call of LAPACK that cannot be expanded (when called).
-
-    >>> import jax, jax.numpy as jnp
-    >>> from jaxtf.shapepoly import symbolic_shape
-    >>> exported = export(jnp.sin)(jax.ShapeDtypeStruct(symbolic_shape("b, 4"), jnp.float32))
-    >>> print(exported)
-    Exported(sin: (float32[b,4]) -> (float32[b,4]) for cpu)
-    >>> exported.call(jnp.zeros((2, 4))).shape
-    (2, 4)
-    """
-    require_jax("export")
-    versions = module_versions(calling_convention_version, stablehlo_version, tensorflow_version)
-    target = Target(
-        platforms=platforms_or_default(platforms),
-        disabled_checks=checks_of(disabled_checks),
-        calling_convention_version=versions.calling_convention_version,
-        stablehlo_version=versions.stablehlo_version,
-        linear_algebra="expanded" if expand_linear_algebra else "calls",
-    )
-    return _exporter(fun_jit, target)
+__all__ = ["exporter"]
 
 
-def export_for_graph(
-    fun: Callable[..., Any], *, disabled_checks: Sequence[DisabledSafetyCheck] = ()
-) -> Callable[..., Exported]:
-    """As `export`, but for those who translate the module, operation by operation, instead of compiling it.
-
-    The module has the high-level operations that JAX lowers to where it knows nothing of the platform, linear algebra
-    is called by name (`_export.named_operations` has the contract), and the StableHLO version is the newest that the
-    installed jaxlib writes. No check of custom calls: it is the translator who knows them. Such an export is no
-    artifact: no platform runs it.
-    """
-    require_jax("export_for_graph")
-    from jaxtf.serialization._jax_values.settings import default_calling_convention_version
-    from jaxtf.serialization._program.portable_artifact import current_stablehlo_version
-
-    target = Target(
-        platforms=("tf",),
-        disabled_checks=checks_of(disabled_checks),
-        calling_convention_version=default_calling_convention_version(),
-        stablehlo_version=current_stablehlo_version(),
-        linear_algebra="named",
-    )
-    return _exporter(fun, target)
-
-
-def default_export_platform() -> str:
-    """The lowering platform of JAX's default backend: `cpu`, `cuda`, `rocm`, `tpu` or a plugin's."""
-    require_jax("default_export_platform")
-    from jaxtf.serialization._jax_values import settings
-
-    return settings.default_export_platform()
-
-
-def _exporter(fun: Callable[..., Any], target: Target) -> Callable[..., Exported]:
+def exporter(fun: Callable[..., Any], target: Target) -> Callable[..., Exported]:
     """The function from argument specifications to the exported `fun`."""
 
     def export_for(*args: Any, **kwargs: Any) -> Exported:
@@ -144,14 +52,6 @@ def _exporter(fun: Callable[..., Any], target: Target) -> Callable[..., Exported
 
 
 def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exported:
-    import jax
-
-    from jaxtf.serialization._export.jitted import as_jitted
-    from jaxtf.serialization._jax_values.avals import to_aval
-    from jaxtf.serialization._jax_values.effects import to_effect
-    from jaxtf.serialization._jax_values.settings import partitioner_that_fits, producer, uses_shardy
-    from jaxtf.serialization._jax_values.sizes import with_own_sizes
-
     args, kwargs = with_own_sizes((args, kwargs))
     _check_scopes(args, kwargs)
     traced = as_jitted(fun).trace(*_as_specs(args), **_as_specs(kwargs))
@@ -197,10 +97,6 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
 
 def _check_scopes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Refuses sizes of two scopes, before tracing compares two that print alike and says that they differ."""
-    import jax
-
-    from jaxtf.shapepoly import is_symbolic_dim, solve_dimension_variables
-
     leaves, tree = jax.tree.flatten((args, kwargs))
     shapes = [shape if isinstance(shape := getattr(leaf, "shape", ()), tuple) else () for leaf in leaves]
     scopes = {id(size.scope) for shape in shapes for size in shape if is_symbolic_dim(size)}
@@ -225,13 +121,6 @@ def _as_declared(traced: tuple[Aval, ...], declared: Sequence[Any]) -> tuple[Ava
 
 def _lower(traced: Any, target: Target, in_avals: tuple[Aval, ...]) -> tuple[bytes, Any, tuple[CalledFunction, ...]]:
     """The serialized module of a traced function, the facts of its lowering, the functions that it calls by name."""
-    from jaxtf.serialization import _jax
-    from jaxtf.serialization._export.lowering_rules import overriding_rules
-    from jaxtf.serialization._export.main import Dimensions, export_main, mark_refined_at_run_time
-    from jaxtf.serialization._program import portable_artifact
-    from jaxtf.serialization._program.operations import number_called_functions, operations_to_check
-    from jaxtf.shapepoly import solve_dimension_variables
-
     shapes = tuple(aval.shape for aval in in_avals)
     solution = solve_dimension_variables(tuple(zip(argument_paths(traced.in_tree), shapes, strict=True)))
     try:
@@ -262,25 +151,16 @@ def _lower(traced: Any, target: Target, in_avals: tuple[Aval, ...]) -> tuple[byt
 
 def _recorded(shardings: Sequence[Any], avals: Sequence[Aval]) -> tuple[NamedSharding | None, ...]:
     """Our form of JAX's shardings."""
-    from jaxtf.serialization._jax_values.shardings import from_jax
-
     return tuple(from_jax(sharding, aval.ndim) for sharding, aval in zip(shardings, avals, strict=True))
 
 
 def _specs(avals: Sequence[Aval], shardings: Sequence[Any]) -> tuple[Any, ...]:
     """What to export a function of these values with, placed as they are."""
-    from jaxtf.serialization._jax_values.avals import to_spec
-
     return tuple(to_spec(aval, sharding) for aval, sharding in zip(avals, shardings, strict=True))
 
 
 def _export_vjp(traced: Any, target: Target, arguments: tuple[Any, ...], results: tuple[Any, ...]) -> Exported:
     """Exports the VJP of a traced function, for the same target; a cotangent is placed as its value is."""
-    import jax
-
-    from jaxtf.serialization._export.vjp import vjp_function
-    from jaxtf.serialization._jax_values.avals import tangent_spec
-
     vjp = vjp_function(traced.jaxpr, len(arguments))
     vjp.__name__ = f"{traced.fun_name}_vjp"
     jitted = jax.jit(vjp, out_shardings=tuple(tangent_spec(spec).sharding for spec in arguments))
@@ -289,9 +169,6 @@ def _export_vjp(traced: Any, target: Target, arguments: tuple[Any, ...], results
 
 def _as_specs(tree: Any) -> Any:
     """`tree` with our avals as JAX's specifications; all else as it is."""
-    import jax
-
-    from jaxtf.serialization._jax_values.avals import to_shaped_array
 
     def is_ours(leaf: Any) -> bool:
         return isinstance(leaf, Aval)

@@ -1,6 +1,6 @@
-"""What stands in a jaxpr: its equations, the primitives that call back into Python, the functions called by name.
+"""What a jaxpr has: its equations, the primitives that call back into Python, the functions called by name.
 
-Knows jaxprs by their shape (equations with a primitive and parameters). Imports JAX when a function is called.
+Knows jaxprs by their shape (equations with a primitive and parameters). Imports JAX.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from jaxtf.serialization._jax import CALLBACKS
 from jaxtf.serialization._record.called import CalledFunction
 
 __all__ = ["callback_names", "called_functions", "equations"]
@@ -15,8 +16,6 @@ __all__ = ["callback_names", "called_functions", "equations"]
 
 def callback_names(jaxpr: Any) -> tuple[str, ...]:
     """What the user wrote for each kind of callback in a jaxpr, each once, in the order they occur."""
-    from jaxtf.serialization._jax import CALLBACKS
-
     names = dict.fromkeys(equation.primitive.name for equation in equations(jaxpr))
     return tuple(CALLBACKS.get(name, name) for name in names if name in CALLBACKS or "callback" in name)
 

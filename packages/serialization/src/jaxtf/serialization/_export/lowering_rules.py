@@ -1,7 +1,7 @@
 """Which lowering rules take the place of JAX's. Imports JAX.
 
 Those of linear algebra: expanded, they need no LAPACK on CPU (`linear_algebra`); named, they are custom calls
-(`named_operations`); both modules are imported only when they are asked for. That of windows by any reducer, always.
+(`named_operations`). That of windows by any reducer, always.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import jax
 from jax.interpreters import mlir
 
 from jaxtf.serialization import _jax
+from jaxtf.serialization._export import linear_algebra as linear_algebra_module
+from jaxtf.serialization._export.named_operations import call_by_name
 from jaxtf.serialization._export.reducers import lower_reduce_window
 from jaxtf.serialization._export.target import LinearAlgebra
 
@@ -37,8 +39,6 @@ def overriding_rules(linear_algebra: LinearAlgebra, platforms: tuple[str, ...]) 
 @functools.cache
 def _expanded_rules() -> Any:
     """For each primitive of linear algebra that can do without LAPACK on CPU, the rule that does."""
-    from jaxtf.serialization._export import linear_algebra as linear_algebra_module
-
     # XLA expands what the default rules of these write, or they write all of it.
     by_xla = (
         jax.lax.linalg.cholesky_p,
@@ -63,9 +63,6 @@ def _expanded_rules() -> Any:
 @functools.cache
 def _named_rules() -> Any:
     """Rules for primitives of linear algebra that JAX has no rules for on a platform without a name."""
-    from jaxtf.serialization._export import linear_algebra as linear_algebra_module
-    from jaxtf.serialization._export.named_operations import call_by_name
-
     named = (
         jax.lax.linalg.eigh_p,
         jax.lax.linalg.svd_p,

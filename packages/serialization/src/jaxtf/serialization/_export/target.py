@@ -1,6 +1,6 @@
 """What a function is exported for: what the caller asks for, checked, and what JAX says where the caller does not.
 
-Imports JAX when a function is called.
+Imports JAX.
 """
 
 from __future__ import annotations
@@ -10,8 +10,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jaxtf.serialization._errors import CallingConventionError, StablehloVersionError
-from jaxtf.serialization._record.checks import DisabledSafetyCheck
-from jaxtf.serialization._record.negotiation import ModuleVersions, negotiate
+from jaxtf.serialization._jax_values.settings import (
+    default_calling_convention_version,
+    default_export_platform,
+    registered_platforms,
+)
+from jaxtf.serialization._program import portable_artifact
+from jaxtf.serialization._record.checks import DisabledSafetyCheck, checks_of
+from jaxtf.serialization._record.negotiation import ModuleVersions, lower_of
 from jaxtf.serialization._record.platforms import check_platforms
 from jaxtf.serialization._record.stablehlo import check_stablehlo_version
 from jaxtf.serialization._record.tensorflow import tensorflow_reads
@@ -23,8 +29,8 @@ from jaxtf.serialization._record.versions import (
 __all__ = [
     "LinearAlgebra",
     "Target",
-    "module_versions",
-    "platforms_or_default",
+    "target_for_graph",
+    "target_of",
 ]
 
 LinearAlgebra = Literal["calls", "expanded", "named"]
@@ -41,10 +47,39 @@ class Target:
     linear_algebra: LinearAlgebra
 
 
+def target_of(
+    *,
+    platforms: Sequence[str] | None,
+    disabled_checks: Sequence[DisabledSafetyCheck],
+    calling_convention_version: int | None,
+    stablehlo_version: str | None,
+    tensorflow_version: str | None,
+    expand_linear_algebra: bool,
+) -> Target:
+    """What `export` exports for; its parameters."""
+    versions = module_versions(calling_convention_version, stablehlo_version, tensorflow_version)
+    return Target(
+        platforms=platforms_or_default(platforms),
+        disabled_checks=checks_of(disabled_checks),
+        calling_convention_version=versions.calling_convention_version,
+        stablehlo_version=versions.stablehlo_version,
+        linear_algebra="expanded" if expand_linear_algebra else "calls",
+    )
+
+
+def target_for_graph(disabled_checks: Sequence[DisabledSafetyCheck]) -> Target:
+    """What `export_for_graph` exports for: no platform, the newest StableHLO."""
+    return Target(
+        platforms=("tf",),
+        disabled_checks=checks_of(disabled_checks),
+        calling_convention_version=default_calling_convention_version(),
+        stablehlo_version=portable_artifact.current_stablehlo_version(),
+        linear_algebra="named",
+    )
+
+
 def platforms_or_default(platforms: Sequence[str] | None) -> tuple[str, ...]:
     """The lowering platforms, after checking them; for None that of JAX's default backend."""
-    from jaxtf.serialization._jax_values.settings import default_export_platform, registered_platforms
-
     return check_platforms(
         (default_export_platform(),) if platforms is None else platforms, registered=registered_platforms()
     )
@@ -61,25 +96,21 @@ def module_versions(
       CallingConventionError, StablehloVersionError: Asked for, and not written here, or newer than the consumer reads.
       TensorFlowVersionError: No such TensorFlow.
     """
-    from jaxtf.serialization._program.portable_artifact import (
-        current_stablehlo_version,
-        minimum_stablehlo_version,
-        month_old_stablehlo_version,
-    )
-
     if tensorflow_version is None:
-        reads = ModuleVersions(maximum_supported_calling_convention_version, month_old_stablehlo_version())
+        reads = ModuleVersions(
+            maximum_supported_calling_convention_version, portable_artifact.month_old_stablehlo_version()
+        )
     else:
         reads = tensorflow_reads(tensorflow_version)
-    default = negotiate(reads)
+    default = lower_of(reads, portable_artifact.written_here())
     asked = ModuleVersions(
         check_calling_convention_version(
             default.calling_convention_version if calling_convention_version is None else calling_convention_version
         ),
         check_stablehlo_version(
             default.stablehlo_version if stablehlo_version is None else stablehlo_version,
-            oldest=minimum_stablehlo_version(),
-            newest=current_stablehlo_version(),
+            oldest=portable_artifact.minimum_stablehlo_version(),
+            newest=portable_artifact.current_stablehlo_version(),
         ),
     )
     if tensorflow_version is not None:
@@ -89,7 +120,7 @@ def module_versions(
 
 def _check_readable(asked: ModuleVersions, reads: ModuleVersions, tensorflow_version: str) -> None:
     """Refuses what is asked for beside a version of TensorFlow that does not read it."""
-    readable = negotiate(reads, asked)
+    readable = lower_of(reads, asked)
     if readable.calling_convention_version != asked.calling_convention_version:
         raise CallingConventionError(
             f"calling_convention_version={asked.calling_convention_version} is newer than TensorFlow "

@@ -8,9 +8,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from jax.core import ShapedArray
+
 from jaxtf.serialization._errors import HostCallbackError, LoweringRuleMissing, ReferenceRefused
 from jaxtf.serialization._export.jaxprs import callback_names
-from jaxtf.serialization._record.paths import argument_paths
+from jaxtf.serialization._jax import PLATFORM_INDEX
+from jaxtf.serialization._jax_values.paths import argument_paths
 
 __all__ = ["host_callback_refused", "refuse_references", "rule_missing"]
 
@@ -27,7 +30,6 @@ def refuse_references(traced: Any) -> None:
     Raises:
       ReferenceRefused: It takes one as an argument, or closes over one.
     """
-    from jax.core import ShapedArray
 
     def found(variables: Any) -> list[tuple[int, Any]]:
         return [(i, var.aval) for i, var in enumerate(variables) if not isinstance(var.aval, ShapedArray)]
@@ -57,8 +59,6 @@ def host_callback_refused(fun_name: str, jaxpr: Any) -> HostCallbackError:
 
 def rule_missing(fun_name: str, error: NotImplementedError) -> LoweringRuleMissing:
     """The error for a primitive that JAX lowers for particular platforms only, from JAX's own."""
-    from jaxtf.serialization._jax import PLATFORM_INDEX
-
     found = _PRIMITIVE.search(str(error))
     name = found[1] if found else ""
     if name == PLATFORM_INDEX:

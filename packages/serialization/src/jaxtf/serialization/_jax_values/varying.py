@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax
+
+from jaxtf.serialization._jax import vary_as, varying_axes
+
 __all__ = ["vary_alike", "varying_like"]
 
 
@@ -19,10 +23,6 @@ def vary_alike(args: Sequence[Any]) -> list[Any]:
     Args:
       args: Arrays or tracers.
     """
-    import jax
-
-    from jaxtf.serialization._jax import varying_axes
-
     own = [varying_axes(jax.typeof(arg)) for arg in args]
     axes = frozenset().union(*own)
     return [
@@ -38,10 +38,6 @@ def varying_like(results: Sequence[Any], operands: Sequence[Any]) -> tuple[Any, 
       results: Their shapes and dtypes.
       operands: The avals of what `vary_alike` gave.
     """
-    import jax
-
-    from jaxtf.serialization._jax import vary_as, varying_axes
-
     varying = [aval for aval in operands if varying_axes(aval)]
     if not varying:
         return tuple(results)

@@ -1,6 +1,6 @@
 """The portable artifact of a StableHLO module: written for a StableHLO version, read back, printed. Imports JAX.
 
-jaxlib does all of it; `_artifact/portable.py` says what can be said of the bytes without it.
+jaxlib does all of it; `_bytecode/portable.py` says what can be said of the bytes without it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir
 
 from jaxtf.serialization._errors import StablehloVersionError
+from jaxtf.serialization._jax_values import settings
+from jaxtf.serialization._record.negotiation import ModuleVersions
+from jaxtf.serialization._record.versions import check_calling_convention_version
 
 __all__ = [
     "current_stablehlo_version",
@@ -25,7 +28,19 @@ __all__ = [
     "module_text",
     "month_old_stablehlo_version",
     "serialize_module",
+    "written_here",
 ]
+
+
+def written_here() -> ModuleVersions:
+    """The newest that this process writes: the calling convention of JAX's flag, the StableHLO version of its jaxlib.
+
+    Raises:
+      CallingConventionError: The flag has a version that is not written.
+    """
+    return ModuleVersions(
+        check_calling_convention_version(settings.default_calling_convention_version()), current_stablehlo_version()
+    )
 
 
 def expand_chlo(module: ir.Module) -> None:

@@ -16,9 +16,10 @@ from jaxtf.serialization._program.portable_artifact import (
     expand_chlo,
     minimum_stablehlo_version,
     serialize_module,
+    written_here,
 )
 from jaxtf.serialization._record.exported import EndlessVjp, Exported
-from jaxtf.serialization._record.negotiation import negotiate
+from jaxtf.serialization._record.negotiation import lower_of
 from jaxtf.serialization._record.stablehlo import check_stablehlo_version, refines_composites
 from jaxtf.serialization._record.tensorflow import tensorflow_reads
 
@@ -53,4 +54,4 @@ def retarget_for_tensorflow(exported: Exported, tensorflow_version: str) -> Expo
             f"{reads.calling_convention_version}\n"
             f"  remedy: export it anew with tensorflow_version={tensorflow_version!r}"
         )
-    return retarget(exported, negotiate(reads).stablehlo_version)
+    return retarget(exported, lower_of(reads, written_here()).stablehlo_version)

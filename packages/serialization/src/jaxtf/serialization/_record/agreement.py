@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from jaxtf.serialization._bytecode.functions import TOKEN, ModuleFunction, ValueType, module_functions
 from jaxtf.serialization._bytecode.portable import custom_call_targets
 from jaxtf.serialization._errors import ArtifactError
-from jaxtf.serialization._record.avals import Aval, dtype_name
+from jaxtf.serialization._record.avals import Aval, dtype_from_name, dtype_name
 from jaxtf.serialization._record.checks import is_callback
 from jaxtf.shapepoly import is_symbolic_dim
 
@@ -160,8 +160,6 @@ def check_vjp_agreement(exported: Exported, vjp: Exported) -> None:
 
 
 def _cotangent(aval: Aval) -> Aval:
-    from jaxtf.serialization._record.avals import dtype_from_name
-
     has_none = dtype_name(aval.dtype).startswith(_WITHOUT_TANGENTS)
     return Aval(aval.shape, dtype_from_name("float0")) if has_none else aval
 

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from types import ModuleType
 from typing import Any, Literal, overload
 
 from jaxtf.serialization._errors import SerializationError, VjpUnavailable
@@ -189,10 +190,7 @@ class Exported:
         >>> by_hand.call(jnp.zeros(2))
         Array([0., 0.], dtype=float32)
         """
-        require_jax("Exported.from_parts")
-        from jaxtf.serialization._export.by_hand import from_parts
-
-        return from_parts(
+        made: Exported = _with_jax("from_parts").from_parts(
             fun_name=fun_name,
             in_tree=in_tree,
             in_avals=in_avals,
@@ -212,6 +210,7 @@ class Exported:
             uses_shardy=uses_shardy,
             vjp=vjp,
         )
+        return made
 
     @cached_property
     def _compared(self) -> tuple[Any, ...]:
@@ -284,16 +283,12 @@ class Exported:
         Raises:
           ValueError: The axes of `mesh` are others.
         """
-        require_jax("Exported.in_shardings_jax")
-        from jaxtf.serialization._jax_values.shardings import to_jax
-
+        to_jax = _with_jax("in_shardings_jax").to_jax
         return tuple(to_jax(sharding, mesh) for sharding in self.in_shardings)
 
     def out_shardings_jax(self, mesh: Any = None) -> tuple[Any, ...]:
         """JAX's sharding of each flat result, likewise."""
-        require_jax("Exported.out_shardings_jax")
-        from jaxtf.serialization._jax_values.shardings import to_jax
-
+        to_jax = _with_jax("out_shardings_jax").to_jax
         return tuple(to_jax(sharding, mesh) for sharding in self.out_shardings)
 
     @property
@@ -303,19 +298,17 @@ class Exported:
         For programs that read it; where JAX needs a sharding, `in_shardings_jax` has it. `jax.export` of today has None
         for each.
         """
-        return self._shardings_hlo("Exported.in_shardings_hlo", self.in_shardings, self.in_avals)
+        return self._shardings_hlo("in_shardings_hlo", self.in_shardings, self.in_avals)
 
     @property
     def out_shardings_hlo(self) -> tuple[Any, ...]:
         """XLA's sharding of each flat result, likewise."""
-        return self._shardings_hlo("Exported.out_shardings_hlo", self.out_shardings, self.out_avals)
+        return self._shardings_hlo("out_shardings_hlo", self.out_shardings, self.out_avals)
 
     def _shardings_hlo(
         self, wanted: str, shardings: Sequence[NamedSharding | None], avals: Sequence[Aval]
     ) -> tuple[Any, ...]:
-        require_jax(wanted)
-        from jaxtf.serialization._jax_values.shardings import to_hlo
-
+        to_hlo = _with_jax(wanted).to_hlo
         return tuple(to_hlo(sharding, aval.ndim) for sharding, aval in zip(shardings, avals, strict=True))
 
     def has_vjp(self) -> bool:
@@ -407,10 +400,8 @@ class Exported:
           StablehloVersionError: The installed jaxlib does not write this version, or the module
             uses something that this version does not have.
         """
-        require_jax("Exported.with_stablehlo_version")
-        from jaxtf.serialization._program.retarget import retarget
-
-        return retarget(self, stablehlo_version)
+        retargeted: Exported = _with_jax("with_stablehlo_version").retarget(self, stablehlo_version)
+        return retargeted
 
     def with_tensorflow_version(self, tensorflow_version: str) -> Exported:
         """The same function with its module written for a TensorFlow of this version and newer ones; needs JAX.
@@ -423,10 +414,9 @@ class Exported:
             not read; only a new export changes that.
           StablehloVersionError: As `with_stablehlo_version` says.
         """
-        require_jax("Exported.with_tensorflow_version")
-        from jaxtf.serialization._program.retarget import retarget_for_tensorflow
-
-        return retarget_for_tensorflow(self, tensorflow_version)
+        operations = _with_jax("with_tensorflow_version")
+        retargeted: Exported = operations.retarget_for_tensorflow(self, tensorflow_version)
+        return retargeted
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the exported function from JAX, also inside `jit`, `grad` and other exports.
@@ -444,18 +434,13 @@ class Exported:
           PlatformError: The function was not lowered for the platform it is to run on.
           CalledFunctionsRefused: It calls functions by name.
         """
-        require_jax("Exported.call")
-        from jaxtf.serialization._call.call import call_exported
-
-        return call_exported(self, self.flat_call, args, kwargs)
+        return _with_jax("call").call_exported(self, self.flat_call, args, kwargs)
 
     @cached_property
     def flat_call(self) -> Callable[..., Sequence[Any]]:
         """`call` without the pytrees: from flat arrays to flat arrays, in the order of the avals."""
-        require_jax("Exported.flat_call")
-        from jaxtf.serialization._call.call import differentiable_flat_call
-
-        return differentiable_flat_call(self)
+        flat_call: Callable[..., Sequence[Any]] = _with_jax("flat_call").differentiable_flat_call(self)
+        return flat_call
 
     def serialize(self, vjp_order: int = 0, *, format_version: int | None = None) -> bytearray:
         """The bytes of the artifact, which `deserialize` reads, and `jax.export.deserialize` too.
@@ -492,12 +477,10 @@ class Exported:
         Raises:
           ArtifactError: It was read, and is not the module that the record describes.
         """
-        require_jax("Exported.mlir_module")
+        operations = _with_jax("mlir_module")
         self.check_module()
-        from jaxtf.serialization._program.portable_artifact import deserialize_module, module_text
-
-        module = deserialize_module(self.mlir_module_serialized)
-        return module_text(module) if serialized else module
+        module = operations.deserialize_module(self.mlir_module_serialized)
+        return operations.module_text(module) if serialized else module
 
     # Copies are the same object: everything is immutable
 
@@ -514,6 +497,18 @@ class Exported:
         arguments = ", ".join(map(str, self.in_avals))
         results = ", ".join(map(str, self.out_avals))
         return f"Exported({self.fun_name}: ({arguments}) -> ({results}) for {', '.join(self.platforms)})"
+
+
+def _with_jax(wanted: str) -> ModuleType:
+    """What a record does by JAX, imported when it is first asked for.
+
+    Raises:
+      JaxRequiredError: JAX is not installed; `wanted` is the method of the record.
+    """
+    require_jax(f"Exported.{wanted}")
+    from jaxtf.serialization import _with_jax
+
+    return _with_jax
 
 
 def _compared_aval(aval: Aval) -> tuple[Any, ...]:

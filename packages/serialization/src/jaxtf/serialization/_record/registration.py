@@ -13,12 +13,14 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, TypeVar
 
 from jaxtf.serialization._errors import SerializationError
 
 __all__ = [
     "Registration",
+    "jax_trees",
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",
     "registered_name",
@@ -154,12 +156,23 @@ def _of_jax_export(*, node_type: type[Any] | None = None, name: str | None = Non
     """What is registered with `jax.export` for a type or a name, and with us for none of both."""
     if "jax.export" not in sys.modules:
         return None
-    from jaxtf.serialization import _jax
-
-    found = _jax.registered_with_jax_export(node_type, name)
+    found = _compatibility().registered_with_jax_export(node_type, name)
     if found is None or found[0] in _BY_TYPE or found[1] in _BY_NAME:
         return None
     return Registration(*found)
+
+
+def jax_trees() -> ModuleType:
+    """`jax.tree_util`, which takes custom types apart that only JAX knows."""
+    from jax import tree_util
+
+    return tree_util
+
+
+def _compatibility() -> ModuleType:
+    from jaxtf.serialization import _jax
+
+    return _jax
 
 
 def _field_names(auxdata: bytes) -> list[str]:
@@ -180,21 +193,9 @@ def _ordered_dict_keys(keys: Sequence[Any]) -> bytes:
 
 
 def _linalg_result_type(name: str) -> type[Any]:
-    """The type of the results of `jax.numpy.linalg`'s functions, by its name, such as `EighResult`.
-
-    JAX has no public name for them; what the functions return has them for a type.
-    """
-    import jax
-    import numpy as np
-
-    square = jax.ShapeDtypeStruct((1, 1), np.float32)
-    functions: dict[str, Callable[..., Any]] = {
-        "EighResult": jax.numpy.linalg.eigh,
-        "QRResult": jax.numpy.linalg.qr,
-        "SVDResult": jax.numpy.linalg.svd,
-        "SlogdetResult": jax.numpy.linalg.slogdet,
-    }
-    return type(jax.eval_shape(functions[name], square))
+    """The type of the results of `jax.numpy.linalg`'s functions, by its name, such as `EighResult`."""
+    result_type: type[Any] = _compatibility().linalg_result_type(name)
+    return result_type
 
 
 _JAX_NAMEDTUPLES: Mapping[str, Callable[[], type[Any]]] = {

@@ -20,7 +20,7 @@ from typing import Any
 
 from jaxtf.serialization._errors import ArgumentMismatch, ArtifactError, SerializationError
 from jaxtf.serialization._record.kinds import PyTreeDefKind as Kind
-from jaxtf.serialization._record.registration import Registration, registered_name, registered_type
+from jaxtf.serialization._record.registration import Registration, jax_trees, registered_name, registered_type
 
 __all__ = ["LEAF", "CustomNode", "Tree"]
 
@@ -63,12 +63,10 @@ class CustomNode:
         """
         if self.node_type is not None or (registration := self._registration()).from_children is None:
             return self.for_jax()
-        from jax.tree_util import default_registry
-
         auxdata, examples = self._read_auxdata(registration), list(children)
         try:
             node = registration.from_children(auxdata, examples)
-            _, auxdata = default_registry.flatten_one_level(node)
+            _, auxdata = jax_trees().default_registry.flatten_one_level(node)
         except Exception as error:
             raise ArtifactError(
                 f"a pytree node of type {self.name!r} in the artifact cannot be made by from_children: {error}"
@@ -167,11 +165,10 @@ class Tree:
         """
         if self._treedef is not None:
             return self._treedef
-        from jax.tree_util import PyTreeDef, default_registry
-
         node_data = None if self.kind is Kind.LEAF else self._node_data()
         children = [child.treedef for child in self.children]
-        return PyTreeDef.from_node_data_and_children(default_registry, node_data, children)
+        trees = jax_trees()
+        return trees.PyTreeDef.from_node_data_and_children(trees.default_registry, node_data, children)
 
     def _node_data(self) -> tuple[type[Any], Any]:
         if self.kind is Kind.DICT:
@@ -223,9 +220,7 @@ class Tree:
             return [(f"{path}.{name}", item) for name, item in zip(node_type._fields, value, strict=True)]
         if node_type is OrderedDict:
             return [(f"{path}[{key!r}]", item) for key, item in value.items()]
-        from jax.tree_util import default_registry
-
-        children, _ = default_registry.flatten_one_level(value)
+        children, _ = jax_trees().default_registry.flatten_one_level(value)
         return [(f"{path}[<flat index {index}>]", item) for index, item in enumerate(children)]
 
     def _described(self) -> str:
@@ -272,12 +267,11 @@ class Tree:
             return node_type(*items)
         if node_type is OrderedDict:
             return OrderedDict(zip(auxdata, items, strict=True))
-        from jax.tree_util import PyTreeDef, default_registry, tree_unflatten
-
-        one_level = PyTreeDef.from_node_data_and_children(
-            default_registry, self._node_data(), [LEAF.treedef] * len(items)
+        trees = jax_trees()
+        one_level = trees.PyTreeDef.from_node_data_and_children(
+            trees.default_registry, self._node_data(), [LEAF.treedef] * len(items)
         )
-        return tree_unflatten(one_level, items)
+        return trees.tree_unflatten(one_level, items)
 
     @cached_property
     def leaf_count(self) -> int:

@@ -1,0 +1,27 @@
+"""What a child process does: standard input to standard output, or to an error. Imports JAX."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from jaxtf.serialization._artifact.reader import read_payload
+from jaxtf.serialization._artifact.trailer import split_trailer
+from jaxtf.serialization._program.portable_artifact import deserialize_module, module_text
+
+__all__ = ["parse_modules", "print_module"]
+
+
+def parse_modules() -> None:
+    """Parses every module of the artifact on standard input."""
+
+    table: Any = read_payload(split_trailer(sys.stdin.buffer.read()).payload)
+    while table is not None:
+        deserialize_module(bytes(table.mlir_module_serialized))
+        table = table.vjp
+
+
+def print_module() -> None:
+    """Prints the module on standard input as text."""
+
+    sys.stdout.buffer.write(f"{module_text(deserialize_module(sys.stdin.buffer.read()))}\n".encode())

@@ -1,0 +1,32 @@
+"""What the entrances and the methods of `Exported` do by JAX, in one place: they import it when they are first called.
+
+Imports JAX.
+"""
+
+from __future__ import annotations
+
+from jaxtf.serialization._call.call import call_exported, differentiable_flat_call
+from jaxtf.serialization._export.by_hand import from_parts
+from jaxtf.serialization._export.export import exporter
+from jaxtf.serialization._export.target import target_for_graph, target_of
+from jaxtf.serialization._jax_values.settings import default_export_platform
+from jaxtf.serialization._jax_values.shardings import to_hlo, to_jax
+from jaxtf.serialization._program.portable_artifact import deserialize_module, module_text, written_here
+from jaxtf.serialization._program.retarget import retarget, retarget_for_tensorflow
+
+__all__ = [
+    "call_exported",
+    "default_export_platform",
+    "deserialize_module",
+    "differentiable_flat_call",
+    "exporter",
+    "from_parts",
+    "module_text",
+    "retarget",
+    "retarget_for_tensorflow",
+    "target_for_graph",
+    "target_of",
+    "to_hlo",
+    "to_jax",
+    "written_here",
+]
