@@ -469,7 +469,7 @@ PUBLISHED_TESTS = {
     "haiku": (("dm-haiku==0.0.17",), ("haiku/_src/integration/jax2tf_test.py",), {}),
     # In native mode tf2jax asks JAX's bindings for a module in a way that JAX 0.12 refuses.
     "tf2jax": (
-        ("tf2jax==0.3.8", "dm-haiku", "flax"),
+        ("tf2jax==0.3.8", "dm-haiku", "flax", "chex"),
         ("tf2jax/_src/roundtrip_test.py",),
         {"JAX2TF_DEFAULT_NATIVE_SERIALIZATION": "false"},
     ),
