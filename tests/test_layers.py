@@ -8,10 +8,10 @@ from .layers import circles, imports, late_imports, modules
 MAY_IMPORT = {
     "shapepoly": {
         "_loaded": "",
-        "_isl": "",
         "_polyshape": "",
         "_errors": "_loaded",
         "_expressions": "_errors",
+        "_isl": "_expressions",
         "_decide": "_errors _isl _expressions",
         "_dimensions": "_loaded _errors _expressions _decide",
         "_jax": "_errors _dimensions",

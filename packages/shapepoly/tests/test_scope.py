@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import itertools
 import pickle
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from jaxtf.shapepoly import (
     ScopeError,
     ShapeMismatch,
     ShapeSpecError,
+    SizeReader,
     SymbolicScope,
     solve_dimension_variables,
     symbolic_shape,
@@ -162,3 +164,77 @@ def test_a_scope_that_was_pickled_is_freed():
     gc.collect()
     assert dropped() is None
     assert str(pickle.loads(blob)) == "a"
+
+
+VARIABLES = [f"v{index}" for index in range(200)]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [f"{left} >= {right} + 1" for left, right in itertools.pairwise(VARIABLES[:101])] + ["v100 >= v0"],
+        [f"{VARIABLES[i]} == 2*{VARIABLES[i + 1]} + {VARIABLES[(i * 11) % 200]}" for i in range(150)],
+        [f"{VARIABLES[i]}*{VARIABLES[i + 1]} == {VARIABLES[(i * 11) % 200]}*{VARIABLES[i]} + {i}" for i in range(150)],
+        [f"floordiv({VARIABLES[i]}, {VARIABLES[i + 1]} - floordiv({VARIABLES[i + 1]}, 2)) >= 2" for i in range(100)],
+        [f"floordiv(a, {left} - {right}) >= 1" for left, right in itertools.pairwise(VARIABLES[:61])]
+        + [f"{left} >= {right} + 1" for left, right in itertools.pairwise(VARIABLES[:61])],
+    ],
+    ids=["contradiction", "equations", "products", "divisions", "divisors"],
+)
+def test_what_is_decided_about_constraints_of_others_is_bounded(texts):
+    """Each of these took from 6 seconds to minutes."""
+    with pytest.raises(ShapeSpecError, match="the constraints of the scope take too many steps to read"):
+        SymbolicScope(texts, most_steps=1_000_000)
+
+
+def test_a_bound_changes_nothing_of_what_stays_in_it():
+    texts = ["a >= b", "b >= 16", "c <= 4*a", "d == 2*c", "a + b <= 1024", "mod(a, 8) == 0", "e >= f", "f <= 128"]
+    free, bounded = SymbolicScope(texts), SymbolicScope(texts, most_steps=10_000)
+    assert [str(constraint) for constraint in bounded.constraints] == [
+        str(constraint) for constraint in free.constraints
+    ]
+    for scope in (free, bounded):
+        a, b, d = symbolic_shape("a, b, d", scope=scope)
+        assert a + b >= 32
+        assert d % 2 == 0
+    with pytest.raises(ScopeError, match="contradict each other"):
+        SymbolicScope([*texts, "a + d <= 17"], most_steps=1_000_000)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [f"(b + d + {index})^60" for index in range(60)],
+        ["max(" + ", ".join(f"{VARIABLES[i]}*{VARIABLES[i + 1]} - {i}" for i in range(150)) + ")"],
+        [f"floordiv((a + b + c + {index})^25, (a + b + {index + 1})^8)" for index in range(20)],
+        ["+".join(f"a{index}" for index in range(20_000))],
+        ["+".join(f"a{index}" for index in range(3_000)) + f"+ {end}" for end in range(50)],
+    ],
+    ids=["powers", "maxima", "divisions", "a long sum", "long sums"],
+)
+def test_what_sizes_of_others_take_to_read_is_bounded(texts):
+    """Each of these took from 2 seconds to minutes."""
+    reader = SizeReader(SymbolicScope(), most_steps=1_000_000)
+    with pytest.raises(ShapeSpecError, match=r"the sizes take too many steps to read|more than 5000 terms"):
+        list(map(reader.size, texts))
+
+
+def test_a_size_reader_reads_what_symbolic_shape_reads():
+    scope = SymbolicScope(["a >= b"])
+    reader = SizeReader(scope, most_steps=10_000)
+    texts = ["a", "2*a*b + 3", "max(a, b)", "floordiv(a, 4)", "mod(b, a)", "7", "a - a + 2"]
+    assert [reader.size(text) for text in texts] == [symbolic_shape(text, scope=scope)[0] for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("a, b", "'a, b' is not one size"), ("", "'' is not one size"), ("_", "'_' is not one size"), ("...", "not one")],
+)
+def test_what_is_not_one_size_is_refused(text, message):
+    with pytest.raises(ShapeSpecError, match=message):
+        SizeReader(SymbolicScope(), most_steps=100).size(text)
+
+
+def test_a_negative_size_is_refused():
+    with pytest.raises(ShapeSpecError, match="the size '2 - 3' is -1"):
+        SizeReader(SymbolicScope(), most_steps=100).size("2 - 3")

@@ -5,6 +5,7 @@ Importing this package imports neither JAX nor NumPy nor TensorFlow.
 
 from jaxtf.shapepoly._dimensions.dimension import Dimension, evaluate
 from jaxtf.shapepoly._dimensions.scope import Constraint, SymbolicScope
+from jaxtf.shapepoly._dimensions.size_reader import SizeReader
 from jaxtf.shapepoly._dimensions.sizes import is_symbolic_dim, max_dim, min_dim, symbolic_dim_bounds
 from jaxtf.shapepoly._dimensions.symbolic_operations import SymbolicOperations
 from jaxtf.shapepoly._errors import (
@@ -33,6 +34,7 @@ __all__ = [
     "ScopeError",
     "ShapeMismatch",
     "ShapeSpecError",
+    "SizeReader",
     "Solution",
     "SymbolicOperations",
     "SymbolicScope",

@@ -12,11 +12,15 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Any, NamedTuple
 
+from jaxtf.shapepoly._expressions.budget import UNBOUNDED, Budget
+
 _OPERATIONS_PER_QUESTION = 5_000
 """Bound on the work of isl for one question, in its own unit.
 
 Knapsack equations in 14 and in 24 columns, where isl branches for long, stopped after 0.24 s and 0.06 s.
 """
+
+_STEPS_OF_A_SET, _STEPS_OF_A_ROW, _STEPS_OF_A_QUESTION = 200, 10, 50
 
 
 class Row(NamedTuple):
@@ -44,18 +48,21 @@ class Regions:
     Args:
       width: The number of columns.
       most_operations: Bound on the work of isl for one question, in its own unit.
+      budget: Bound on that of all of them.
     """
 
-    def __init__(self, width: int, most_operations: int = _OPERATIONS_PER_QUESTION) -> None:
+    def __init__(self, width: int, most_operations: int = _OPERATIONS_PER_QUESTION, budget: Budget = UNBOUNDED) -> None:
         import islpy
 
+        budget.spend(_STEPS_OF_A_SET)
+        self.budget = budget
         self.isl: Any = islpy
         self.width = width
         self.most_operations = most_operations
         self.context: Any = islpy.Context()
         space = islpy.Space.set_alloc(self.context, 0, width)
         self._zero: Any = islpy.Aff.zero_on_domain(islpy.LocalSpace.from_space(space))
-        self.everything = Region(self, islpy.BasicSet.universe(space))
+        self.everything = Region(self, islpy.BasicSet.universe(space), 0)
 
     def affine(self, row: Row) -> Any:
         """Returns the left-hand side of a row as isl's affine expression."""
@@ -73,17 +80,20 @@ class Regions:
 class Region:
     """The integer points that satisfy all of some rows."""
 
-    def __init__(self, regions: Regions, points: Any) -> None:
+    def __init__(self, regions: Regions, points: Any, row_count: int) -> None:
         self._regions = regions
         self._points = points
+        self._row_count = row_count
 
     def where(self, rows: Iterable[Row]) -> Region:
         """Returns the points that satisfy the rows as well."""
-        points = self._points
+        points, row_count = self._points, self._row_count
         for row in rows:
+            self._regions.budget.spend(_STEPS_OF_A_ROW + row_count * self._regions.width // 60)
             constraint = self._regions.isl.Constraint.inequality_from_aff(self._regions.affine(row))
             points = points.add_constraint(constraint)
-        return Region(self._regions, points)
+            row_count += 1
+        return Region(self._regions, points, row_count)
 
     def is_empty(self) -> bool:
         """Returns whether there is no point; raises `TooHard`."""
@@ -111,7 +121,8 @@ class Region:
 
     def _asked(self, question: Any, *arguments: Any) -> Any:
         """Asks isl, with a bound on its work; making sets, between questions, has none."""
-        context = self._regions.context
+        context, width = self._regions.context, self._regions.width
+        self._regions.budget.spend(_STEPS_OF_A_QUESTION + self._row_count * width * width // 40)
         context.reset_operations()
         context.set_max_operations(self._regions.most_operations)
         try:

@@ -20,6 +20,7 @@ from jaxtf.shapepoly._decide.linear_bounds import linear_bounds
 from jaxtf.shapepoly._decide.presburger import Problem, Question, satisfies
 from jaxtf.shapepoly._decide.witnesses import find_sizes
 from jaxtf.shapepoly._expressions.anonymous import anonymous, is_linear
+from jaxtf.shapepoly._expressions.budget import UNBOUNDED, Budget
 from jaxtf.shapepoly._expressions.evaluation import evaluate_integer
 from jaxtf.shapepoly._expressions.expression import ONE, ZERO, Expression, Monomial, Variable, integer, variable
 from jaxtf.shapepoly._expressions.memo import Memo
@@ -46,6 +47,7 @@ _SAMPLES = 3
 _FEW_TRIES = 32
 _MOST_TRIES = 4096
 _MOST_POINTS = 8
+_STEPS_OF_A_QUESTION = 20
 
 ALWAYS = Verdict(always=True)
 NEVER = Verdict(never=True)
@@ -57,9 +59,16 @@ class Decider:
     Args:
       facts: Expressions that are at least 0 for all sizes of the scope. That variables are at least
         1 is always known.
+      budget: Bound on the work of all questions.
+
+    Each method raises `OutOfSteps` where the budget is used up.
+
+    Attributes:
+      budget: The same.
     """
 
-    def __init__(self, facts: Sequence[Expression] = ()) -> None:
+    def __init__(self, facts: Sequence[Expression] = (), budget: Budget = UNBOUNDED) -> None:
+        self.budget = budget
         self._facts = Facts(facts)
         self._enclosure = Enclosure(self._facts.interval)
         self._tight_enclosure = Enclosure(self._exact_interval)
@@ -74,7 +83,7 @@ class Decider:
 
     def under(self, facts: Sequence[Expression]) -> "Decider":
         """Returns a decider that knows further facts."""
-        return Decider((*self._facts.all, *facts))
+        return Decider((*self._facts.all, *facts), self.budget)
 
     def is_contradictory(self) -> bool:
         """Returns whether it is known that no sizes satisfy the facts."""
@@ -85,10 +94,11 @@ class Decider:
         try:
             if self._points:
                 return False
-            question = anonymous(ZERO, self._facts.all, self._facts.names)
+            question = anonymous(ZERO, self._facts.all, self._facts.names, self.budget)
             original = {name: given for given, name in question.names.items()}
             enclosure = Enclosure(lambda name: self._facts.interval(original[name]))
-            return not Problem(_monomials(question.facts), question.facts, enclosure).can_be_at_least_zero(ZERO)
+            problem = Problem(_monomials(question.facts), question.facts, enclosure, self.budget)
+            return not problem.can_be_at_least_zero(ZERO)
         except TooHard:
             return False
 
@@ -145,6 +155,7 @@ class Decider:
         return tuple(evaluate_integer(expression, sizes) for sizes in self._sample_sizes)
 
     def _decide(self, expression: Expression) -> Verdict:
+        self.budget.spend(_STEPS_OF_A_QUESTION + 4 * (expression.size + len(self._facts.all)))
         lower, upper = linear_bounds(expression, self._enclosure)
         if lower >= 0:
             return ALWAYS
@@ -177,7 +188,8 @@ class Decider:
         """Returns small sizes that give the expression a wanted value, if some are found."""
         facts, _ = self._facts.about(expression.variables())
         relations = sum(len(fact.terms) > 2 for fact in facts)
-        return find_sizes((expression,), facts, lambda values: wanted(values[0]), _MOST_TRIES // (1 + relations))
+        tries = _MOST_TRIES // (1 + relations)
+        return find_sizes((expression,), facts, lambda values: wanted(values[0]), tries, self.budget)
 
     def _confirmed(self, sizes: Sizes | None, expression: Expression, wanted: Callable[[int], bool]) -> Sizes | None:
         """Returns the sizes of the variables that matter, if they satisfy the facts and show what is wanted."""
@@ -201,11 +213,11 @@ class Decider:
         facts, names = self._facts.about(expression.variables())
         if is_linear(expression) and self._facts.are_linear:
             return Question(self._linear_problem(expression, facts, names), expression)
-        question = anonymous(expression, facts, names)
+        question = anonymous(expression, facts, names, self.budget)
         original = {name: given for given, name in question.names.items()}
         enclosure = Enclosure(lambda name: self._exact_interval(original[name]))
         monomials = _monomials((question.expression, *question.facts))
-        return Question(Problem(monomials, question.facts, enclosure), question.expression, original)
+        return Question(Problem(monomials, question.facts, enclosure, self.budget), question.expression, original)
 
     def _linear_problem(self, expression: Expression, facts: tuple[Expression, ...], names: frozenset[str]) -> Problem:
         """Returns the problem whose columns include the monomials of the expression."""
@@ -216,7 +228,7 @@ class Decider:
         if known is not None:
             return known
         ordered = sorted(monomials, key=lambda m: [(atom.sort_key, exponent) for atom, exponent in m])
-        return self._problems.put(key, Problem(ordered, facts, self._tight_enclosure))
+        return self._problems.put(key, Problem(ordered, facts, self._tight_enclosure, self.budget))
 
     def _exact_interval(self, name: str) -> Interval:
         """Returns the interval of a variable under all facts that bear on it."""
@@ -228,12 +240,11 @@ class Decider:
         if known is not None:
             return known
         try:
-            question = anonymous(variable(name), facts, self._facts.about(frozenset({name}))[1])
+            question = anonymous(variable(name), facts, self._facts.about(frozenset({name}))[1], self.budget)
             original = {new: given for given, new in question.names.items()}
             enclosure = Enclosure(lambda new: self._facts.interval(original[new]))
-            exact = Problem(_monomials((question.expression, *question.facts)), question.facts, enclosure).bounds(
-                question.expression
-            )
+            monomials = _monomials((question.expression, *question.facts))
+            exact = Problem(monomials, question.facts, enclosure, self.budget).bounds(question.expression)
         except TooHard:
             exact = enclosing
         return self._intervals.put(name, exact)
@@ -256,19 +267,19 @@ class Decider:
         if self._facts.all_unary:
             return list(self._sample_sizes)
         facts = self._facts.all
-        found = find_sizes((), facts, lambda _: True, tries=_FEW_TRIES)
+        found = find_sizes((), facts, lambda _: True, _FEW_TRIES, self.budget)
         if found is None:
             try:
                 found = self._facts_problem.sizes()
             except TooHard:
                 found = None
-        found = found or find_sizes((), facts, lambda _: True)
+        found = found or find_sizes((), facts, lambda _: True, budget=self.budget)
         return [] if found is None else [FreeSizes(0, found)]
 
     @cached_property
     def _facts_problem(self) -> Problem:
         """The problem of all facts; making it raises `TooHard`."""
-        return Problem(_monomials(self._facts.all), self._facts.all, self._enclosure)
+        return Problem(_monomials(self._facts.all), self._facts.all, self._enclosure, self.budget)
 
     def _spread(self, seed: int) -> list[Expression]:
         """Returns wishes for sizes, one for each variable of the facts: to be at least a number that varies."""

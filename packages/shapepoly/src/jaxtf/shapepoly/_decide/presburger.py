@@ -13,6 +13,7 @@ from math import inf
 
 from jaxtf.shapepoly._decide.intervals import Bound, Enclosure, Interval
 from jaxtf.shapepoly._decide.relaxation import Alternative, Relaxation
+from jaxtf.shapepoly._expressions.budget import UNBOUNDED, Budget
 from jaxtf.shapepoly._expressions.evaluation import evaluate_integer
 from jaxtf.shapepoly._expressions.expression import Expression, Monomial, integer
 from jaxtf.shapepoly._isl import Region, Regions, Row, TooHard
@@ -28,14 +29,22 @@ class Problem:
       monomials: The monomials that questions will be about.
       facts: Expressions that are at least 0.
       enclosure: Bounds of atoms.
+      budget: Bound on the work, of the questions too.
 
     Raises:
       TooHard: There are too many alternatives, or isl needs too much work.
     """
 
-    def __init__(self, monomials: Sequence[Monomial], facts: Sequence[Expression], enclosure: Enclosure) -> None:
+    def __init__(
+        self,
+        monomials: Sequence[Monomial],
+        facts: Sequence[Expression],
+        enclosure: Enclosure,
+        budget: Budget = UNBOUNDED,
+    ) -> None:
         self._facts = tuple(facts)
-        self._relaxation = Relaxation(enclosure)
+        self._budget = budget
+        self._relaxation = Relaxation(enclosure, budget)
         self._relaxation.row(Expression(dict.fromkeys(monomials, 1)))
         self._relaxation.assume(facts)
         self._regions = self._all_regions()
@@ -133,7 +142,7 @@ class Problem:
 
     def _all_regions(self) -> list[Region]:
         """Returns the regions that are not empty, one for each choice among the alternatives."""
-        regions = Regions(len(self._relaxation.columns))
+        regions = Regions(len(self._relaxation.columns), budget=self._budget)
         found = [regions.everything.where(self._relaxation.rows)]
         for alternative in self._relaxation.alternatives:
             candidates = [region.where(side) for region in found for side in alternative]

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jaxtf.shapepoly._decide.intervals import Enclosure
+from jaxtf.shapepoly._expressions.budget import UNBOUNDED, Budget
 from jaxtf.shapepoly._expressions.expression import (
     FLOORDIV,
     ONE,
@@ -31,6 +32,8 @@ from jaxtf.shapepoly._expressions.expression import (
     integer,
 )
 from jaxtf.shapepoly._isl import Row
+
+_STEPS_OF_A_PRODUCT = 30
 
 Alternative = tuple[tuple[Row, ...], ...]
 """Sides, of which one holds: all of its rows."""
@@ -49,6 +52,7 @@ class Relaxation:
 
     Args:
       enclosure: Bounds of atoms, for divisors and products.
+      budget: Bound on the work.
 
     Attributes:
       columns: The column of each monomial.
@@ -57,8 +61,9 @@ class Relaxation:
       products: The monomials whose rows are not exact, in each way to split them in two.
     """
 
-    def __init__(self, enclosure: Enclosure) -> None:
+    def __init__(self, enclosure: Enclosure, budget: Budget = UNBOUNDED) -> None:
         self._enclosure = enclosure
+        self._budget = budget
         self.columns: dict[Monomial, int] = {}
         self.rows: list[Row] = []
         self.alternatives: list[Alternative] = []
@@ -105,6 +110,7 @@ class Relaxation:
 
     def _assume_multiple(self, fact: Expression, factor: Expression) -> None:
         """Adds `fact * factor >= 0` where the factor is not negative and no new column is needed."""
+        self._budget.spend(_STEPS_OF_A_PRODUCT + 5 * len(fact.terms) * len(factor.terms))
         multiple = fact * factor
         known = all(monomial == ONE or monomial in self.columns for monomial in multiple.terms)
         if known and self._enclosure.of(factor).lower >= 0:
@@ -168,6 +174,7 @@ class Relaxation:
 
     def _define_product(self, monomial: Monomial) -> None:
         value = Expression({monomial: 1})
+        self._budget.spend(_STEPS_OF_A_PRODUCT * len(monomial))
         for atom, _ in monomial:
             left: Monomial = ((atom, 1),)
             right = divide_monomials(monomial, left)

@@ -6,10 +6,12 @@ People read these, so small sizes are tried before those that a decision procedu
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 
+from jaxtf.shapepoly._expressions.budget import UNBOUNDED, Budget
 from jaxtf.shapepoly._expressions.evaluation import evaluate_integer
 from jaxtf.shapepoly._expressions.expression import Expression
 
 _MOST_TRIES = 4096
+_STEPS_OF_A_TERM = 3
 
 
 def small_sizes(variables: Sequence[str], tries: int = _MOST_TRIES) -> Iterator[dict[str, int]]:
@@ -41,6 +43,7 @@ def find_sizes(
     facts: Sequence[Expression],
     wanted: Callable[[Sequence[int]], bool],
     tries: int = _MOST_TRIES,
+    budget: Budget = UNBOUNDED,
 ) -> dict[str, int] | None:
     """Returns small sizes that satisfy the facts and give the expressions wanted values, if some are found.
 
@@ -49,12 +52,19 @@ def find_sizes(
       facts: Expressions that are at least 0.
       wanted: Says whether the values of the expressions are wanted.
       tries: How many sizes to try at most.
+      budget: Bound on the work.
     """
+
+    def value(expression: Expression, sizes: Mapping[str, int]) -> int:
+        budget.spend(_STEPS_OF_A_TERM * expression.size)
+        return evaluate_integer(expression, sizes)
+
     names = sorted(frozenset[str]().union(*(e.variables() for e in (*expressions, *facts))))
     for sizes in small_sizes(names, tries):
         try:
-            if all(evaluate_integer(fact, sizes) >= 0 for fact in facts) and wanted(
-                [evaluate_integer(expression, sizes) for expression in expressions]
+            budget.spend(len(names))
+            if all(value(fact, sizes) >= 0 for fact in facts) and wanted(
+                [value(expression, sizes) for expression in expressions]
             ):
                 return sizes
         except ZeroDivisionError:  # these sizes are outside of what the expressions are defined for

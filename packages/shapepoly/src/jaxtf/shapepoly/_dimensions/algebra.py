@@ -15,6 +15,7 @@ from jaxtf.shapepoly._expressions.memo import Memo
 from jaxtf.shapepoly._expressions.text import to_text
 
 _MOST_COMPARED = 8
+_STEPS_OF_A_DIVISION = 3  # of polynomials, for each pair of terms
 
 
 class Algebra:
@@ -54,6 +55,7 @@ class Algebra:
         if known is not None:
             return known
         if divisor.as_integer is None:
+            self.decider.budget.spend(_STEPS_OF_A_DIVISION * len(dividend.terms) ** 2)
             self._check_divisor(dividend, divisor)
         return self._quotients.put((dividend, divisor), normal.floordiv(dividend, divisor))
 

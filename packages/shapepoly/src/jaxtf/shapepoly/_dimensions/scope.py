@@ -14,12 +14,16 @@ from weakref import WeakValueDictionary
 from jaxtf.shapepoly._decide.decision import Decider
 from jaxtf.shapepoly._dimensions.algebra import Algebra
 from jaxtf.shapepoly._errors import InconclusiveDimensionOperation, ScopeError
+from jaxtf.shapepoly._expressions.budget import UNBOUNDED, Budget
 from jaxtf.shapepoly._expressions.expression import Expression
-from jaxtf.shapepoly._expressions.parser import Budget, parse_constraint
+from jaxtf.shapepoly._expressions.parser import parse_constraint
 from jaxtf.shapepoly._expressions.text import to_text
 
 _MOST_STEPS = 500_000
 """Products of terms in all constraints of a scope: half a second; what people write takes a few hundred."""
+
+_TOO_MANY_PRODUCTS = "the constraints of the scope have too many products of terms"
+_TOO_MANY_STEPS = "the constraints of the scope take too many steps to read"
 
 
 class Constraint(NamedTuple):
@@ -53,13 +57,16 @@ class SymbolicScope:
     Args:
       constraints_str: Constraints of the form `e1 >= e2`, `e1 <= e2` or `e1 == e2`. They hold jointly,
         and jointly with every dimension variable being at least 1.
+      most_steps: Bound on the work of reading them, about a microsecond each; for constraints that nobody vouches
+        for. By default the products of terms in them are bounded alone, not what it takes to find whether they
+        contradict each other.
 
     Attributes:
       constraints: The constraints, in the order they were given.
       algebra: For the modules of this package: the operations that know these constraints.
 
     Raises:
-      ShapeSpecError: A constraint is not in the grammar.
+      ShapeSpecError: A constraint is not in the grammar, or all of them take more steps.
       InconclusiveDimensionOperation: A divisor in a constraint can be 0, all other constraints considered.
       ScopeError: No sizes satisfy all constraints; the message names those that contradict each other.
 
@@ -70,14 +77,15 @@ class SymbolicScope:
     True
     """
 
-    def __init__(self, constraints_str: Sequence[str] = ()) -> None:
+    def __init__(self, constraints_str: Sequence[str] = (), *, most_steps: int | None = None) -> None:
         if isinstance(constraints_str, str):
             constraints_str = (constraints_str,)
-        self.constraints = _read_all(constraints_str)
-        decider = _decider(self.constraints)
+        budget = UNBOUNDED if most_steps is None else Budget(most_steps, _TOO_MANY_STEPS)
+        self.constraints = _read_all(constraints_str, budget)
+        decider = _decider(self.constraints, budget)
         if decider.is_contradictory():
-            raise ScopeError(_contradiction(self.constraints))
-        self.algebra = Algebra(decider)
+            raise ScopeError(_contradiction(self.constraints, budget))
+        self.algebra = Algebra(decider if budget is UNBOUNDED else _decider(self.constraints))
         self._known_as((secrets.token_bytes(16), tuple(c.text for c in self.constraints)))
 
     def _known_as(self, key: "_Key") -> None:
@@ -120,20 +128,20 @@ def _of_origin(kind: type[SymbolicScope], key: _Key) -> SymbolicScope:
         return found
 
 
-def _read_all(texts: Sequence[str]) -> tuple[Constraint, ...]:
+def _read_all(texts: Sequence[str], budget: Budget) -> tuple[Constraint, ...]:
     """Reads constraints; a divisor may owe it to other constraints, whatever their order, that it is not 0."""
     found: dict[int, Constraint] = {}
     depth = 0
-    budget = Budget(_MOST_STEPS)
+    of_texts = Budget(_MOST_STEPS, _TOO_MANY_PRODUCTS) if budget is UNBOUNDED else budget
     while len(found) < len(texts):
         known = [found[position] for position in sorted(found)]
-        algebra = Algebra(_decider(known))
+        algebra = Algebra(_decider(known, budget))
         refusal: InconclusiveDimensionOperation | None = None
         for position, text in enumerate(texts):
             if position in found:
                 continue
             try:
-                found[position] = _read(text, algebra, depth, budget)
+                found[position] = _read(text, algebra, depth, of_texts)
             except InconclusiveDimensionOperation as error:
                 refusal = refusal or error
         if refusal is not None and len(found) == len(known):
@@ -154,17 +162,17 @@ def _read(text: str, algebra: Algebra, depth: int, budget: Budget) -> Constraint
             return Constraint(parsed.left - parsed.right, relation, text, depth)
 
 
-def _decider(constraints: Sequence[Constraint]) -> Decider:
+def _decider(constraints: Sequence[Constraint], budget: Budget = UNBOUNDED) -> Decider:
     """Returns a decider that knows the constraints."""
-    return Decider(tuple(fact for constraint in constraints for fact in constraint.facts()))
+    return Decider(tuple(fact for constraint in constraints for fact in constraint.facts()), budget)
 
 
-def _contradiction(constraints: Sequence[Constraint]) -> str:
+def _contradiction(constraints: Sequence[Constraint], budget: Budget) -> str:
     """Returns the text of the error for constraints that no sizes satisfy, with those that are needed for it."""
     culprits = list(constraints)
     for constraint in constraints:
         others = [c for c in culprits if c is not constraint]
-        if _decider(others).is_contradictory():
+        if _decider(others, budget).is_contradictory():
             culprits = others
     if len(culprits) == 1:
         return f"no sizes satisfy the symbolic constraint '{culprits[0]}' (dimension variables are at least 1)"

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jaxtf.shapepoly._expressions import normal
+from jaxtf.shapepoly._expressions.budget import UNBOUNDED, Budget
 from jaxtf.shapepoly._expressions.evaluation import evaluate_integer
 from jaxtf.shapepoly._expressions.expression import FLOORDIV, ZERO, Atom, Expression, Variable, integer, variable
 from jaxtf.shapepoly._expressions.maximum import maximum
@@ -21,6 +22,7 @@ from jaxtf.shapepoly._expressions.maximum import maximum
 _SIZES = (12, 5, 31, 8, 67, 3, 101, 19, 44, 2)
 _OWN_SIZES = (1, 97, 29)
 _ROUNDS = 2
+_STEPS_OF_A_TERM = 3
 
 
 class Anonymous(NamedTuple):
@@ -47,8 +49,12 @@ def is_linear(expression: Expression) -> bool:
     return True
 
 
-def anonymous(expression: Expression, facts: Sequence[Expression], variables: frozenset[str]) -> Anonymous:
+def anonymous(
+    expression: Expression, facts: Sequence[Expression], variables: frozenset[str], budget: Budget = UNBOUNDED
+) -> Anonymous:
     """Returns the question whether `expression >= 0` under facts, in names of its own."""
+    terms = expression.size + sum(fact.size for fact in facts)
+    budget.spend(_STEPS_OF_A_TERM * terms * (len(variables) * len(_OWN_SIZES) * _ROUNDS + 10))
     ranked = sorted(_colours(expression, facts, variables).items(), key=lambda item: (item[1], item[0]))
     names = {name: f"v{position:03}" for position, (name, _) in enumerate(ranked)}
     renamed = sorted((_renamed(fact, names) for fact in facts), key=repr)

@@ -19,10 +19,11 @@ Method: recursive descent over a list of tokens.
 
 import re
 from collections.abc import Callable
-from operator import mul
+from operator import add, mul, sub
 from typing import Literal, NamedTuple, NoReturn, Protocol
 
 from jaxtf.shapepoly._errors import ShapeSpecError
+from jaxtf.shapepoly._expressions.budget import UNBOUNDED, Budget, OutOfSteps
 from jaxtf.shapepoly._expressions.expression import Expression, integer
 from jaxtf.shapepoly._expressions.text import to_text
 
@@ -50,6 +51,7 @@ _LARGEST_EXPONENT = 64
 _DEEPEST_NESTING = 64
 _MOST_DIGITS = 18
 _LARGEST_EXPRESSION = 5000
+_SUMS = {"+": add, "-": sub}
 
 
 class Algebra(Protocol):
@@ -93,32 +95,16 @@ class ParsedConstraint(NamedTuple):
     right: Expression
 
 
-def parse_shape(text: str, algebra: Algebra) -> ParsedShape:
+def parse_shape(text: str, algebra: Algebra, budget: Budget = UNBOUNDED) -> ParsedShape:
     """Reads the text of a shape.
 
     Raises:
-      ShapeSpecError: The text is not in the grammar; the message has a caret.
+      ShapeSpecError: The text is not in the grammar, or takes more steps than the budget has; the message has a caret.
     """
-    return _Parser(text, _SHAPE, algebra).shape()
+    return _Parser(text, _SHAPE, algebra, budget).shape()
 
 
-class Budget:
-    """How many steps texts may take together: the products of terms that they ask for.
-
-    Args:
-      steps: So many.
-    """
-
-    def __init__(self, steps: int) -> None:
-        self._left = steps
-
-    def spend(self, steps: int) -> bool:
-        """Takes steps off; returns whether there were as many."""
-        self._left -= steps
-        return self._left >= 0
-
-
-def parse_constraint(text: str, algebra: Algebra, budget: Budget | None = None) -> ParsedConstraint:
+def parse_constraint(text: str, algebra: Algebra, budget: Budget = UNBOUNDED) -> ParsedConstraint:
     """Reads the text of a constraint.
 
     Raises:
@@ -146,7 +132,7 @@ class _Token(NamedTuple):
 class _Parser:
     """Recursive descent; the methods are the rules of the grammar."""
 
-    def __init__(self, text: str, kind: str, algebra: Algebra, budget: Budget | None = None) -> None:
+    def __init__(self, text: str, kind: str, algebra: Algebra, budget: Budget) -> None:
         self._budget = budget
         self._text = text
         self._heading = f"syntax error in {kind}"
@@ -217,8 +203,8 @@ class _Parser:
     def _expression(self) -> Expression:
         result = self._term()
         while self._peek.text in ("+", "-"):
-            sign = 1 if self._take().text == "+" else -1
-            result = result.plus(self._term(), sign)
+            operator = self._take()
+            result = self._apply(operator, _SUMS[operator.text], result, self._term(), result.size // 4)
         return result
 
     def _term(self) -> Expression:
@@ -303,11 +289,14 @@ class _Parser:
         operation: Callable[[Expression, Expression], Expression],
         left: Expression,
         right: Expression,
+        steps: int | None = None,
     ) -> Expression:
-        if self._budget is not None and not self._budget.spend(left.size * right.size):
-            self._fail(token, "the constraints of the scope have too many products of terms")
+        """Returns the result of an operation; its steps are the products of terms if they are not given."""
         try:
+            self._budget.spend(left.size * right.size if steps is None else steps)
             result = operation(left, right)
+        except OutOfSteps as error:
+            raise error_at(self._text, self._heading, token.position, str(error)) from error
         except ZeroDivisionError as error:
             raise error_at(self._text, self._heading, token.position, "division by zero") from error
         if result.size > _LARGEST_EXPRESSION:
