@@ -91,6 +91,27 @@ def test_the_constraints_of_an_artifact_are_bounded_together():
         deserialize(payload)
 
 
+@pytest.mark.parametrize(
+    ("constraints", "size"),
+    [
+        ([], "(b+d+{index})^60"),
+        ([], "floordiv((a+b+c+{index})^25, (a+b+{index})^8)"),
+        ([f"v{index} >= 2*v{index + 1}" for index in range(199)], "max(v{index}, v{index}9)"),
+        ([f"v{index} == 2*v{index + 1} + v{index * 11 % 199}" for index in range(150)], "a"),
+    ],
+    ids=["powers", "divisions", "decisions", "constraints"],
+)
+def test_the_sizes_of_an_artifact_are_bounded_together(constraints, size):
+    table = read_payload(split_trailer(export(jnp.sin)(SPEC).serialize()).payload)
+    texts = tuple(size.format(index=index) for index in range(1, 60))
+    aval = dataclasses.replace(table.unique_avals[0], shape=texts)
+    payload = write_payload(dataclasses.replace(table, unique_avals=(aval, *table.unique_avals[1:])))
+    notes = split_trailer(export(jnp.sin)(SPEC).serialize()).notes
+    append_trailer(payload, {**notes, "constraints": constraints})
+    with pytest.raises(ArtifactError, match=r"that cannot be read.*(take too many steps|more than 5000 terms)"):
+        deserialize(payload)
+
+
 def test_a_module_is_checked_once_and_a_fresh_one_never(monkeypatch):
     checked = []
     monkeypatch.setattr(exported_module, "check_agreement", checked.append)
