@@ -73,7 +73,9 @@ def trials(case: Case) -> st.SearchStrategy[Trial]:
 def compare(case: Case, trial: Trial) -> None:
     """Runs a case at all its sizes and compares it with JAX."""
     with enable_x64(trial.x64), warnings.catch_warnings():
-        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # of a conversion to a real dtype
+        # JAX warns of what a conversion loses, and where a dtype of 64 bits is not to be had.
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+        warnings.filterwarnings("ignore", "Explicitly requested dtype", UserWarning)
         function = derived(case.function, trial.derivative)
         names = list(case.sizes)
         count = max((len(case.sizes[name]) for name in names), default=1)
