@@ -32,7 +32,7 @@ from jaxtf.convert._graph.emit import emit
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import plan
 from jaxtf.convert._graph.program import Program
-from jaxtf.serialization import export_for_graph
+from jaxtf.serialization.interop import export_for_graph
 
 MODES = ("eager", "graph", "compiled")
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from jaxtf.convert._graph.emit import emit
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import plan
-from jaxtf.serialization import export_for_graph
+from jaxtf.serialization.interop import export_for_graph
 from jaxtf.shapepoly import symbolic_shape
 
 MODES = ("eager", "graph", "compiled")

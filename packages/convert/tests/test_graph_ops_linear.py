@@ -10,7 +10,7 @@ import tensorflow as tf
 from jax import lax
 
 from jaxtf.convert import convert
-from jaxtf.serialization import export_for_graph
+from jaxtf.serialization.interop import export_for_graph
 from jaxtf.shapepoly import symbolic_shape
 
 from .graph_mode import MODES, operations, run_graph_mode, run_jax

@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 from jaxtf.convert._errors import GraphModeUnsupported
-from jaxtf.serialization import export_for_graph
+from jaxtf.serialization.interop import export_for_graph
 
 from .graph_mode import MODES, operations, run_graph_mode, run_jax, run_module, same_as_jax
 

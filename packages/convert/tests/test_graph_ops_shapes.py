@@ -10,7 +10,7 @@ from jax import lax
 from jaxtf.convert._graph.emit import emit
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import plan
-from jaxtf.serialization import export_for_graph
+from jaxtf.serialization.interop import export_for_graph
 from jaxtf.shapepoly import symbolic_shape
 
 from .graph_mode import MODES, assert_identical, run_jax, run_module, same_as_jax

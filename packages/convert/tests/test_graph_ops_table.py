@@ -14,7 +14,7 @@ from jaxtf.convert._graph.ops import __all__ as families
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import plan
 from jaxtf.convert._graph.table import entries
-from jaxtf.serialization import export_for_graph
+from jaxtf.serialization.interop import export_for_graph
 
 from .graph_mode import run_graph_mode, run_module
 

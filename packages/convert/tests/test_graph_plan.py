@@ -11,7 +11,7 @@ from jaxtf.convert import convert, convert_stablehlo
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import plan
 from jaxtf.convert._graph.program import operations_of
-from jaxtf.serialization import export_for_graph
+from jaxtf.serialization.interop import export_for_graph
 
 from .graph_mode import same_as_jax
 

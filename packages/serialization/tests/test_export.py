@@ -23,13 +23,13 @@ from jaxtf.serialization import (
     default_export_platform,
     deserialize,
     export,
-    export_for_graph,
     negotiate,
     tensorflow_reads,
 )
 from jaxtf.serialization._jax_values import settings
 from jaxtf.serialization._program import portable_artifact
 from jaxtf.serialization._record.tensorflow import RELEASES
+from jaxtf.serialization.interop import export_for_graph
 from jaxtf.shapepoly import ScopeError, symbolic_shape
 
 F32 = jnp.float32

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import jaxtf.serialization
+from jaxtf.serialization import interop
 
 
 def test_importing_the_package_loads_neither_jax_nor_tensorflow():
@@ -19,8 +20,9 @@ def test_importing_the_package_loads_neither_jax_nor_tensorflow():
     assert found.stdout.strip() == "[]"
 
 
-def test_the_names_for_type_checkers_are_those_that_are_imported():
-    tree = ast.parse(Path(jaxtf.serialization.__file__).read_text())
+@pytest.mark.parametrize("module", [jaxtf.serialization, interop])
+def test_the_names_for_type_checkers_are_those_that_are_imported(module):
+    tree = ast.parse(Path(module.__file__).read_text())
     [for_checkers] = [node for node in tree.body if isinstance(node, ast.If)]
     imported = {
         alias.name: node.module.removeprefix("jaxtf.serialization.")
@@ -28,13 +30,16 @@ def test_the_names_for_type_checkers_are_those_that_are_imported():
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert imported == jaxtf.serialization._MODULES
-    assert sorted(imported) == sorted(jaxtf.serialization.__all__)
+    assert imported == module._MODULES
+    assert sorted(imported) == sorted(module.__all__)
 
 
-def test_every_public_name_is_there():
-    for name in jaxtf.serialization.__all__:
-        assert getattr(jaxtf.serialization, name) is not None
-    assert set(jaxtf.serialization.__all__) <= set(dir(jaxtf.serialization))
-    with pytest.raises(AttributeError, match=r"module 'jaxtf.serialization' has no attribute 'exports'"):
-        jaxtf.serialization.exports  # noqa: B018
+@pytest.mark.parametrize("module", [jaxtf.serialization, interop])
+def test_every_public_name_is_there(module):
+    if module is interop:
+        pytest.importorskip("jax")
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    assert set(module.__all__) <= set(dir(module))
+    with pytest.raises(AttributeError, match=rf"module '{module.__name__}' has no attribute 'exports'"):
+        module.exports  # noqa: B018

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxtf.serialization import as_jitted, export, static_parameters
+from jaxtf.serialization import export
+from jaxtf.serialization.interop import as_jitted, static_parameters
 
 X = np.arange(3, dtype=np.float32)
 SPEC = jax.ShapeDtypeStruct((3,), jnp.float32)

@@ -20,9 +20,9 @@ from jaxtf.serialization import (
     register_namedtuple_serialization,
     register_pytree_node_serialization,
 )
-from jaxtf.serialization import argument_paths as jax_argument_paths
 from jaxtf.serialization._record.kinds import PyTreeDefKind
 from jaxtf.serialization._record.tree import CustomNode, Tree
+from jaxtf.serialization.interop import argument_paths as jax_argument_paths
 
 
 class Registered(NamedTuple):

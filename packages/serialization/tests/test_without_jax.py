@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import jaxtf.serialization
-from jaxtf.serialization import JaxRequiredError, describe, deserialize
+from jaxtf.serialization import JaxRequiredError, describe, deserialize, interop
 
 ARTIFACTS = sorted((Path(__file__).parent / "artifacts").glob("*/*.bin"))
 
@@ -60,7 +60,7 @@ def test_reading_and_writing_import_no_jax():
 
 NEED_JAX = {
     "export": lambda exported: jaxtf.serialization.export(abs),
-    "export_for_graph": lambda exported: jaxtf.serialization.export_for_graph(abs),
+    "export_for_graph": lambda exported: interop.export_for_graph(abs),
     "default_export_platform": lambda exported: jaxtf.serialization.default_export_platform(),
     "Exported.call": lambda exported: exported.call(1.0),
     "Exported.flat_call": lambda exported: exported.flat_call,

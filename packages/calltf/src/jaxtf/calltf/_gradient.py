@@ -37,7 +37,7 @@ from jaxtf.calltf._recorded import Recorded
 from jaxtf.calltf._traced import Traced
 from jaxtf.calltf._transfer import is_differentiable
 from jaxtf.calltf._vectorized import vjp
-from jaxtf.serialization import varying_like
+from jaxtf.serialization.interop import varying_like
 
 
 def _is_zero(tangent: Any) -> bool:

@@ -32,7 +32,7 @@ from jaxtf.calltf._recorded import recorded_call
 from jaxtf.calltf._tf import outside_of_graphs
 from jaxtf.calltf._traced import Traced
 from jaxtf.calltf._transfer import to_array, to_tensor
-from jaxtf.serialization import vary_alike, varying_like
+from jaxtf.serialization.interop import vary_alike, varying_like
 
 call_tf_p = Primitive("call_tf")
 call_tf_evaluated_p = Primitive("call_tf_evaluated")

@@ -30,7 +30,7 @@ from jaxtf.calltf._notes import without_libraries
 from jaxtf.calltf._sizes import Formula, Sample, samples, symbolic_sizes
 from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs
 from jaxtf.calltf._transfer import canonical_dtype, jax_dtype, tensorflow_dtype
-from jaxtf.serialization import CalledFunction
+from jaxtf.serialization.interop import CalledFunction
 
 if TYPE_CHECKING:
     from jaxtf.calltf._function import Function

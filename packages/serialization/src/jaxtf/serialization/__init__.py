@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._artifact.describe import describe
     from jaxtf.serialization._artifact.description import Description
     from jaxtf.serialization._artifact.deserialize import deserialize
-    from jaxtf.serialization._bytecode.portable import custom_call_targets
-    from jaxtf.serialization._entrances import default_export_platform, export, export_for_graph, negotiate
+    from jaxtf.serialization._entrances import default_export_platform, export, negotiate
     from jaxtf.serialization._errors import (
         ArgumentMismatch,
         ArtifactError,
@@ -39,12 +38,7 @@ if TYPE_CHECKING:
         VersionError,
         VjpUnavailable,
     )
-    from jaxtf.serialization._export.jitted import as_jitted, static_parameters
-    from jaxtf.serialization._export.lapack import lapack_function
-    from jaxtf.serialization._jax_values.paths import argument_paths
-    from jaxtf.serialization._jax_values.varying import vary_alike, varying_like
     from jaxtf.serialization._record.avals import Aval, ExtendedDtype
-    from jaxtf.serialization._record.called import CalledFunction
     from jaxtf.serialization._record.checks import DisabledSafetyCheck
     from jaxtf.serialization._record.effects import Effect
     from jaxtf.serialization._record.exported import Exported, Producer
@@ -70,7 +64,6 @@ __all__ = [
     "ArgumentMismatch",
     "ArtifactError",
     "Aval",
-    "CalledFunction",
     "CalledFunctionsRefused",
     "CallingConventionError",
     "Description",
@@ -98,32 +91,22 @@ __all__ = [
     "UnstableDialect",
     "VersionError",
     "VjpUnavailable",
-    "argument_paths",
-    "as_jitted",
-    "custom_call_targets",
     "default_export_platform",
     "describe",
     "deserialize",
     "export",
-    "export_for_graph",
-    "lapack_function",
     "maximum_supported_calling_convention_version",
     "minimum_supported_calling_convention_version",
     "negotiate",
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",
-    "static_parameters",
     "tensorflow_reads",
-    "vary_alike",
-    "varying_like",
 ]
 
 # The module of each name; a test holds it against the imports above.
 _MODULES = {
     "Aval": "_record.avals",
     "ExtendedDtype": "_record.avals",
-    "custom_call_targets": "_bytecode.portable",
-    "CalledFunction": "_record.called",
     "DisabledSafetyCheck": "_record.checks",
     "deserialize": "_artifact.deserialize",
     "describe": "_artifact.describe",
@@ -150,15 +133,10 @@ _MODULES = {
     "VjpUnavailable": "_errors",
     "default_export_platform": "_entrances",
     "export": "_entrances",
-    "export_for_graph": "_entrances",
     "Exported": "_record.exported",
     "Producer": "_record.exported",
     "ModuleVersions": "_record.negotiation",
     "negotiate": "_entrances",
-    "argument_paths": "_jax_values.paths",
-    "as_jitted": "_export.jitted",
-    "static_parameters": "_export.jitted",
-    "lapack_function": "_export.lapack",
     "BUILT_IN_PLATFORMS": "_record.platforms",
     "register_namedtuple_serialization": "_record.registration",
     "register_pytree_node_serialization": "_record.registration",
@@ -168,8 +146,6 @@ _MODULES = {
     "NamedSharding": "_record.shardings",
     "tensorflow_reads": "_record.tensorflow",
     "Tree": "_record.tree",
-    "vary_alike": "_jax_values.varying",
-    "varying_like": "_jax_values.varying",
     "maximum_supported_calling_convention_version": "_record.versions",
     "minimum_supported_calling_convention_version": "_record.versions",
 }

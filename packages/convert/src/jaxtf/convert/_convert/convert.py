@@ -215,7 +215,7 @@ def make_conversion(
     from jaxtf.convert._convert.lift import export_lifted
     from jaxtf.convert._convert.signature import Signatures
     from jaxtf.convert._function.eager import EagerCalls
-    from jaxtf.serialization import as_jitted
+    from jaxtf.serialization.interop import as_jitted
 
     signatures = Signatures(polymorphic_shapes, tuple(polymorphic_constraints))
     jitted = as_jitted(fun_jax)

@@ -16,7 +16,8 @@ from jaxtf.convert import _tf
 from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError
 from jaxtf.convert._values.dtypes import as_tensor, dtype_matches
 from jaxtf.convert._values.narrow import check_boundary
-from jaxtf.serialization import Exported, custom_call_targets, deserialize
+from jaxtf.serialization import Exported, deserialize
+from jaxtf.serialization.interop import custom_call_targets
 
 __all__ = ["convert_stablehlo"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 
 from jaxtf.convert._errors import ArgumentTypeError
-from jaxtf.serialization import static_parameters
+from jaxtf.serialization.interop import static_parameters
 
 __all__ = ["StaticParameters", "without_marks"]
 

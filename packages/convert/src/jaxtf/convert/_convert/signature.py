@@ -23,7 +23,7 @@ from jaxtf.convert._values.dtypes import numpy_dtype
 from jaxtf.convert._values.plain import plain
 from jaxtf.convert._values.protocol import read
 from jaxtf.convert._values.weak import WeakVariable
-from jaxtf.serialization import argument_paths
+from jaxtf.serialization.interop import argument_paths
 from jaxtf.shapepoly import ShapeSpecError, is_symbolic_dim, symbolic_args_specs
 
 __all__ = ["LeafSpec", "Signature", "Signatures", "leaf_spec"]

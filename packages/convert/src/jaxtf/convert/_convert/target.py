@@ -14,13 +14,8 @@ from jaxtf.convert._function.function import ExportedFunction
 from jaxtf.convert._native.consumer import versions_to_write
 from jaxtf.convert._native.custom_calls import checked_checks
 from jaxtf.convert._native.native import NativeFunction
-from jaxtf.serialization import (
-    BUILT_IN_PLATFORMS,
-    DisabledSafetyCheck,
-    Exported,
-    export,
-    export_for_graph,
-)
+from jaxtf.serialization import BUILT_IN_PLATFORMS, DisabledSafetyCheck, Exported, export
+from jaxtf.serialization.interop import export_for_graph
 
 __all__ = ["Target", "target_of"]
 

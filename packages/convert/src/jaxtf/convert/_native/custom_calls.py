@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxtf.convert._errors import ConversionOptionError, UnknownCustomCall
-from jaxtf.serialization import DisabledSafetyCheck, Exported, custom_call_targets, lapack_function
+from jaxtf.serialization import DisabledSafetyCheck, Exported
+from jaxtf.serialization.interop import custom_call_targets, lapack_function
 
 __all__ = ["IN_TENSORFLOW", "check_custom_calls", "checked_checks"]
 

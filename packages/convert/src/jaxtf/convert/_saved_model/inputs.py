@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._values.names import argument_names
-from jaxtf.serialization import argument_paths
+from jaxtf.serialization.interop import argument_paths
 
 __all__ = ["Inputs", "check_specifications", "inputs_of"]
 

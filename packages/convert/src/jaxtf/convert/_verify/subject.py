@@ -46,7 +46,7 @@ def make_subject(target: Any, specs: tuple[Any, ...]) -> Subject:
         )
     import jax
 
-    from jaxtf.serialization import as_jitted
+    from jaxtf.serialization.interop import as_jitted
 
     exported = export(target, expand_linear_algebra=True, **asdict(versions_to_write(None)))(*specs)
     jitted = as_jitted(target)

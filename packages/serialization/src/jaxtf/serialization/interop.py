@@ -1,0 +1,63 @@
+"""For packages of jaxtf: what `jaxtf-convert` and `jaxtf-calltf` share with this one. Not for programs.
+
+- `export_for_graph`: a function exported for those who translate its module, operation by operation.
+- `as_jitted`, `static_parameters`: any callable as one that JAX traces.
+- `argument_paths`: where an argument stands, as its caller would write it.
+- `CalledFunction`: a function of another framework that a module calls by name.
+- `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
+- `vary_alike`, `varying_like`: calls inside of `jax.shard_map`.
+
+These names keep their parameters and meaning as long as the minor version of jaxtf-serialization stays, which
+jaxtf-convert and jaxtf-calltf declare; a program that uses them pins it.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxtf.serialization._bytecode.portable import custom_call_targets
+    from jaxtf.serialization._entrances import export_for_graph
+    from jaxtf.serialization._export.jitted import as_jitted, static_parameters
+    from jaxtf.serialization._export.lapack import lapack_function
+    from jaxtf.serialization._jax_values.paths import argument_paths
+    from jaxtf.serialization._jax_values.varying import vary_alike, varying_like
+    from jaxtf.serialization._record.called import CalledFunction
+
+__all__ = [
+    "CalledFunction",
+    "argument_paths",
+    "as_jitted",
+    "custom_call_targets",
+    "export_for_graph",
+    "lapack_function",
+    "static_parameters",
+    "vary_alike",
+    "varying_like",
+]
+
+# The module of each name; a test holds it against the imports above.
+_MODULES = {
+    "CalledFunction": "_record.called",
+    "argument_paths": "_jax_values.paths",
+    "as_jitted": "_export.jitted",
+    "custom_call_targets": "_bytecode.portable",
+    "export_for_graph": "_entrances",
+    "lapack_function": "_export.lapack",
+    "static_parameters": "_export.jitted",
+    "vary_alike": "_jax_values.varying",
+    "varying_like": "_jax_values.varying",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a name when it is first asked for: some need JAX, others are for where there is none."""
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"jaxtf.serialization.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})
