@@ -76,7 +76,7 @@ ENTRANCES = {
 }
 
 # So many import statements stand in functions: where a framework may be absent, or takes long to load.
-MOST_LATE = {"shapepoly": 5, "serialization": 11, "convert": 37}
+MOST_LATE = {"shapepoly": 5, "serialization": 9, "convert": 8}
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)

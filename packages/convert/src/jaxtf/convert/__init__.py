@@ -11,6 +11,8 @@ convert something later does not wait for it.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from jaxtf.convert._requires import refusing
+
 if TYPE_CHECKING:
     from jaxtf.convert._as_jax2tf.install import install_as_jax2tf
     from jaxtf.convert._convert.convert import convert
@@ -108,12 +110,19 @@ _MODULES = {
 }
 
 
+# What works with JAX functions only: its modules import JAX.
+_NEED_JAX = {"convert", "eval_polymorphic_shape", "save_model", "verify"}
+
+
 def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first asked for."""
+    """Imports a public name when it is first asked for; where there is no JAX, what needs it refuses to be called."""
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(module), name)
+    try:
+        value = getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        value = refusing(name, error, needs_jax=name in _NEED_JAX)
     globals()[name] = value
     return value
 

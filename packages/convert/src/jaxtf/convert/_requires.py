@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from jaxtf.shapepoly import JaxRequiredError
 
-__all__ = ["require_jax"]
+__all__ = ["refusing", "require_jax"]
 
 
 def require_jax(wanted: str) -> None:
@@ -19,3 +22,20 @@ def require_jax(wanted: str) -> None:
         raise JaxRequiredError(
             f'{wanted} needs JAX, which cannot be imported here: {error}\n  remedy: pip install "jaxtf-convert[jax]"'
         ) from error
+
+
+def refusing(wanted: str, error: ImportError, *, needs_jax: bool) -> Callable[..., Any]:
+    """What takes the place of a function whose module cannot be imported here: called, it says what is missing.
+
+    Args:
+      wanted: Its name.
+      error: Why its module cannot be imported.
+      needs_jax: Whether it may be JAX that is missing.
+    """
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        if needs_jax:
+            require_jax(wanted)
+        raise error
+
+    return refuse

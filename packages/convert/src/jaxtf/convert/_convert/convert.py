@@ -10,27 +10,28 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Never
+from typing import Any, Never
 
+import jax
 import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._convert.former import refuse_former
+from jaxtf.convert._convert.jitted import StaticParameters, without_marks
+from jaxtf.convert._convert.lift import export_lifted
 from jaxtf.convert._convert.mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization
+from jaxtf.convert._convert.signature import Signature, Signatures
 from jaxtf.convert._convert.target import Target, target_of
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._function.constants import Constants
+from jaxtf.convert._function.eager import EagerCalls
 from jaxtf.convert._function.function import ExportedFunction
 from jaxtf.convert._function.gradient import run_differentiable, run_without_gradient
 from jaxtf.convert._function.once import Once
-from jaxtf.convert._requires import require_jax
 from jaxtf.convert._values.dtypes import as_tensor
 from jaxtf.convert._values.names import call_signature, result_names
 from jaxtf.serialization import DisabledSafetyCheck
-
-if TYPE_CHECKING:
-    from jaxtf.convert._convert.signature import Signature, Signatures
-    from jaxtf.convert._function.eager import EagerCalls
+from jaxtf.serialization.interop import as_jitted
 
 __all__ = ["Conversion", "convert", "convert_for", "make_conversion"]
 
@@ -98,7 +99,6 @@ def convert(
     array([2., 3.], dtype=float32)
     """
     refuse_former(former)
-    require_jax("convert")
     if not callable(fun_jax):
         raise ConversionOptionError(f"convert needs a function, found {type(fun_jax).__name__}: {fun_jax!r:.60}")
     target = target_of(
@@ -119,8 +119,6 @@ def convert_for(
     with_gradient: bool,
 ) -> Callable[..., Any]:
     """What `convert` returns, for a target; the arguments are as there."""
-    from jaxtf.convert._convert.jitted import StaticParameters
-
     static = StaticParameters.of(fun_jax)
     conversion = make_conversion(
         fun_jax,
@@ -172,8 +170,6 @@ class Conversion:
 
     def _call_unseen(self, key: Hashable | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The same for whatever it is called with."""
-        import jax
-
         flat, tree = jax.tree.flatten((args, kwargs))
         signature, flat = self.signatures.of_call(tree, flat)
         function = self.function_for(signature)
@@ -210,13 +206,6 @@ def make_conversion(
         raise ConversionOptionError(
             f"polymorphic_constraints must be a list of texts, such as ['a >= b']. Got: {polymorphic_constraints!r:.60}"
         )
-    # Here, so that what needs no JAX function (running an Exported) needs no JAX.
-    from jaxtf.convert._convert.jitted import without_marks
-    from jaxtf.convert._convert.lift import export_lifted
-    from jaxtf.convert._convert.signature import Signatures
-    from jaxtf.convert._function.eager import EagerCalls
-    from jaxtf.serialization.interop import as_jitted
-
     signatures = Signatures(polymorphic_shapes, tuple(polymorphic_constraints))
     jitted = as_jitted(fun_jax)
 

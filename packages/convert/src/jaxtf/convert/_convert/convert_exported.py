@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._convert.mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization, is_native
+from jaxtf.convert._convert.target import graph_function
 from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError, TensorFlowTooOld
 from jaxtf.convert._function.function import ExportedFunction
 from jaxtf.convert._function.gradient import run_differentiable, run_without_gradient
@@ -95,9 +96,7 @@ def convert_exported(
     if is_native(native_serialization, enable_xla):
         function = NativeFunction(_readable(exported), disabled_checks=checks)
     else:
-        from jaxtf.convert._graph.function import GraphFunction  # needs jaxlib
-
-        function = GraphFunction(exported, allows_xla=enable_xla)
+        function = graph_function(exported, allows_xla=enable_xla)
     conversion = _ExportedConversion(function, with_gradient)
 
     def converted(*args: Any, **kwargs: Any) -> Any:

@@ -14,6 +14,10 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError
+from jaxtf.convert._graph.emit import Emitter
+from jaxtf.convert._graph.parse import parse
+from jaxtf.convert._graph.plan.plan import check, plan
+from jaxtf.convert._graph.program import TensorType
 from jaxtf.convert._values.dtypes import as_tensor, dtype_matches
 from jaxtf.convert._values.narrow import check_boundary
 from jaxtf.serialization import Exported, deserialize
@@ -53,11 +57,6 @@ def convert_stablehlo(module: Any, *, enable_xla: bool = True) -> Callable[..., 
     >>> convert_stablehlo(text)(tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0])).numpy()
     array([4., 6.], dtype=float32)
     """
-    from jaxtf.convert._graph.emit import Emitter
-    from jaxtf.convert._graph.parse import parse
-    from jaxtf.convert._graph.plan.plan import check, plan
-    from jaxtf.convert._graph.program import TensorType
-
     readable, is_exported = _readable(module)
     # What JAX exported checks the sizes of its arguments, from which all others follow.
     checks_operands = not is_exported

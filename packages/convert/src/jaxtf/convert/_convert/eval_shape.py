@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jaxtf.convert._requires import require_jax
+import jax
+
+from jaxtf.shapepoly import symbolic_args_specs
 
 __all__ = ["eval_polymorphic_shape"]
 
@@ -43,13 +45,7 @@ def eval_polymorphic_shape(
     '(c, a)'
     """
 
-    require_jax("eval_polymorphic_shape")
-
     def shapes_of(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        import jax
-
-        from jaxtf.shapepoly import symbolic_args_specs
-
         specs = symbolic_args_specs(args, polymorphic_shapes, constraints=polymorphic_constraints)
         result = jax.eval_shape(fun_jax, *specs, **symbolic_args_specs(kwargs, None))
         return result, jax.tree.map(lambda spec: _text(spec.shape), result)

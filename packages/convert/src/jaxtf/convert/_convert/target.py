@@ -73,10 +73,23 @@ def target_of(
             "(native_serialization=False) gives the operations of the installed TensorFlow. "
             f"Got: {tensorflow_version!r}\n  remedy: leave it out, or convert with that TensorFlow installed"
         )
+    exporter = functools.partial(export_for_graph, disabled_checks=disabled_checks)
+    return Target(exporter, functools.partial(graph_function, allows_xla=enable_xla, avoids=avoids))
+
+
+def graph_function(exported: Exported, **options: Any) -> ExportedFunction:
+    """An exported function in graph mode, which needs jaxlib; native mode does without.
+
+    Args:
+      exported: The function.
+      **options: Those of `GraphFunction`.
+
+    Raises:
+      ImportError: jaxlib is not installed.
+    """
     from jaxtf.convert._graph.function import GraphFunction
 
-    exporter = functools.partial(export_for_graph, disabled_checks=disabled_checks)
-    return Target(exporter, functools.partial(GraphFunction, allows_xla=enable_xla, avoids=avoids))
+    return GraphFunction(exported, **options)
 
 
 def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...] | None:

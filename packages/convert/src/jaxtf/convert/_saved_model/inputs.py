@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import tensorflow as tf
 
 from jaxtf.convert._errors import ConversionOptionError
@@ -29,8 +30,6 @@ class Inputs:
 
     def nested(self, by_name: dict[str, Any]) -> tuple[Any, ...]:
         """Values by the names of the inputs, as positional arguments of the function."""
-        import jax
-
         args, _ = jax.tree.unflatten(self.tree, [by_name[name] for name in self.specs])
         positional: tuple[Any, ...] = args
         return positional
@@ -64,8 +63,6 @@ def inputs_of(signature: Sequence[Any], parameters: Sequence[str], option: str) 
     Raises:
       ConversionOptionError: Something in it has no shape or dtype.
     """
-    import jax
-
     args = (*signature,)
 
     def is_leaf(value: Any) -> bool:

@@ -12,16 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._convert.convert import Conversion, make_conversion
 from jaxtf.convert._convert.mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization
+from jaxtf.convert._convert.signature import leaf_spec
 from jaxtf.convert._convert.target import target_of
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._function.constants import Constants
 from jaxtf.convert._function.gradient import run_differentiable, run_without_gradient
-from jaxtf.convert._requires import require_jax
 from jaxtf.convert._saved_model.inputs import inputs_of
 from jaxtf.convert._saved_model.save_options import (
     asset_files,
@@ -104,7 +105,6 @@ def save_model(
     >>> print(saved.signatures["serving_default"])
     (images: float32[?,4]) -> scores: float32[?,2]
     """
-    require_jax("save_model")
     check_function_and_folder(fun_jax, path)
     if not isinstance(gradient_order, int) or gradient_order < 0:
         raise ConversionOptionError(
@@ -193,9 +193,6 @@ class _Model:
 
 def _variables(params: Any) -> tuple[Any, Any]:
     """The parameters as arguments of the conversion and as variables, both in the same structure."""
-    import jax
-
-    from jaxtf.convert._convert.signature import leaf_spec
 
     def argument(path: Any, leaf: Any) -> tf.Variable | WeakVariable:
         if isinstance(leaf, tf.Variable):
@@ -216,8 +213,6 @@ def _variables(params: Any) -> tuple[Any, Any]:
 
 def _flat(variables: Any) -> list[tf.Variable]:
     """The variables, each once."""
-    import jax
-
     return list({id(leaf): leaf for leaf in jax.tree.leaves(variables)}.values())
 
 
@@ -235,8 +230,6 @@ def _described(function: Any) -> SavedSignature:
 
 def _trackable(tree: Any) -> Any:
     """The variables in containers that a SavedModel keeps: dicts, lists, tuples; custom nodes by path."""
-    import jax
-
     if _is_standard(tree):
         return jax.tree.map(lambda leaf: leaf, tree)  # a copy: TensorFlow replaces the containers inside
     nested: dict[str, Any] = {}
@@ -255,8 +248,6 @@ def _standard(result: Any) -> Any:
 
 
 def _by_result_name(result: Any) -> dict[str, tf.Tensor]:
-    import jax
-
     leaves = jax.tree_util.tree_flatten_with_path(result)[0]
     names = result_names([f"result{jax.tree_util.keystr(path)}" for path, _ in leaves])
     return dict(zip(names, (leaf for _, leaf in leaves), strict=True))

@@ -15,23 +15,14 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert import _tf
-from jaxtf.convert._convert.convert import convert_for
-from jaxtf.convert._convert.target import target_of
 from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
 from jaxtf.convert._requires import require_jax
-from jaxtf.convert._saved_model.inputs import check_specifications, inputs_of
 from jaxtf.convert._tflite.limits import refused
 from jaxtf.convert._tflite.representative import checked_samples
-from jaxtf.convert._values.names import parameter_names
 
 __all__ = ["to_tflite"]
 
 _SIGNATURE = "serving_default"
-
-# Operations that TensorFlow has and TFLite has not, with decompositions that JAX writes into the module.
-_AVOIDED = frozenset(
-    f"chlo.{name}" for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "erfc", "sinh")
-)
 
 # What the converter says of an operation that it leaves as it is: `tf.Name(types) -> types : {attributes}`.
 _LEFT_OVER = re.compile(r"^\s*tf\.(\w+)\((.*?)\) -> \((.*?)\)", re.MULTILINE)
@@ -85,8 +76,9 @@ def to_tflite(
             raise ConversionOptionError(
                 "to_tflite of a function needs input_signature, a tf.TensorSpec for each argument"
             )
-        check_specifications(input_signature, "input_signature of to_tflite")
-        converter, concrete, specs = _of_function(target, input_signature, polymorphic_shapes, polymorphic_constraints)
+        from jaxtf.convert._tflite.of_function import of_function
+
+        converter, concrete, specs = of_function(target, input_signature, polymorphic_shapes, polymorphic_constraints)
     else:
         raise ConversionOptionError(
             f"to_tflite needs a JAX function or the folder of a SavedModel, found {type(target).__name__}"
@@ -103,30 +95,6 @@ def to_tflite(
     except _tf.tflite_converter_error() as error:
         raise _refusal(error, graph) from error
     return model
-
-
-def _of_function(
-    fun: Callable[..., Any], signature: Sequence[Any], shapes: Any, constraints: Sequence[str]
-) -> tuple[Any, Any, dict[str, tf.TensorSpec]]:
-    """The converter of a JAX function, the concrete function, and what its inputs look like, by name."""
-    target = target_of(
-        native_serialization=False,
-        platforms=None,
-        disabled_checks=(),
-        tensorflow_version=None,
-        enable_xla=False,
-        avoids=_AVOIDED,
-    )
-    converted = convert_for(fun, target, shapes, constraints, with_gradient=False)
-    inputs = inputs_of(signature, parameter_names(fun), "input_signature of to_tflite")
-
-    def serve(**by_name: tf.Tensor) -> Any:
-        return converted(*inputs.nested(by_name))
-
-    module = tf.Module()
-    module.f = tf.function(serve, autograph=False)
-    concrete = module.f.get_concrete_function(**inputs.specs)
-    return tf.lite.TFLiteConverter.from_concrete_functions([concrete], module), concrete, inputs.specs
 
 
 def _of_saved_model(folder: Path, signature: str) -> tuple[Any, Any, dict[str, tf.TensorSpec]]:

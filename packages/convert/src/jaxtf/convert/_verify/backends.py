@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 import tensorflow as tf
 
@@ -38,8 +39,6 @@ class Runner:
 
 
 def _in_jax(fun: Callable[..., Any]) -> Runner:
-    import jax
-
     def gradients(arguments: _Arrays, cotangents: _Arrays) -> _Arrays:
         arguments = list(arguments)
         differentiated = [i for i, array in enumerate(arguments) if is_inexact(array.dtype)]
@@ -63,7 +62,6 @@ def _jax(subject: Subject) -> Runner:
 
 def _exported(subject: Subject) -> Runner:
     """`Exported.call` in JAX."""
-    import jax
 
     def fun(*arguments: Any) -> Any:
         args, kwargs = jax.tree.unflatten(subject.exported.in_tree, arguments)

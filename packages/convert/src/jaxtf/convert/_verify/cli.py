@@ -7,16 +7,12 @@ jaxtf-verify mypackage.model:predict "f32[b, 8, 8]" --constraint "b >= 2" --size
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import math
-import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._requires import require_jax
 
 if TYPE_CHECKING:
@@ -34,33 +30,15 @@ SHAPE is a dtype with sizes, such as f32[b, 8], float32[b, 8] or i32[]; the dtyp
 b1 i8 i16 i32 i64 u8 u16 u32 u64 bf16 f16 f32 f64 c64 c128, or NumPy's names of these.
 """
 
-_DTYPES = {
-    "b1": "bool",
-    "bf16": "bfloat16",
-    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
-    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
-    **{f"c{bits}": f"complex{bits}" for bits in (64, 128)},
-}
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs `jaxtf-verify` with these arguments; returns its exit code."""
     options = _parser().parse_args(arguments)
-    from jaxtf.convert._verify.verify import verify
-
     try:
         require_jax("the command")
-        target, specs = _target(options.target, options.shapes, options.constraint)
-        report = verify(
-            target,
-            *specs,
-            sizes=None if not options.size else [_sizes(text) for text in options.size],
-            ways=options.way or None,
-            gradients=not options.values_only,
-            **({} if not options.numbers else {"numbers": options.numbers}),
-            **({} if options.tolerance is None else {"tolerance": options.tolerance}),
-        )
+        from jaxtf.convert._verify.command import verified
+
+        report = verified(options)
     except OSError as error:
         print(f"jaxtf-verify: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
@@ -110,46 +88,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--values-only", action="store_true", help="no gradients")
     parser.add_argument("--json", action="store_true", help="data instead of a table")
     return parser
-
-
-def _target(name: str, shapes: Sequence[str], constraints: Sequence[str]) -> tuple[Any, tuple[Any, ...]]:
-    """What to verify, and the specifications of its arguments."""
-    module, separator, attribute = name.partition(":")
-    if not separator or Path(name).exists():
-        if shapes or constraints:
-            raise ConversionOptionError(f"{name} is an artifact, which has its own shapes and constraints")
-        return Path(name).read_bytes(), ()
-    sys.path.insert(0, "")
-    found: Any = importlib.import_module(module)
-    for part in attribute.split("."):
-        found = getattr(found, part)
-    return found, _specs(shapes, constraints)
-
-
-def _specs(shapes: Sequence[str], constraints: Sequence[str]) -> tuple[Any, ...]:
-    import jax
-    import jax.numpy as jnp
-
-    from jaxtf.shapepoly import SymbolicScope, symbolic_shape
-
-    scope = SymbolicScope(tuple(constraints))
-    specs = []
-    for text in shapes:
-        matched = re.fullmatch(r"\s*(\w+)\s*\[(.*)\]\s*", text)
-        dtype = matched and (matched[1] if matched[1] in _DTYPES.values() else _DTYPES.get(matched[1]))
-        if matched is None or dtype is None:
-            raise ConversionOptionError(
-                f"a shape is a dtype with sizes, such as 'f32[b, 8]' or 'float32[b, 8]'. Got: {text!r}"
-            )
-        specs.append(jax.ShapeDtypeStruct(symbolic_shape(matched[2], scope=scope), jnp.dtype(dtype)))
-    return tuple(specs)
-
-
-def _sizes(text: str) -> dict[str, int]:
-    """From `b=2,n=3` to values by name."""
-    if not re.fullmatch(r"\w+=\d+(,\w+=\d+)*", text):
-        raise ConversionOptionError(f"--size takes values by name, such as b=2,n=3. Got: {text!r}")
-    return {name: int(value) for name, value in (item.split("=") for item in text.split(","))}
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from jaxtf.convert._verify.numbers import is_inexact
@@ -38,6 +39,4 @@ def difference(found: Any, expected: Any) -> float:
 
 
 def _epsilon(dtype: np.dtype[Any]) -> float:
-    import jax.numpy as jnp
-
     return float(jnp.finfo(dtype).eps)  # type: ignore[no-untyped-call, unused-ignore]

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import jax
+
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._native.consumer import versions_to_write
 from jaxtf.serialization import Exported, deserialize, export
+from jaxtf.serialization.interop import as_jitted
 
 __all__ = ["Subject", "make_subject"]
 
@@ -44,10 +47,6 @@ def make_subject(target: Any, specs: tuple[Any, ...]) -> Subject:
         raise ConversionOptionError(
             f"verify needs a JAX function, an Exported or the bytes of an artifact, found {type(target).__name__}"
         )
-    import jax
-
-    from jaxtf.serialization.interop import as_jitted
-
     exported = export(target, expand_linear_algebra=True, **asdict(versions_to_write(None)))(*specs)
     jitted = as_jitted(target)
     tree = jax.tree.structure((specs, {}))

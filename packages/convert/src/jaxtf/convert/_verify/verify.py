@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from jaxtf.convert._errors import ConversionOptionError
-from jaxtf.convert._requires import require_jax
 from jaxtf.convert._values.sizes import result_shapes
 from jaxtf.convert._verify.backends import WAYS
 from jaxtf.convert._verify.compare import difference
@@ -66,7 +65,6 @@ def verify(
     >>> report.ok, len(report.rows)
     (True, 24)
     """
-    require_jax("verify")
     names = list(WAYS) if ways is None else list(ways)
     if unknown := [name for name in names if name not in WAYS]:
         raise ConversionOptionError(f"verify has no way {unknown[0]!r}; there are {', '.join(WAYS)}")

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import ml_dtypes
+import numpy as np
+
 __all__ = ["Aval", "ExtendedDtype", "Shape", "dtype_from_name", "dtype_name"]
 
 Shape = tuple[Any, ...]
@@ -66,9 +69,6 @@ def dtype_from_name(name: str) -> Any:
     Raises:
       TypeError: There is no dtype of this name.
     """
-    import ml_dtypes
-    import numpy as np
-
     if name.startswith(EXTENDED_PREFIX):
         return ExtendedDtype(name)
     if name == "float0":

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph._support import MOVED, Size, as_shape, is_empty, one_by_one, pad, refuse, same, sizes
 from jaxtf.convert._graph.ops.shapes import broadcast, counting
+from jaxtf.convert._graph.ops.sorting import greatest
 from jaxtf.convert._graph.registry import Bound, translates
 
 
@@ -110,7 +111,5 @@ def dynamic_top_k(bound: Bound, operand: tf.Tensor, count: tf.Tensor) -> tuple[t
 
     Source: StableHLO, experimental operations, `dynamic_top_k`.
     """
-    from jaxtf.convert._graph.ops.sorting import greatest
-
     known = tf.get_static_value(count)
     return greatest(operand, int(known) if known is not None else tf.cast(tf.reshape(count, []), tf.int32))

@@ -1,0 +1,45 @@
+"""A JAX function for TFLite's converter: plain operations, none that TFLite has no form of. Imports JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.convert._convert.convert import convert_for
+from jaxtf.convert._convert.target import target_of
+from jaxtf.convert._saved_model.inputs import check_specifications, inputs_of
+from jaxtf.convert._values.names import parameter_names
+
+__all__ = ["of_function"]
+
+# Operations that TensorFlow has and TFLite has not, with decompositions that JAX writes into the module.
+_AVOIDED = frozenset(
+    f"chlo.{name}" for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "erfc", "sinh")
+)
+
+
+def of_function(
+    fun: Callable[..., Any], signature: Sequence[Any], shapes: Any, constraints: Sequence[str]
+) -> tuple[Any, Any, dict[str, tf.TensorSpec]]:
+    """The converter of a JAX function, the concrete function, and what its inputs look like, by name."""
+    check_specifications(signature, "input_signature of to_tflite")
+    target = target_of(
+        native_serialization=False,
+        platforms=None,
+        disabled_checks=(),
+        tensorflow_version=None,
+        enable_xla=False,
+        avoids=_AVOIDED,
+    )
+    converted = convert_for(fun, target, shapes, constraints, with_gradient=False)
+    inputs = inputs_of(signature, parameter_names(fun), "input_signature of to_tflite")
+
+    def serve(**by_name: tf.Tensor) -> Any:
+        return converted(*inputs.nested(by_name))
+
+    module = tf.Module()
+    module.f = tf.function(serve, autograph=False)
+    concrete = module.f.get_concrete_function(**inputs.specs)
+    return tf.lite.TFLiteConverter.from_concrete_functions([concrete], module), concrete, inputs.specs
