@@ -137,35 +137,18 @@ def test_a_violated_declaration_is_refused():
         jax.jit(call_tf(tf.sin, output_shape_dtype=stranger))(np.ones((2, 3), np.float32))
 
 
-@pytest.mark.parametrize(
-    "function",
-    [lambda x: x[:10], lambda x: x[: tf.minimum(tf.shape(x)[0], 50)], lambda x: tf.repeat(x, 50 // tf.shape(x)[0])],
-)
-def test_a_size_that_follows_no_formula_is_refused_with_the_remedy(function):
+def test_a_size_that_follows_no_formula_is_refused_with_the_remedy():
     with pytest.raises(ValueError, match=r"(?s)call_tf cannot call functions whose output has dynamic shape.*remedy"):
-        jax.jit(call_tf(function)).trace(*specs("b, 3"))
+        jax.jit(call_tf(lambda x: x[:10])).trace(*specs("b, 3"))
 
 
-@pytest.mark.parametrize(
-    ("function", "reason"),
-    [
-        (
-            lambda x: tf.cond(tf.shape(x)[0] > 1000, lambda: x, lambda: 2 * x),
-            "a constant follows no formula .* 0 for b",
-        ),
-        (
-            lambda x: tf.cond(tf.shape(x)[0] // 10 > 50, lambda: x, lambda: 2 * x),
-            "a constant follows no formula .* 0 for b",
-        ),
-        (lambda x: tf.where(tf.cast(tf.shape(x)[0], tf.float32) > 5000.0, x, 2 * x), "a constant follows no formula"),
-        (lambda x: tf.cumsum(x, 0), "stablehlo.reduce_window has no form for .*window_dimensions"),
-        (lambda x: x * tf.sqrt(tf.cast(tf.shape(x)[0], tf.float32)), "a constant"),
-    ],
-)
-def test_a_program_that_differs_between_sizes_in_more_than_formulas_is_refused(function, reason):
-    message = f"(?s)compiled by TensorFlow for constant sizes, has no common form for all sizes b: .*{reason}.*remedy"
+def test_a_program_that_differs_between_sizes_in_more_than_formulas_is_refused():
+    message = (
+        "(?s)compiled by TensorFlow for constant sizes, has no common form for all sizes b: "
+        ".*stablehlo.reduce_window has no form for .*window_dimensions.*remedy"
+    )
     with pytest.raises(NotImplementedError, match=message):
-        exported(call_tf(function), *specs("b, 3"))
+        exported(call_tf(lambda x: tf.cumsum(x, 0)), *specs("b, 3"))
 
 
 def test_python_that_needs_the_size_is_refused_when_traced():

@@ -21,7 +21,7 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir
 
-from jaxtf.calltf._sizes import Formula, Sample
+from jaxtf.calltf._sizes import Formula, Sample, ones
 
 _LAYOUTS = ("xla_shape", "result_layout", "operand_layouts")  # hints of HLO, for constant sizes
 _BINARY = {"add": stablehlo.add, "multiply": stablehlo.multiply, "divide": stablehlo.divide}
@@ -37,11 +37,20 @@ class Generalized:
     Args:
       samples: Where the programs were compiled.
       modules: The programs, each with a function `main`.
-      sizes: The values of the symbolic sizes: integer scalars.
+      symbolic: The symbolic sizes.
+      sizes: Their values: integer scalars.
     """
 
-    def __init__(self, samples: Sequence[Sample], modules: Sequence[ir.Module], sizes: Sequence[ir.Value]):
+    def __init__(
+        self,
+        samples: Sequence[Sample],
+        modules: Sequence[ir.Module],
+        symbolic: Sequence[Any],
+        sizes: Sequence[ir.Value],
+    ):
         self._samples = samples
+        self._symbolic = symbolic
+        self._ones = ones(symbolic)
         self._index = ir.IntegerType.get_signless(32)
         scalar = ir.RankedTensorType.get([], self._index)
         self._sizes = [size if size.type == scalar else stablehlo.convert(scalar, size) for size in sizes]
@@ -141,6 +150,9 @@ class Generalized:
         if formula is None:
             shown = "; ".join(f"{v} for {s}" for v, s in list(zip(values, self._samples, strict=True))[:4])
             raise NotGeneral(f"{what} follows no formula of the symbolic sizes: {shown}")
+        smallest = formula.of(self._ones.sizes) if self._ones is not None else 0
+        if smallest < 0 and what == "a size":
+            raise NotGeneral(f"a size, {formula.of(self._symbolic)}, is {smallest} for {self._ones}")
         return formula
 
     def _scalar(self, formula: Formula) -> ir.Value:
@@ -181,6 +193,8 @@ class Generalized:
             if not ir.RankedTensorType(type_).shape:
                 return [scalar]
             return [stablehlo.dynamic_broadcast_in_dim(type_, scalar, self._shape(operations), none)]
+        if "complex" in str(element):
+            raise NotGeneral(f"a constant of it, {type_}, depends on symbolic sizes")
         values = [np.array(attribute) for attribute in attributes]
         if ir.RankedTensorType(type_).has_static_shape and values[0].ndim == 1:  # indices, bounds
             one = ir.RankedTensorType.get([1], element)
@@ -190,8 +204,10 @@ class Generalized:
             return [stablehlo.concatenate([stablehlo.reshape(one, scalar) for scalar in elements], 0)]
         longest = max(values, key=np.size)
         axis = int(np.argmax(longest.shape))
+        if not all(np.issubdtype(value.dtype, np.number) for value in values) or not longest.size:
+            raise NotGeneral(f"a constant of it, {type_}, depends on symbolic sizes")
         steps = {step.item() for value in values for step in np.diff(value.astype(np.float64).flatten())}
-        if longest.size != longest.shape[axis] or len(steps) != 1:
+        if longest.size != longest.shape[axis] or len(steps) != 1 or not all(value.size for value in values):
             raise NotGeneral(f"a constant of it, {type_}, depends on symbolic sizes")
         shape = self._shape(operations)  # 0, 1, 2, ...
         starts = [value.flat[0].item() for value in values]

@@ -9,12 +9,10 @@ the program. `Assert` is not either: XLA compiles it to nothing.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from jaxtf.calltf._tf import is_stateful
@@ -29,7 +27,8 @@ _WRITES = re.compile(
     r"Assign.*|Resource(Scatter|Apply|SparseApply|StridedSliceAssign|CountUpTo|Accumulator).*"
     r"|Rng(ReadAndSkip|Skip)|NonDeterministicInts|Stateful(Uniform|StandardNormal|Truncated|Random|Binomial).*"
 )
-_NO_SIZE = 1 << 18  # larger integers are seeds, masks and limits of types
+_OF_BITS = re.compile("Random|Rng|Bitwise|Bitcast")  # their integers are seeds and masks
+_LIMITS = {1 << 63, (1 << 63) - 1, 1 << 31, (1 << 31) - 1}  # of types
 _LONGEST_SHAPE = 64
 _CONTROL_FLOW = re.compile(r"(Stateless)?(If|While|Case)|TensorList.*|Optional.*|TensorArray.*|Switch|Merge|Enter")
 _LIST_WRITE = "TensorListSetItem"
@@ -70,24 +69,25 @@ def linear_ops_without_gradient(concrete: Any) -> list[str]:
 
 
 def largest_number(concrete: Any) -> int:
-    """The product of the two largest numbers among attributes and small constants in the graph, up to `_NO_SIZE`."""
-    numbers = {1}
+    """The product of the two largest integers that may be thresholds of sizes, among attributes and small constants."""
+    numbers, unread = {1}, set[str]()
     for node in _nodes(concrete):
-        for attr in node.attr.values():
-            numbers |= {abs(number) for number in (attr.i, *attr.list.i)}
-            if attr.HasField("tensor") and len(attr.tensor.tensor_shape.dim) <= 1:
-                numbers |= {abs(round(number)) for number in _elements(attr.tensor)}
-    *_, second, largest = sorted({1, *(number for number in numbers if number <= _NO_SIZE)} | {0})
-    return min(int(largest) * max(int(second), 1), _NO_SIZE)
+        if _OF_BITS.search(node.op):
+            unread |= {text.partition(":")[0] for text in node.input}
+    for node in _nodes(concrete):
+        numbers |= {abs(number) for attr in node.attr.values() for number in (attr.i, *attr.list.i)}
+        if node.op == "Const" and node.name not in unread:
+            numbers |= {abs(number) for number in _integers(node.attr["value"].tensor)}
+    *_, second, largest = sorted({1, *(number for number in numbers if number not in _LIMITS)} | {0})
+    return largest * max(second, 1)
 
 
-def _elements(tensor: Any) -> list[float]:
-    """The elements of a constant that may hold sizes: a short vector of real numbers."""
-    dtype = tf.as_dtype(tensor.dtype)
-    if not (dtype.is_integer or dtype.is_floating):
+def _integers(tensor: Any) -> list[int]:
+    """The elements of a constant that may hold sizes: a short vector of integers."""
+    if len(tensor.tensor_shape.dim) > 1 or not tf.as_dtype(tensor.dtype).is_integer:
         return []
-    array = tf.make_ndarray(tensor).astype(np.float64).flatten()
-    return [] if array.size > _LONGEST_SHAPE else [number for number in array.tolist() if math.isfinite(number)]
+    array = tf.make_ndarray(tensor).flatten()
+    return [] if array.size > _LONGEST_SHAPE else array.tolist()
 
 
 def _op_types(concrete: Any) -> Iterator[str]:

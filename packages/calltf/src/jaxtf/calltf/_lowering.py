@@ -150,7 +150,7 @@ def _lower_symbolic(
 ) -> Sequence[ir.Value]:
     modules = [_stablehlo(hlo) for hlo in traced.hlos(tensorflow_platform)]
     try:
-        results = Generalized(traced.samples, modules, dimension_values(ctx, traced.sizes)).emit(args)
+        results = Generalized(traced.samples, modules, traced.sizes, dimension_values(ctx, traced.sizes)).emit(args)
     except NotGeneral as error:
         raise UnsupportedError(
             f"call_tf: {traced.function}, compiled by TensorFlow for constant sizes, has no common form for all "

@@ -85,6 +85,14 @@ def samples(sizes: Sequence[Any], mentioned: int) -> list[Sample]:
     return list(found.values()) if len(found) == wanted else []
 
 
+def ones(sizes: Sequence[Any]) -> Sample | None:
+    """The sample of variables that are all 1, whose program may have a form of its own; None if it is not allowed."""
+    variables = dict.fromkeys(set[str]().union(*map(dimension_variables, sizes)), 1)
+    if not constraints_hold(sizes, variables):
+        return None
+    return Sample(variables, tuple(evaluated_dimension(size, variables) for size in sizes))
+
+
 def _assignments(names: Sequence[str], mentioned: int) -> Iterator[dict[str, int]]:
     """Values of the variables: different from each other and from call to call, each twice beyond what is mentioned."""
     draw = random.Random(0)

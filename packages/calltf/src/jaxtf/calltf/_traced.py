@@ -27,7 +27,8 @@ from jaxtf.calltf._errors import (
 )
 from jaxtf.calltf._jax import custom_call_targets, result_types, short_text
 from jaxtf.calltf._notes import without_libraries
-from jaxtf.calltf._sizes import Formula, Sample, samples, symbolic_sizes
+from jaxtf.calltf._size_uses import LARGEST_THRESHOLD, refuse_what_has_no_formula
+from jaxtf.calltf._sizes import Formula, Sample, ones, samples, symbolic_sizes
 from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs
 from jaxtf.calltf._transfer import canonical_dtype, jax_dtype, tensorflow_dtype
 from jaxtf.serialization.interop import CalledFunction
@@ -182,8 +183,16 @@ class SymbolicTraced(Traced):
           UnsupportedError: The constraints allow too few sizes.
           CompilationError: At one of the samples.
         """
+        refuse_what_has_no_formula(concrete, function)
         sizes = symbolic_sizes([shape for shape, _ in signature])
-        chosen = tuple(samples(sizes, _graph.largest_number(concrete)))
+        mentioned = _graph.largest_number(concrete)
+        if mentioned > LARGEST_THRESHOLD:
+            raise UnsupportedError(
+                f"call_tf: {function} is called with symbolic sizes, and integers in its graph are so large that sizes "
+                f"beyond their product, {mentioned}, cannot be tried\n"
+                "  remedy: use constant shapes, or pass them as arguments"
+            )
+        chosen = tuple(samples(sizes, mentioned))
         shapes = tuple(shape for shape, _ in signature)
         if not chosen:
             raise UnsupportedError(
@@ -194,7 +203,25 @@ class SymbolicTraced(Traced):
         traced = cls(function, concrete, specs, tree, (), sizes=sizes, samples=chosen, signature=signature)
         found = [result_types(hlo) for hlo in traced.hlos("CPU")]
         avals = [traced._result_aval(index, [shapes[index] for shapes in found]) for index in range(len(found[0]))]
-        return replace(traced, avals=tuple(avals))
+        traced = replace(traced, avals=tuple(avals))
+        traced._check_at_ones()
+        return traced
+
+    def _check_at_ones(self) -> None:
+        """Compares the shapes of the results where every variable is 1, which is not among the samples."""
+        sample = ones(self.sizes)
+        if sample is None:
+            return
+        shapes = result_types(self._compile("CPU", self._specs_at(sample)))
+        for index, (aval, shape) in enumerate(zip(self.avals, shapes, strict=True)):
+            expected = sample.shape(aval.shape)
+            if shape != expected:
+                raise DynamicShapeError(
+                    "call_tf cannot call functions whose output has dynamic shape. "
+                    f"result[{index}] of {self.function} has shape {shape_text(aval.shape)} for the samples, which is "
+                    f"{list(expected)} for {sample}, and there it is {list(shape) if shape else 'unknown'}\n"
+                    f"  remedy: use constant shapes, or constraints that leave small sizes out; see {LIMITATIONS}"
+                )
 
     def hlo(self, platform: str) -> bytes:
         """The HLO module at the first sample."""
@@ -202,11 +229,11 @@ class SymbolicTraced(Traced):
 
     def hlos(self, platform: str) -> list[bytes]:
         """The HLO module at each sample."""
-        pairs = list(zip(self.signature, self.specs, strict=True))
-        signatures = [
-            [tf.TensorSpec(sample.shape(shape), spec.dtype) for (shape, _), spec in pairs] for sample in self.samples
-        ]
-        return self._hlo_of_each(signatures, platform)
+        return self._hlo_of_each([self._specs_at(sample) for sample in self.samples], platform)
+
+    def _specs_at(self, sample: Sample) -> list[Any]:
+        pairs = zip(self.signature, self.specs, strict=True)
+        return [tf.TensorSpec(sample.shape(shape), spec.dtype) for (shape, _), spec in pairs]
 
     def _result_aval(self, index: int, found: Sequence[Sequence[int] | None]) -> ShapedArray:
         dtype = canonical_dtype(jax_dtype(self.concrete.outputs[index].dtype))

@@ -1,0 +1,87 @@
+"""What a function computes from symbolic sizes is right on both sides of each threshold, or refused by name."""
+
+import jax
+import numpy as np
+import pytest
+import tensorflow as tf
+from jax import export
+
+from jaxtf.calltf import call_tf
+
+
+def rows(x):
+    return tf.shape(x)[0]
+
+
+def as_float(size):
+    return tf.cast(size, tf.float32)
+
+
+# Function, and the sizes to compare at.
+CASES = {
+    "root": (lambda x: x + tf.floor(tf.sqrt(as_float(rows(x)))), (1, 2, 8, 9, 10, 128)),
+    "root as a bound": (lambda x: x[: tf.cast(tf.sqrt(as_float(rows(x))), tf.int32)], (1, 8, 9, 10)),
+    "a part, rounded": (lambda x: x + as_float(tf.cast(as_float(rows(x)) * 0.99, tf.int32)), (1, 2, 100, 127, 128)),
+    "maximum": (lambda x: x + as_float(tf.maximum(rows(x), 2)), (1, 2, 3)),
+    "branch at one": (lambda x: tf.cond(rows(x) == 1, lambda: x, lambda: 2 * x), (1, 2, 3)),
+    "all but one, not none": (lambda x: x[: tf.maximum(rows(x) - 1, 1)], (1, 2, 3)),
+    "branch at a large size": (lambda x: tf.cond(rows(x) > 300_000, lambda: x, lambda: 2 * x), (1, 300_000, 300_001)),
+    "many rows": (lambda x: x[:300_000], (1, 2, 299_999, 300_000, 300_001)),
+    "a computed number of rows": (lambda x: x[: tf.pow(10, 4)], (1, 9_999, 10_000, 10_001)),
+    "a product of rows": (lambda x: x[: tf.reduce_prod([12, 12, 12])], (1, 1_727, 1_728, 1_729)),
+    "bits": (lambda x: x + as_float(tf.bitwise.bitwise_and(rows(x), 4096)), (1, 4_095, 4_096, 4_097)),
+    "shifted": (lambda x: x + as_float(tf.bitwise.right_shift(rows(x), 14)), (1, 16_383, 16_384)),
+    "8 bits": (lambda x: x + as_float(tf.cast(rows(x), tf.int8)), (1, 127, 128, 300)),
+    "16 bits": (lambda x: x + as_float(tf.cast(rows(x), tf.int16) + 1), (1, 32_766, 32_767, 32_768)),
+    "64 bits": (lambda x: x + as_float(tf.cast(rows(x), tf.int64) ** 2 // 1000), (1, 46_340, 46_341)),
+    "64 bits, multiplied": (
+        lambda x: x + as_float(tf.cast(rows(x), tf.int64) * tf.cast(rows(x), tf.int64)),
+        (1, 46_340, 46_341, 100_000),
+    ),
+    "fewer than none": (lambda x: x[2:], (1, 2, 3)),
+    "fewer than none, summed": (lambda x: tf.reduce_sum(x[2:], 0), (1, 2, 3)),
+    "first rows": (lambda x: x[:10], (1, 9, 10, 11)),
+    "first rows by a minimum": (lambda x: x[: tf.minimum(rows(x), 50)], (1, 49, 50, 51)),
+    "a multiple of 4": (lambda x: x[: rows(x) // 4 * 4], (1, 3, 4, 5)),
+    "above": (lambda x: tf.where(as_float(rows(x)) > 5000.0, x, 2 * x), (1, 5_000, 5_001)),
+    "encoded": (lambda x: tf.one_hot([0, 3], rows(x)), (1, 3, 4)),
+    "padded to 10": (lambda x: tf.pad(x, [[0, 10 - tf.minimum(rows(x), 10)], [0, 0]]), (1, 9, 10, 11)),
+    "cumulative": (lambda x: tf.cumsum(x, 0), (1, 2, 9)),
+    "cosines": (lambda x: tf.signal.dct(tf.transpose(x)), (1, 2, 5)),
+    "a range that may be negative": (lambda x: tf.range(rows(x) - 2), (2, 3, 9)),
+    "a range": (lambda x: tf.range(rows(x) - 1), (1, 2, 3, 9)),
+    "a loop over sizes": (
+        lambda x: x + as_float(tf.while_loop(lambda i: i < rows(x), lambda i: (2 * i,), (tf.constant(1),))[0]),
+        (1, 2, 3, 64, 65),
+    ),
+}
+
+
+REFUSED = set(CASES) - {"a range", "a loop over sizes"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_depends_on_a_size_is_right_on_both_sides_of_its_threshold_or_refused(name):
+    function, sizes = CASES[name]
+    spec = jax.ShapeDtypeStruct(export.symbolic_shape("b, 3"), np.float32)
+    if name in REFUSED:
+        with pytest.raises((ValueError, NotImplementedError), match=r"(?s)call_tf.*remedy:"):
+            export.export(jax.jit(call_tf(function)))(spec)
+        return
+    exported = export.export(jax.jit(call_tf(function)))(spec)
+    for size in sizes:
+        x = np.linspace(-1, 1, 3 * size, dtype=np.float32).reshape(size, 3)
+        found, expected = exported.call(x), function(tf.constant(x)).numpy()
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"),
+    [("root", "Sqrt"), ("branch at one", "Equal"), ("8 bits", "Cast"), ("a product of rows", "Prod")],
+)
+def test_the_refusal_names_the_operation(name, operation):
+    spec = jax.ShapeDtypeStruct(export.symbolic_shape("b, 3"), np.float32)
+    message = rf"(?s)<lambda> is called with symbolic sizes, and its operation \w*{operation} \(.*remedy"
+    with pytest.raises(NotImplementedError, match=message):
+        jax.jit(call_tf(CASES[name][0])).trace(spec)
