@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from jaxtf.shapepoly import ShapeSpecError, SymbolicScope, symbolic_shape
+from jaxtf.shapepoly import ShapeSpecError, SymbolicScope, max_dim, symbolic_shape
 
 from .strategies import NAMES, SYMBOLIC, expressions, value
 
@@ -27,6 +27,10 @@ def rendered(text, **options):
         ("(a + b) * 2, (c)", "(2*a + 2*b, c)"),
         ("(a)*(b)", "(a*b,)"),
         ("- a + 2*b", "(-a + 2*b,)"),
+        ("+ 2", "(2,)"),
+        ("+ a - b, -+b, 2*+a", "(a - b, -b, 2*a)"),
+        ("(-7) - b", "(-b - 7,)"),
+        ("123456789012345678901234567890*a", "(123456789012345678901234567890*a,)"),
         ("batch_size, Dim2", "(batch_size, Dim2)"),
         ("floordiv(a, 2), mod(a, 3), max(a, 2), min(a, b)", "(floordiv(a, 2), mod(a, 3), max(a, 2), min(a, b))"),
         ("a // 2, a % 3, a ** 2, a^2", "(floordiv(a, 2), mod(a, 3), a^2, a^2)"),
@@ -51,6 +55,22 @@ def test_a_printed_expression_parses_to_itself(text):
         (again,) = symbolic_shape(str(dimension), scope=scope)
         assert again.expression == dimension.expression
         assert str(again) == str(dimension)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a, b: a**65,
+        lambda a, b: a**640 * b + a**129,
+        lambda a, b: 10**400 * a - 10**30 * b - 10**19,
+        lambda a, b: (a + 10**25) // (10**20 + 7) * b**3,
+        lambda a, b: max_dim(a, 10**40 * b) % (3 * b),
+    ],
+)
+def test_what_prints_parses_also_where_numbers_are_large(make):
+    dimension = make(*symbolic_shape("a, b", scope=(scope := SymbolicScope())))
+    (again,) = symbolic_shape(str(dimension), scope=scope)
+    assert again.expression == dimension.expression
 
 
 def test_an_unknown_operation_is_named_with_the_known_ones():
@@ -92,7 +112,10 @@ def test_an_unknown_operation_is_named_with_the_known_ones():
         ("a, b²", "unexpected character '²'", 4),
         ("٣, b", "unexpected character '٣'", 0),
         ("a, 3é", "expected an operator, ',' or the end, found 'é'", 4),
-        ("1234567890123456789", "more than 18 digits", 0),
+        (f"a, {'1' * 4001}", "more than 4000 digits", 3),
+        (f"a^{'1' * 4301}", f"expected an integer exponent up to 64, found '{'1' * 4301}'", 2),
+        ("b * (((2^64)^64)^64)^64", "the expression has integers of more than 4000 digits", 17),
+        ("((a^64)^64)^64", "the expression has products of more than 4096 factors", 12),
         ("(a + b + c + d + e + f)^64", "the expression has more than 5000 terms", 24),
     ],
 )

@@ -71,6 +71,10 @@ def test_numpy_max_and_min_choose_where_the_answer_is_the_same_for_all_sizes():
         (lambda d: d == jnp.ones(3, jnp.int32), "bool"),
         (lambda d: d**2.0, "float32"),
         (lambda d: 2.0**d, "float32"),
+        (lambda d: 2**d, "int32"),
+        (lambda d: (-2) ** d, "int32"),
+        (lambda d: d**d, "int32"),
+        (lambda d: (d + 1) ** (2 * d), "int32"),
         (lambda d: jnp.full(3, d), "int32"),
     ],
 )

@@ -152,22 +152,17 @@ class Dimension:
         if operand is None:
             return self._with_array(other, operator.pow)
         exponent = operand.as_integer
-        if exponent is None or exponent < 0:
-            raise inconclusive(
-                f"'{self}' to the power of '{to_text(operand)}' is no dimension expression: "
-                f"exponents are integers, at least 0"
+        if exponent is None:
+            return self._with_array(self._make(operand), operator.pow)
+        if exponent < 0:
+            raise ValueError(
+                f"'{self}' to the power of {exponent}: a size has no negative powers\n"
+                f"  for the power as a float write jnp.float32(d) ** {exponent}"
             )
-        result = integer(1)
-        for _ in range(exponent):
-            result = result * self._expression
-        return self._make(result)
+        return self._make(self._expression.to_the_power(exponent))
 
     def __rpow__(self, other: Any) -> Any:
-        if self._operand(other, "**") is None:
-            return self._with_array(other, operator.pow, reflected=True)
-        raise inconclusive(
-            f"{other} to the power of '{self}' is no dimension expression: exponents are integers, at least 0"
-        )
+        return self._with_array(other, operator.pow, reflected=True)
 
     def __neg__(self) -> Dimension:
         return Dimension(-self._expression, self._scope)
@@ -358,7 +353,8 @@ class Dimension:
         elif not (isinstance(other, int | float | complex) or _is_array(other)):
             return NotImplemented
         value = self.dimension_as_value()
-        return operation(other, value) if reflected else operation(value, other)
+        operand = other.dimension_as_value() if isinstance(other, Dimension) else other
+        return operation(operand, value) if reflected else operation(value, operand)
 
 
 def _no_constant(dimension: Dimension) -> str:

@@ -176,6 +176,16 @@ class Expression:
                 terms[product] = terms.get(product, 0) + coefficient * other_coefficient
         return Expression({monomial: coefficient for monomial, coefficient in terms.items() if coefficient})
 
+    def to_the_power(self, exponent: int) -> Expression:
+        """Returns the power for an exponent of 0 or more."""
+        if len(self.terms) == 1:
+            ((monomial, coefficient),) = self.terms.items()
+            return Expression({tuple((atom, e * exponent) for atom, e in monomial if exponent): coefficient**exponent})
+        result = integer(1)
+        for _ in range(exponent):
+            result = result * self
+        return result
+
     def sorted_terms(self) -> list[tuple[Monomial, int]]:
         """Returns the terms, highest degree first and the constant last."""
         return sorted(self.terms.items(), key=lambda term: monomial_order(term[0]))

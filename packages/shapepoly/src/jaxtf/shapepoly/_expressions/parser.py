@@ -5,7 +5,7 @@
     constraint  expression (">=" | "<=" | "==") expression
     expression  term (("+" | "-") term)*
     term        factor (("*" | "//" | "%") factor)*
-    factor      "-" factor, or atom [("^" | "**") integer]
+    factor      ("+" | "-") factor, or atom [("^" | "**") integer]
     atom        integer, name, "(" expression ")", or operation "(" expression "," expression ")";
                 for "max" and "min" also more than two expressions
     operation   "floordiv" | "mod" | "max" | "min"
@@ -24,8 +24,8 @@ from typing import Literal, NamedTuple, NoReturn, Protocol
 
 from jaxtf.shapepoly._errors import ShapeSpecError
 from jaxtf.shapepoly._expressions.budget import UNBOUNDED, Budget, OutOfSteps
-from jaxtf.shapepoly._expressions.expression import Expression, integer
-from jaxtf.shapepoly._expressions.text import to_text
+from jaxtf.shapepoly._expressions.expression import Expression, degree, integer
+from jaxtf.shapepoly._expressions.text import LARGEST_EXPONENT, to_text
 
 Relation = Literal[">=", "<=", "=="]
 
@@ -47,9 +47,10 @@ _OTHER_RELATIONS = {
 
 _TOKEN = re.compile(r"\s*(?:([0-9]+)|([^\W\d]\w*)|(\.\.\.|//|\*\*|[<>=!]=|=[<>]|<>|[-+*%^(),<>=≥≤≠])|(\S))")
 _SHAPE = "symbolic shape"
-_LARGEST_EXPONENT = 64
 _DEEPEST_NESTING = 64
-_MOST_DIGITS = 18
+_MOST_DIGITS = 4000  # Python prints and reads integers up to 4,300 digits
+_MOST_BITS = 13_288  # of an integer with as many digits
+_LARGEST_DEGREE = 4096
 _LARGEST_EXPRESSION = 5000
 _SUMS = {"+": add, "-": sub}
 
@@ -225,7 +226,12 @@ class _Parser:
         self._depth += 1
         if self._depth > _DEEPEST_NESTING:
             self._fail(self._peek, f"more than {_DEEPEST_NESTING} levels of nesting")
-        result = -self._factor() if self._accept("-") else self._power()
+        if self._accept("-"):
+            result = -self._factor()
+        elif self._accept("+"):
+            result = self._factor()
+        else:
+            result = self._power()
         self._depth -= 1
         return result
 
@@ -234,8 +240,8 @@ class _Parser:
         if not (self._accept("^") or self._accept("**")):
             return base
         token = self._take()
-        if token.kind != "integer" or int(token.text) > _LARGEST_EXPONENT:
-            self._fail(token, f"expected an integer exponent up to {_LARGEST_EXPONENT}, found {token.described}")
+        if token.kind != "integer" or len(token.text) > _MOST_DIGITS or int(token.text) > LARGEST_EXPONENT:
+            self._fail(token, f"expected an integer exponent up to {LARGEST_EXPONENT}, found {token.described}")
         result = integer(1)
         for _ in range(int(token.text)):
             result = self._apply(token, mul, result, base)
@@ -301,6 +307,10 @@ class _Parser:
             raise error_at(self._text, self._heading, token.position, "division by zero") from error
         if result.size > _LARGEST_EXPRESSION:
             self._fail(token, f"the expression has more than {_LARGEST_EXPRESSION} terms")
+        if any(coefficient.bit_length() > _MOST_BITS for coefficient in result.terms.values()):
+            self._fail(token, f"the expression has integers of more than {_MOST_DIGITS} digits")
+        if any(degree(monomial) > _LARGEST_DEGREE for monomial in result.terms):
+            self._fail(token, f"the expression has products of more than {_LARGEST_DEGREE} factors")
         return result
 
     @property

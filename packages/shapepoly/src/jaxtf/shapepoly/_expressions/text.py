@@ -23,6 +23,9 @@ from jaxtf.shapepoly._expressions.expression import (
     monomial_order,
 )
 
+LARGEST_EXPONENT = 64
+"""The largest exponent of a text; a larger power is written as a product."""
+
 _LONGEST_CHAIN = 8
 
 
@@ -70,7 +73,9 @@ def _sum(pieces: list[_Piece]) -> str:
 def _power(atom: Atom, exponent: int) -> str:
     """Returns the text of a power of an atom."""
     text = atom.name if isinstance(atom, Variable) else _call(atom)
-    return text if exponent == 1 else f"{text}^{exponent}"
+    times, rest = divmod(exponent, LARGEST_EXPONENT)
+    powers = [f"{text}^{LARGEST_EXPONENT}"] * times + ([text] if rest == 1 else [f"{text}^{rest}"] if rest else [])
+    return "*".join(powers)
 
 
 def _call(operation: Operation) -> str:
