@@ -1,5 +1,6 @@
 """`call_tf_graph=True`: a staged call stays a call of a TensorFlow function, which the export carries."""
 
+import pickle
 import re
 import threading
 
@@ -10,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.calltf import call_tf
-from jaxtf.serialization import export
+from jaxtf.serialization import SerializationError, export
 
 X = jax.ShapeDtypeStruct((3,), np.float32)
 
@@ -35,6 +36,17 @@ def test_the_export_carries_the_functions_in_the_order_of_their_indices():
     exported = export(lambda x: second(first(x)) + first(x * 2))(X)
     assert calls(exported) == [(0, False), (1, False), (0, False)]
     np.testing.assert_allclose(evaluated(exported), [np.sin(1) + 1, np.e], rtol=1e-6)
+
+
+def test_an_export_that_carries_functions_is_not_pickled():
+    exported = export(call_tf(shifted_sine, call_tf_graph=True))(X)
+    name = exported.called_functions[0].name
+    with pytest.raises(SerializationError) as error:
+        pickle.dumps(exported)
+    assert str(error.value) == (
+        f"'shifted_sine' cannot be pickled: it calls {name}, which only this process has\n"
+        "  remedy: convert it to TensorFlow here, and save that"
+    )
 
 
 def test_calls_inside_of_control_flow_and_jit_are_found():

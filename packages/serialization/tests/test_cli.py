@@ -1,5 +1,6 @@
 """The command line, as its users run it: what it prints, and with which exit code."""
 
+import dataclasses
 import importlib.util
 import io
 import json
@@ -118,6 +119,35 @@ def test_check_tells_damage_with_code_1(capsys, tmp_path):
     code, out, _ = run(capsys, "check", "--no-parse", str(tmp_path / "a.bin"))
     assert code == 1
     assert "digest    WRONG: the artifact is damaged" in out
+
+
+@needs_jax
+@pytest.mark.parametrize("vouched", [True, False])
+def test_check_tells_custom_calls_without_guarantees(capsys, tmp_path, vouched):
+    import jax
+    import numpy as np
+
+    from jaxtf.serialization import DisabledSafetyCheck, export
+    from jaxtf.serialization._artifact.reader import read_payload
+    from jaxtf.serialization._artifact.trailer import append_trailer, split_trailer
+    from jaxtf.serialization._artifact.writer import write_payload
+
+    spec, file = jax.ShapeDtypeStruct((3,), np.float32), tmp_path / "calls.bin"
+    checks = [DisabledSafetyCheck.custom_call("a_target_of_mine")]
+    split = split_trailer(export(jax.ffi.ffi_call("a_target_of_mine", spec), disabled_checks=checks)(spec).serialize())
+    payload = split.payload
+    if not vouched:
+        payload = write_payload(dataclasses.replace(read_payload(payload), disabled_checks=None))
+    blob = bytearray(payload)
+    append_trailer(blob, split.notes)
+    file.write_bytes(blob)
+    code, out, _ = run(capsys, "check", "--no-parse", str(file))
+    assert code == (0 if vouched else 1)
+    assert out.splitlines()[-1].removeprefix(f"{file}: ") == (
+        "calls     ok (the exporter vouched for a_target_of_mine)"
+        if vouched
+        else "calls     WRONG: custom calls whose targets have no compatibility guarantees: a_target_of_mine"
+    )
 
 
 def test_check_solves_shapes_and_tells_those_of_the_results(capsys):
