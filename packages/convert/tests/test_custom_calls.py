@@ -10,7 +10,7 @@ import tensorflow as tf
 from jaxlib.mlir.dialects import stablehlo
 
 from jaxtf.convert import _tf
-from jaxtf.convert._custom_calls import IN_TENSORFLOW
+from jaxtf.convert._native.custom_calls import IN_TENSORFLOW
 
 # Kernels of TPUs, which are in libtpu; and a name that the compiler keeps as numbers in its code. What is called by
 # it runs in test_by_name.py of jaxtf-calltf.
