@@ -193,6 +193,16 @@ class TestPolymorphicShapes:
         assert converted(np.zeros((20, 17), np.float32)).shape == (17, 16)
 
     @in_each_mode
+    @pytest.mark.parametrize("constraint", ["a == 4", "2*a == 8"])
+    def test_a_size_that_constraints_fix_is_that_size(self, mode, constraint):
+        converted = mode(
+            convert(lambda x: x + jnp.ones(4), polymorphic_shapes="(a,)", polymorphic_constraints=(constraint,))
+        )
+        assert converted(np.ones(4, np.float32)).numpy().tolist() == [2, 2, 2, 2]
+        with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="shape"):
+            converted(np.ones(5, np.float32))
+
+    @in_each_mode
     def test_an_odd_size_gives_the_documented_error(self, mode):
         converted = mode(convert(lambda x: x, polymorphic_shapes=["(b, b, 2*d)"]))
         with pytest.raises(tf.errors.InvalidArgumentError) as caught:

@@ -444,3 +444,25 @@ def test_a_check_of_more_sizes_than_an_assertion_takes_names_the_first():
     arrays[40] = np.ones((4, 41, 2), np.float32)
     with pytest.raises(ValueError, match=r"args\[40\]\.shape\[0\]"):
         exported.call(*arrays)
+
+
+@pytest.mark.parametrize("constraints", [["a == 4"], ["a >= 4", "a <= 4"], ["2*a == 8"], ["mod(a, 5) == 4", "a <= 8"]])
+def test_a_size_that_constraints_fix_is_exported_as_that_size(constraints):
+    a, b = symbolic_shape("a, a + b", constraints=[*constraints, "b >= a"])
+    exported = export(lambda x, y: (x + jnp.ones(4), jnp.concatenate([x, y])))(
+        ShapeDtypeStruct((a,), F32), ShapeDtypeStruct((b,), F32)
+    )
+    again = deserialize(exported.serialize())
+    assert [str(aval.shape) for aval in (*again.in_avals, *again.out_avals)] == ["(4,)", "(b + 4,)", "(4,)", "(b + 8,)"]
+    four, nine = np.ones(4, np.float32), np.ones(9, np.float32)
+    assert again.call(four, nine)[1].shape == (13,)
+    with pytest.raises(ValueError, match=r"args\[0\]\.shape\[0\]"):
+        again.call(nine, nine)
+    with pytest.raises(ValueError, match="constraint b >= a"):
+        again.call(four, np.ones(7, np.float32))
+
+
+def test_a_size_as_an_exponent_is_a_number():
+    (d,) = symbolic_shape("d")
+    exported = export(lambda x: (2 ** x.shape[0], x.shape[0] ** x.shape[0]))(ShapeDtypeStruct((d,), F32))
+    assert [int(power) for power in exported.call(np.ones(5, np.float32))] == [2**5, 5**5]

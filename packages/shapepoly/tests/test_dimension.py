@@ -6,6 +6,7 @@ import pytest
 
 from jaxtf.shapepoly import (
     InconclusiveDimensionOperation,
+    SymbolicScope,
     is_symbolic_dim,
     max_dim,
     min_dim,
@@ -74,11 +75,55 @@ def test_equal_dimensions_hash_equal_however_they_were_made():
     assert len({a + b, b + a, (a + b) * 1, b + 1}) == 1
 
 
-def test_a_dimension_that_can_only_be_one_size_equals_it_but_never_hashes_as_it():
-    (a,) = symbolic_shape("a", constraints=["a <= 1"])
-    assert a == 1
-    assert hash(a) != hash(1)
-    assert {1: "static"}.get(a) is None
+@pytest.mark.parametrize(
+    ("text", "constraint", "size"),
+    [
+        ("a", "a == 4", 4),
+        ("a", "a <= 1", 1),
+        ("2*a + 1", "2*a == 8", 9),
+        ("floordiv(a, b)", "a == 2*b", 2),
+        ("a // (b - a + 3)", "b == a", None),
+        ("mod(a, 4)", "mod(a, 4) == 3", 3),
+        ("a - b", "a == b + 3", 3),
+        ("max(a - b, 1)", "a == b + 3", 3),
+        ("min(a, 4)", "a >= 4", 4),
+        ("floordiv(4, a)", "a >= 5", 0),
+        ("a*b", "a + b == 2", 1),
+    ],
+)
+def test_a_size_that_constraints_fix_is_that_integer(text, constraint, size):
+    scope = SymbolicScope([constraint])
+    by_text = symbolic_shape(text, scope=scope)[0]
+    a, b = symbolic_shape("a, b", scope=scope)
+    by_operators = eval(
+        text, {"floordiv": operator.floordiv, "mod": operator.mod, "max": max_dim, "min": min_dim}, {"a": a, "b": b}
+    )
+    assert by_text == by_operators
+    if size is not None:
+        assert (type(by_text), type(by_operators), by_text) == (int, int, size)
+        assert len({by_text, by_operators, size}) == 1
+        assert len(range(by_text)) == size
+
+
+def test_what_can_only_be_one_integer_without_constraints_is_that_integer():
+    a, b = symbolic_shape("a, b")
+    for size, value in ((a // 2 + (a + 1) // 2 - a, 0), (1 // (a + 1), 0), (max_dim(a, b) - max_dim(b - a, 0) - a, 0)):
+        assert type(size) is int
+        assert size == value
+    assert type(a // 2 - b // 2) is not int
+
+
+def test_a_variable_that_constraints_fix_is_an_integer_within_expressions():
+    scope = SymbolicScope(["a >= 4", "a <= 4"])
+    assert str(symbolic_shape("a + b, a*b, floordiv(b, a), max(b, a)", scope=scope)) == (
+        "(b + 4, 4*b, floordiv(b, 4), max(b, 4))"
+    )
+
+
+def test_a_dimension_equals_no_integer():
+    a, b = symbolic_shape("a, b", constraints=["a <= 2", "a * b >= 4", "a * b <= 5"])
+    for size in (a, b, a * b, a - b):
+        assert all(size != value for value in range(-3, 7))
 
 
 def test_what_a_constraint_makes_equal_hashes_equal():

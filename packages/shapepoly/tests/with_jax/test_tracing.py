@@ -319,13 +319,27 @@ def test_a_trace_is_found_again_for_equal_shapes():
     assert len(calls) == 2
 
 
-@pytest.mark.parametrize("constraints", [["b == 7"], ["b >= 7", "b <= 7"]])
-def test_static_avals_stay_static_beside_a_dimension_that_equals_their_size(constraints):
-    """JAX interns avals for the whole process: one that equals a symbolic one and hashes equal would be lost in it."""
+@pytest.mark.parametrize("constraints", [["b == 7"], ["b >= 7", "b <= 7"], ["2*b == 14"]])
+def test_a_size_that_constraints_fix_is_static_to_jax(constraints):
+    """JAX interns avals for the whole process: one that equals a static one would take its place."""
     (b,) = symbolic_shape("b", constraints=constraints)
-    assert b == 7
-    symbolic = jax.core.ShapedArray((b, 7), jnp.float32)
-    static = jax.core.ShapedArray((7, 7), jnp.float32)
-    assert str(symbolic.shape) == "(b, 7)"
-    assert all(type(size) is int for size in static.shape)
-    assert all(type(size) is int for size in jax.jit(lambda x: x).trace(static).in_avals[0][0].shape)
+    aval = jax.core.ShapedArray((b, 7), jnp.float32)
+    assert [type(size) for size in aval.shape] == [int, int]
+    assert jax.jit(lambda x: x + jnp.ones((7, 7))).trace(aval).out_info.shape == (7, 7)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "size"),
+    [
+        ("a == 2*b", lambda a, b: a // b + 2),
+        ("mod(a, 4) == 3", lambda a, b: a % 4 + 1),
+        ("a == b + 3", lambda a, b: a - b + 1),
+        ("min(a, b) >= 4", lambda a, b: (a + b + 4) // (a + b) + 3),
+    ],
+)
+def test_a_result_that_constraints_fix_is_static_to_jax(constraint, size):
+    a, b = symbolic_shape("a, b", constraints=[constraint])
+    function = jax.jit(lambda x, y: jnp.zeros(size(x.shape[0], y.shape[0])) + jnp.ones(4))
+    traced = function.trace(*(jax.ShapeDtypeStruct((d,), "float32") for d in (a, b)))
+    assert traced.out_info.shape == (4,)
+    assert type(traced.out_info.shape[0]) is int

@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxtf.shapepoly._dimensions.dimension import Dimension
 from jaxtf.shapepoly._dimensions.scope import SymbolicScope
-from jaxtf.shapepoly._dimensions.sizes import DimSize, is_symbolic_dim
+from jaxtf.shapepoly._dimensions.sizes import DimSize
 from jaxtf.shapepoly._dimensions.unchecked import refuse_unchecked
 from jaxtf.shapepoly._errors import JaxRequiredError, ShapeSpecError
 from jaxtf.shapepoly._expressions.expression import Expression
@@ -53,6 +53,13 @@ def symbolic_shape(
       ScopeError: The constraints contradict each other.
       ValueError: Both `scope` and `constraints` were given.
     """
+    return _shape_and_names(shape_spec, _scope(scope, constraints), like)[0]
+
+
+def _shape_and_names(
+    shape_spec: str | PolyShape | None, scope: SymbolicScope, like: Sequence[int | None] | None
+) -> tuple[tuple[DimSize, ...], frozenset[str]]:
+    """Returns the shape that a text denotes, and the variables that it names, those too that can only be one size."""
     if shape_spec is None:
         _check_all_known(like)
         text = "..."
@@ -65,9 +72,8 @@ def symbolic_shape(
             f"polymorphic shape spec should be None or a string; "
             f"found {shape_spec!r} of type {type(shape_spec).__name__}{remedy}"
         )
-    scope = _scope(scope, constraints)
     parsed = parse_shape(text, scope.algebra)
-    return tuple(_dimension(size, scope) for size in _filled(text, parsed, like))
+    return tuple(_dimension(size, scope) for size in _filled(text, parsed, like)), parsed.names
 
 
 def symbolic_args_specs(
@@ -102,10 +108,10 @@ def symbolic_args_specs(
 
     def shape_of(path: str, spec: Any, like: Sequence[int | None]) -> tuple[DimSize, ...]:
         try:
-            shape = symbolic_shape(spec, scope=scope, like=like)
+            shape, names = _shape_and_names(spec, scope, like)
         except ShapeSpecError as error:
             raise ShapeSpecError(f"in the specification of {path}: {error}") from error
-        variables.update(*(size.expression.variables() for size in shape if is_symbolic_dim(size)))
+        variables.update(names)
         return shape
 
     specs = arguments.specs_of_arguments(args, shapes_specs, shape_of)
@@ -127,11 +133,12 @@ def _scope(scope: SymbolicScope | None, constraints: Sequence[str]) -> SymbolicS
 
 
 def _dimension(size: Expression | int, scope: SymbolicScope) -> DimSize:
-    """Returns an expression as a dimension, or as an integer where it is constant."""
+    """Returns an expression as a dimension, or as an integer where it can only be one."""
     if isinstance(size, int):
         return size
-    constant = size.as_integer
-    return Dimension(size, scope) if constant is None else constant
+    settled = scope.algebra.settled(size)
+    constant = settled.as_integer
+    return Dimension(settled, scope) if constant is None else constant
 
 
 def _filled(text: str, parsed: ParsedShape, like: Sequence[int | None] | None) -> list[Expression | int]:

@@ -9,20 +9,32 @@ Method: intervals and linear bounds first (`_decide.intervals`, `_decide.linear_
 integers, `max` and `min`. For products of variables the answer is sound, and may be missing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from math import inf
 from typing import NamedTuple
 
 from jaxtf.shapepoly._decide.facts import Facts, FreeSizes, spread_size
 from jaxtf.shapepoly._decide.intervals import Enclosure, Interval
 from jaxtf.shapepoly._decide.linear_bounds import linear_bounds
 from jaxtf.shapepoly._decide.presburger import Problem, Question, satisfies
+from jaxtf.shapepoly._decide.ties import tied_variables
 from jaxtf.shapepoly._decide.witnesses import find_sizes
 from jaxtf.shapepoly._expressions.anonymous import anonymous, is_linear
 from jaxtf.shapepoly._expressions.budget import UNBOUNDED, Budget
 from jaxtf.shapepoly._expressions.evaluation import evaluate_integer
-from jaxtf.shapepoly._expressions.expression import ONE, ZERO, Expression, Monomial, Variable, integer, variable
+from jaxtf.shapepoly._expressions.expression import (
+    FLOORDIV,
+    ONE,
+    ZERO,
+    Expression,
+    Monomial,
+    Variable,
+    has_operations,
+    integer,
+    variable,
+)
 from jaxtf.shapepoly._expressions.memo import Memo
 from jaxtf.shapepoly._isl import TooHard
 
@@ -44,6 +56,7 @@ class Verdict(NamedTuple):
 
 
 _SAMPLES = 3
+_MORE_SAMPLES = 8
 _FEW_TRIES = 32
 _MOST_TRIES = 4096
 _MOST_POINTS = 8
@@ -149,6 +162,45 @@ class Decider:
         if any(evaluate_integer(expression, sizes) for sizes in self._points):
             return False
         return self.verdict(expression).always and self.verdict(-expression).always
+
+    @cached_property
+    def is_unbounded(self) -> bool:
+        """Whether each variable is unbounded, whatever the others are: then a polynomial is one integer by its form."""
+        return self._facts.all_unary and all(self._facts.interval(name).upper == inf for name in self._facts.names)
+
+    @cached_property
+    def tied_variables(self) -> frozenset[str]:
+        """The variables of which a sum of variables consists if it is one integer by the facts, and perhaps more."""
+        if self._facts.all_unary:
+            intervals = {name: self._facts.interval(name) for name in self._facts.names}
+            return frozenset(name for name, (lower, upper) in intervals.items() if lower == upper)
+        return tied_variables(self._facts.all, self._known_sizes())
+
+    def may_be_one_integer(self, expression: Expression) -> bool:
+        """Returns whether an expression may have one value only; False is certain where decisions are exact."""
+        if self.is_unbounded:
+            return _may_be_constant(expression)
+        tied, is_free = self.tied_variables, False
+        for monomial in expression.terms:
+            for atom, exponent in monomial:
+                if exponent > 1 or len(monomial) > 1 or not isinstance(atom, Variable):
+                    return True
+                is_free = is_free or atom.name not in tied
+        return not is_free
+
+    def only_value(self, expression: Expression) -> int | None:
+        """Returns the only value that the expression has, if it is known to have only one."""
+        sample = self._sample_sizes
+        if not sample:
+            lower, upper = self.bounds(expression)
+            return int(lower) if lower == upper else None
+        value = evaluate_integer(expression, sample[0])
+        for sizes in sample[1:]:
+            if evaluate_integer(expression, sizes) != value:
+                return None
+        if any(evaluate_integer(expression, sizes) != value for sizes in self._more_sizes):
+            return None
+        return value if self.is_zero(expression - integer(value)) else None
 
     def sample(self, expression: Expression) -> tuple[int, ...]:
         """Returns the values of the expression for a few sizes that the facts allow, always the same ones."""
@@ -261,6 +313,18 @@ class Decider:
         known = [sizes for sizes in found if sizes is not None] or self._points
         return tuple(FreeSizes(seed, sizes) for seed, sizes in enumerate(known))
 
+    def _known_sizes(self) -> Iterator[Sizes]:
+        """Yields sizes that the facts allow, those first that are known already."""
+        yield from list(self._points)
+        yield from self._sample_sizes
+
+    @cached_property
+    def _more_sizes(self) -> tuple[Sizes, ...]:
+        """More sizes that the facts allow, where they are found without integer sets."""
+        if not self._facts.all_unary:
+            return ()
+        return tuple(self._facts.unary_sizes(seed) for seed in range(_SAMPLES, _SAMPLES + _MORE_SAMPLES))
+
     @cached_property
     def _points(self) -> list[Sizes]:
         """Sizes that the facts allow, which refute what is not always so; grows by those that were found since."""
@@ -284,6 +348,25 @@ class Decider:
     def _spread(self, seed: int) -> list[Expression]:
         """Returns wishes for sizes, one for each variable of the facts: to be at least a number that varies."""
         return [variable(name) - integer(1 + spread_size(seed, name, 61)) for name in sorted(self._facts.names)]
+
+
+def _may_be_constant(expression: Expression) -> bool:
+    """Returns whether an expression of unbounded variables may have one value only.
+
+    A polynomial has not, nor has its sum with one quotient of polynomials by an integer or one maximum of them: in
+    normal form these are no polynomials.
+    """
+    operations = 0
+    for monomial in expression.terms:
+        for atom, exponent in monomial:
+            if isinstance(atom, Variable):
+                continue
+            operations += 1
+            if operations > 1 or exponent > 1 or len(monomial) > 1 or any(map(has_operations, atom.operands)):
+                return True
+            if atom.name == FLOORDIV and atom.operands[1].as_integer is None:
+                return True
+    return False
 
 
 def _monomials(expressions: Sequence[Expression]) -> list[Monomial]:

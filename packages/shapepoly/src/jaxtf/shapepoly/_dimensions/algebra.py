@@ -1,15 +1,18 @@
 """Operations on expressions, simplified by what a scope knows.
 
 Where `_expressions.normal` uses what holds for all integers, an `Algebra` also asks the decider of its scope:
-`max(a, b)` is `a` where `a >= b`, and a divisor that may be 0 is refused. Implements the protocol by
-which the parser makes expressions.
+`max(a, b)` is `a` where `a >= b`, a divisor that may be 0 is refused, and what can only be one integer is that
+integer. Implements the protocol by which the parser makes expressions.
 """
+
+from collections.abc import Mapping
+from functools import cached_property
 
 from jaxtf.shapepoly._decide.advice import refused_division
 from jaxtf.shapepoly._decide.decision import Decider
 from jaxtf.shapepoly._errors import inconclusive
 from jaxtf.shapepoly._expressions import normal
-from jaxtf.shapepoly._expressions.expression import Expression, variable
+from jaxtf.shapepoly._expressions.expression import Expression, has_operations, integer, variable
 from jaxtf.shapepoly._expressions.maximum import linear_maxima, maximum
 from jaxtf.shapepoly._expressions.memo import Memo
 from jaxtf.shapepoly._expressions.text import to_text
@@ -26,23 +29,45 @@ class Algebra:
 
     Attributes:
       answers: Whether `left >= right`, for pairs that were asked before and decided.
+      is_watchful: Whether sums and products may be one integer by more than their form: there are constraints, or
+        quotients or maxima were made.
     """
 
     def __init__(self, decider: Decider) -> None:
         self.decider = decider
         self.answers: Memo[tuple[Expression, Expression], bool] = Memo(1024)
         self._equalities: Memo[tuple[Expression, Expression], bool] = Memo(1024)
+        self.is_watchful = not decider.is_unbounded
         self._quotients: Memo[tuple[Expression, Expression], Expression] = Memo(1024)
+        self._remainders: Memo[tuple[Expression, Expression], Expression] = Memo(1024)
         self._maxima: Memo[tuple[Expression, Expression], Expression] = Memo(1024)
 
+    @cached_property
+    def fixed_variables(self) -> Mapping[str, Expression]:
+        """The variables that can have one size only, and this size."""
+        sizes = {name: self.decider.only_value(variable(name)) for name in sorted(self.decider.tied_variables)}
+        return {name: integer(size) for name, size in sizes.items() if size is not None}
+
     def variable(self, name: str) -> Expression:
-        """Returns the dimension variable of a name."""
-        return variable(name)
+        """Returns the dimension variable of a name, or the only size that it can have."""
+        return self.fixed_variables.get(name) or variable(name)
 
     def equal(self, left: Expression, right: Expression) -> bool:
         """Returns whether two expressions denote the same value for all sizes."""
         known = self._equalities.get((left, right))
         return known if known is not None else self._equalities.put((left, right), self.decider.is_zero(left - right))
+
+    def settled(self, expression: Expression) -> Expression:
+        """Returns an expression, or the only integer that it can be."""
+        if not self.is_watchful or not self.decider.may_be_one_integer(expression):
+            return expression
+        value = self.decider.only_value(expression)
+        return expression if value is None else integer(value)
+
+    def _settled_operation(self, result: Expression) -> Expression:
+        """Returns a quotient, remainder or maximum, or the only integer that it can be."""
+        self.is_watchful = self.is_watchful or has_operations(result)
+        return self.settled(result)
 
     def floordiv(self, dividend: Expression, divisor: Expression) -> Expression:
         """Returns `dividend // divisor`.
@@ -54,21 +79,29 @@ class Algebra:
         known = self._quotients.get((dividend, divisor))
         if known is not None:
             return known
-        if divisor.as_integer is None:
-            self.decider.budget.spend(_STEPS_OF_A_DIVISION * len(dividend.terms) ** 2)
-            self._check_divisor(dividend, divisor)
-        return self._quotients.put((dividend, divisor), normal.floordiv(dividend, divisor))
+        divided, by = self.settled(dividend), self.settled(divisor)
+        if by.as_integer is None:
+            self.decider.budget.spend(_STEPS_OF_A_DIVISION * len(divided.terms) ** 2)
+            self._check_divisor(divided, by)
+        quotient = self._settled_operation(normal.floordiv(divided, by))
+        return self._quotients.put((dividend, divisor), quotient)
 
     def mod(self, dividend: Expression, divisor: Expression) -> Expression:
         """Returns `dividend % divisor`; raises as `floordiv` does."""
-        return dividend - divisor * self.floordiv(dividend, divisor)
+        known = self._remainders.get((dividend, divisor))
+        if known is not None:
+            return known
+        rest = dividend - divisor * self.floordiv(dividend, divisor)
+        return self._remainders.put((dividend, divisor), self._settled_operation(rest))
 
     def maximum(self, left: Expression, right: Expression) -> Expression:
         """Returns the larger one."""
-        known = self._maxima.get((left, right))
+        asked = (left, right)
+        known = self._maxima.get(asked)
         if known is not None:
             return known
-        return self._maxima.put((left, right), self._maximum(left, right))
+        left, right = self.settled(left), self.settled(right)
+        return self._maxima.put(asked, self._settled_operation(self._maximum(left, right)))
 
     def _maximum(self, left: Expression, right: Expression) -> Expression:
         """Returns the larger one. Comparing maxima of very many as a whole would take long."""

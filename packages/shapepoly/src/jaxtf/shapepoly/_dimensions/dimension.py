@@ -7,8 +7,8 @@ the attributes at the end of the class; it needs no call of registration, becaus
 `dimension_as_value`, the first thing JAX does, makes sure that JAX knows the class.
 
 Equality is total: True where both denote the same value for all sizes, otherwise False, also where
-they are equal for some sizes. Equal dimensions hash equal, because the hash is taken from the values
-at a few fixed sizes.
+they are equal for some sizes. What can only be one integer is that integer, and no dimension equals
+an integer. Equal dimensions hash equal, because the hash is taken from the values at a few fixed sizes.
 """
 
 from __future__ import annotations
@@ -79,61 +79,61 @@ class Dimension:
         operand = self._operand(other, "+")
         if operand is None:
             return self._with_array(other, operator.add)
-        return self._make(self._expression + operand)
+        return self._make(self._expression + operand, other)
 
     def __radd__(self, other: Any) -> Any:
         operand = self._operand(other, "+")
         if operand is None:
             return self._with_array(other, operator.add, reflected=True)
-        return self._make(operand + self._expression)
+        return self._make(operand + self._expression, other)
 
     def __sub__(self, other: Any) -> Any:
         operand = self._operand(other, "-")
         if operand is None:
             return self._with_array(other, operator.sub)
-        return self._make(self._expression - operand)
+        return self._make(self._expression - operand, other)
 
     def __rsub__(self, other: Any) -> Any:
         operand = self._operand(other, "-")
         if operand is None:
             return self._with_array(other, operator.sub, reflected=True)
-        return self._make(operand - self._expression)
+        return self._make(operand - self._expression, other)
 
     def __mul__(self, other: Any) -> Any:
         operand = self._operand(other, "*")
         if operand is None:
             return self._with_array(other, operator.mul)
-        return self._make(self._expression * operand)
+        return self._make(self._expression * operand, other)
 
     def __rmul__(self, other: Any) -> Any:
         operand = self._operand(other, "*")
         if operand is None:
             return self._with_array(other, operator.mul, reflected=True)
-        return self._make(operand * self._expression)
+        return self._make(operand * self._expression, other)
 
     def __floordiv__(self, other: Any) -> Any:
         operand = self._operand(other, "//")
         if operand is None:
             return self._with_array(other, operator.floordiv)
-        return self._make(self._scope.algebra.floordiv(self._expression, operand))
+        return self._wrap(self._scope.algebra.floordiv(self._expression, operand))
 
     def __rfloordiv__(self, other: Any) -> Any:
         operand = self._operand(other, "//")
         if operand is None:
             return self._with_array(other, operator.floordiv, reflected=True)
-        return self._make(self._scope.algebra.floordiv(operand, self._expression))
+        return self._wrap(self._scope.algebra.floordiv(operand, self._expression))
 
     def __mod__(self, other: Any) -> Any:
         operand = self._operand(other, "%")
         if operand is None:
             return self._with_array(other, operator.mod)
-        return self._make(self._scope.algebra.mod(self._expression, operand))
+        return self._wrap(self._scope.algebra.mod(self._expression, operand))
 
     def __rmod__(self, other: Any) -> Any:
         operand = self._operand(other, "%")
         if operand is None:
             return self._with_array(other, operator.mod, reflected=True)
-        return self._make(self._scope.algebra.mod(operand, self._expression))
+        return self._wrap(self._scope.algebra.mod(operand, self._expression))
 
     def __divmod__(self, other: Any) -> Any:
         operand = self._operand(other, "divmod")
@@ -153,13 +153,13 @@ class Dimension:
             return self._with_array(other, operator.pow)
         exponent = operand.as_integer
         if exponent is None:
-            return self._with_array(self._make(operand), operator.pow)
+            return self._with_array(other, operator.pow)
         if exponent < 0:
             raise ValueError(
                 f"'{self}' to the power of {exponent}: a size has no negative powers\n"
                 f"  for the power as a float write jnp.float32(d) ** {exponent}"
             )
-        return self._make(self._expression.to_the_power(exponent))
+        return self._make(self._expression.to_the_power(exponent), None)
 
     def __rpow__(self, other: Any) -> Any:
         return self._with_array(other, operator.pow, reflected=True)
@@ -205,9 +205,8 @@ class Dimension:
             if self._scope is not other._scope:
                 return False
             return self._scope.algebra.equal(self._expression, other._expression)
-        value = _as_integer(other)
-        if value is not None:
-            return self._scope.algebra.equal(self._expression, integer(value))
+        if _as_integer(other) is not None:
+            return False  # what can only be one integer is that integer, and no dimension
         return self._with_array(other, operator.eq) if _is_array(other) else NotImplemented
 
     def __ne__(self, other: object) -> Any:
@@ -222,9 +221,8 @@ class Dimension:
             if not sample:
                 lower, upper = self._scope.algebra.decider.bounds(self._expression)
                 sample = (int(lower),) if lower == upper else ()
-            # Never that of an integer, not even where constraints leave one value: JAX keeps one aval of
-            # those that are equal and hash equal, for the whole process, and a static program would be
-            # given the symbolic one.
+            # Never that of an integer, which no dimension equals: JAX keeps one aval of those that are equal
+            # and hash equal, for the whole process.
             self._hash = hash((id(self._scope), sample))
         return self._hash
 
@@ -267,11 +265,11 @@ class Dimension:
 
     def max(self, other: Any) -> Any:
         """Returns the larger one, as a dimension; never raises for want of a decision."""
-        return self._make(self._scope.algebra.maximum(self._expression, self._required(other, "max")))
+        return self._wrap(self._scope.algebra.maximum(self._expression, self._required(other, "max")))
 
     def min(self, other: Any) -> Any:
         """Returns the smaller one, as a dimension; never raises for want of a decision."""
-        return self._make(self._scope.algebra.minimum(self._expression, self._required(other, "min")))
+        return self._wrap(self._scope.algebra.minimum(self._expression, self._required(other, "min")))
 
     def rmax(self, other: Any) -> Any:
         """Returns the larger one, with the operands the other way round."""
@@ -314,8 +312,16 @@ class Dimension:
 
     # Operands
 
-    def _make(self, expression: Expression) -> Any:
-        """Returns the expression as a dimension of this scope, or as an integer where it is constant."""
+    def _make(self, expression: Expression, other: object) -> Any:
+        """Returns what an operand makes of this dimension, as an integer where it can only be one."""
+        algebra = self._scope.algebra
+        if algebra.is_watchful and type(other) is not int:  # adding an integer, or a multiple, fixes no size
+            expression = algebra.settled(expression)
+        constant = expression.as_integer
+        return Dimension(expression, self._scope) if constant is None else constant
+
+    def _wrap(self, expression: Expression) -> Any:
+        """Returns an expression of the algebra as a dimension of this scope, or as an integer where it is constant."""
         constant = expression.as_integer
         return Dimension(expression, self._scope) if constant is None else constant
 

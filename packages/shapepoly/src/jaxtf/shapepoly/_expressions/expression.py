@@ -234,6 +234,15 @@ class Expression:
 ZERO: Final = Expression({})
 
 
+def has_operations(expression: Expression) -> bool:
+    """Returns whether quotients or maxima are factors of terms."""
+    for monomial in expression.terms:
+        for atom, _ in monomial:
+            if isinstance(atom, Operation):
+                return True
+    return False
+
+
 def integer(value: int) -> Expression:
     """Returns the constant expression `value`."""
     return Expression({ONE: value}) if value else ZERO

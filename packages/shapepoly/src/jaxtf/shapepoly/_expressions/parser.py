@@ -82,10 +82,11 @@ class ParsedDimension(NamedTuple):
 
 
 class ParsedShape(NamedTuple):
-    """A shape text: its dimensions, and where `...` stands, if it does."""
+    """A shape text: its dimensions, where `...` stands, if it does, and the variables that the text names."""
 
     dimensions: tuple[ParsedDimension, ...]
     ellipsis: int | None
+    names: frozenset[str]
 
 
 class ParsedConstraint(NamedTuple):
@@ -148,6 +149,7 @@ class _Parser:
         self._tokens = self._tokenize()
         self._next = 0
         self._depth = 0
+        self._names: set[str] = set()
 
     def shape(self) -> ParsedShape:
         closing = self._parenthesis_around_all()
@@ -165,7 +167,7 @@ class _Parser:
             dimensions.append(self._dimension())
             if not self._accept(",") and self._peek.kind != "end":
                 self._fail(self._peek, f"expected an operator, ',' or the end, found {self._peek.described}")
-        return ParsedShape(tuple(dimensions), ellipsis)
+        return ParsedShape(tuple(dimensions), ellipsis, frozenset(self._names))
 
     def constraint(self) -> ParsedConstraint:
         left = self._expression()
@@ -273,6 +275,7 @@ class _Parser:
             )
         if token.text in RESERVED_NAMES:
             self._fail(token, f"the name '{token.text}' is reserved by JAX; choose another one")
+        self._names.add(token.text)
         return self._algebra.variable(token.text)
 
     def _call(self, name: _Token) -> Expression:

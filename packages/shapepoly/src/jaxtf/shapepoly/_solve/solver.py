@@ -20,6 +20,7 @@ from jaxtf.shapepoly._dimensions.dimension import Dimension
 from jaxtf.shapepoly._dimensions.scope import Constraint, SymbolicScope
 from jaxtf.shapepoly._errors import ScopeError, UnsolvableDimensionVariables
 from jaxtf.shapepoly._expressions.expression import ZERO, Expression, Variable, integer
+from jaxtf.shapepoly._expressions.substitution import substituted
 from jaxtf.shapepoly._solve.elimination import Combination, determined_unknowns
 from jaxtf.shapepoly._solve.solution import Equation, Solution, Source, Step
 
@@ -88,7 +89,7 @@ def _constraints_about(scope: SymbolicScope | None, variables: frozenset[str]) -
 
     The others cannot change what holds for these variables, since a scope can be satisfied.
     """
-    constraints = () if scope is None else scope.constraints
+    constraints = () if scope is None else _without_fixed_variables(scope)
     reached = variables
     while True:
         related = tuple(c for c in constraints if reached & c.difference.variables())
@@ -96,6 +97,14 @@ def _constraints_about(scope: SymbolicScope | None, variables: frozenset[str]) -
         if wider == reached:
             return tuple(sorted(related, key=lambda c: c.depth))
         reached = wider
+
+
+def _without_fixed_variables(scope: SymbolicScope) -> tuple[Constraint, ...]:
+    """Returns the constraints of a scope, with integers in place of the variables that can only be these."""
+    fixed = scope.algebra.fixed_variables
+    if not fixed:
+        return scope.constraints
+    return tuple(Constraint(substituted(c.difference, fixed), c.relation, c.text, c.depth) for c in scope.constraints)
 
 
 def _plan(
