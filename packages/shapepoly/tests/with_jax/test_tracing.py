@@ -343,3 +343,18 @@ def test_a_result_that_constraints_fix_is_static_to_jax(constraint, size):
     traced = function.trace(*(jax.ShapeDtypeStruct((d,), "float32") for d in (a, b)))
     assert traced.out_info.shape == (4,)
     assert type(traced.out_info.shape[0]) is int
+
+
+@pytest.mark.parametrize(
+    ("function", "size"),
+    [
+        (lambda x: x[:, : min_dim(x.shape[1], 512)].reshape(-1), lambda a, b: b * min_dim(a, 512)),
+        (lambda x: x[:, : x.shape[1] % 4].reshape(-1), lambda a, b: b * (a % 4)),
+        (lambda x: jnp.pad(x, ((0, 0), (0, -x.shape[1] % 8))).reshape(-1), lambda a, b: b * (a + -a % 8)),
+        (lambda x: jnp.zeros((x.shape[0], -(-x.shape[1] // 8))).reshape(-1), lambda a, b: b * -(-a // 8)),
+    ],
+)
+def test_a_reshape_knows_that_sizes_of_products_are_not_negative(function, size):
+    b, a = symbolic_shape("b, a")
+    traced = jax.jit(function).trace(jax.ShapeDtypeStruct((b, a), "float32"))
+    assert traced.out_info.shape == (size(a, b),)

@@ -16,9 +16,10 @@ from math import inf
 from typing import NamedTuple
 
 from jaxtf.shapepoly._decide.facts import Facts, FreeSizes, spread_size
-from jaxtf.shapepoly._decide.intervals import Enclosure, Interval
+from jaxtf.shapepoly._decide.intervals import Bound, Enclosure, Interval
 from jaxtf.shapepoly._decide.linear_bounds import linear_bounds
 from jaxtf.shapepoly._decide.presburger import Problem, Question, satisfies
+from jaxtf.shapepoly._decide.products import lower_bound
 from jaxtf.shapepoly._decide.ties import tied_variables
 from jaxtf.shapepoly._decide.witnesses import find_sizes
 from jaxtf.shapepoly._expressions.anonymous import anonymous, is_linear
@@ -137,16 +138,20 @@ class Decider:
         enclosing = linear_bounds(expression, self._enclosure)
         if enclosing.lower == enclosing.upper:
             return enclosing
+        lower = max(enclosing.lower, self._product_bound(expression))
+        upper = min(enclosing.upper, -self._product_bound(-expression))
         try:
             exact = self._question(expression).bounds()
         except TooHard:
-            return enclosing
-        return Interval(max(enclosing.lower, exact.lower), min(enclosing.upper, exact.upper))
+            return Interval(lower, upper)
+        return Interval(max(lower, exact.lower), min(upper, exact.upper))
 
     def is_never_zero(self, expression: Expression) -> bool:
         """Returns whether the expression is known to be other than 0 for all sizes."""
         lower, upper = linear_bounds(expression, self._enclosure)
         if lower > 0 or upper < 0:
+            return True
+        if self._product_bound(expression) > 0 or self._product_bound(-expression) > 0:
             return True
         if any(evaluate_integer(expression, sizes) == 0 for sizes in self._points):
             return False
@@ -217,6 +222,10 @@ class Decider:
         fails = self._sampled(expression, _is_negative)
         if holds is not None and fails is not None:
             return Verdict(holds_for=holds, fails_for=fails)
+        if fails is None and self._product_bound(expression) >= 0:
+            return ALWAYS
+        if holds is None and self._product_bound(-expression) > 0:
+            return NEVER
         try:
             question = self._question(expression)
             if fails is None and not question.can_be_negative():
@@ -228,6 +237,15 @@ class Decider:
         except TooHard:
             pass  # what was found until then is still true
         return Verdict(holds_for=holds, fails_for=fails)
+
+    def _product_bound(self, expression: Expression) -> Bound:
+        """Returns a lower bound of an expression that has products, from the factors that its form hides."""
+        return -inf if is_linear(expression) else lower_bound(expression, self._simple_bound)
+
+    def _simple_bound(self, expression: Expression) -> Bound:
+        """Returns a lower bound of an expression; where it has no products, at least 0 if it is never negative."""
+        lower = linear_bounds(expression, self._enclosure).lower
+        return 0 if lower < 0 and is_linear(expression) and self.verdict(expression).always else lower
 
     def _sampled(self, expression: Expression, wanted: Callable[[int], bool]) -> Sizes | None:
         """Returns the first sample sizes that give the expression a wanted value."""

@@ -1,0 +1,39 @@
+"""Signs and bounds of products whose factors their normal form hides, against brute force."""
+
+import pytest
+
+from jaxtf.shapepoly import InconclusiveDimensionOperation, symbolic_dim_bounds, symbolic_shape
+
+from .strategies import NAMES, SYMBOLIC, all_sizes, value
+
+
+@pytest.mark.parametrize(
+    ("text", "lower"),
+    [
+        ("b*min(a, 3)", 1),
+        ("b*mod(a, 4)", 0),
+        ("b*(a + mod(-a, 4))", 1),
+        ("b * -floordiv(-a, 4)", 1),
+        ("b*b*min(a, 3)", 1),
+        ("min(a, 3)*min(b, 4)", 1),
+        ("mod(a, 4)*mod(b, 3)", 0),
+        ("b*mod(a, 4) + a*min(a, b)", 1),
+        ("b*max(a, 3)", 3),
+        ("c*min(a, 3) + b*mod(a, 2) - 1", 0),
+        ("a*b*min(a, c)", 1),
+        ("b*mod(a*c, 4)", 0),
+    ],
+)
+def test_a_product_is_at_least_the_product_of_the_bounds_of_its_factors(text, lower):
+    product = value(text, dict(zip(NAMES, symbolic_shape("a, b, c"), strict=True)), SYMBOLIC)
+    assert lower <= symbolic_dim_bounds(product)[0] <= min(value(text, sizes) for sizes in all_sizes(NAMES, 6))
+    assert product >= lower
+    assert not product < lower
+    assert -product <= -lower
+
+
+def test_a_product_that_may_be_negative_is_not_decided():
+    a, b = symbolic_shape("a, b")
+    for product in (b * (a % 4 - 1), (a - 2) * (b % 3), a * b - 2 * b * (a % 4)):
+        with pytest.raises(InconclusiveDimensionOperation, match=r"it holds for .* and fails for"):
+            product >= 0  # noqa: B015
