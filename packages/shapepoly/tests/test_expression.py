@@ -68,3 +68,19 @@ def test_terms_are_printed_by_degree_then_by_name():
         "2*d^2 + d + 15",
         "-a + 3",
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a*mod(b, 4)",
+        "b*min(a, 512)",
+        "b^2*min(a, 512)",
+        "b*max(a, c)",
+        "3*a*b*mod(c, 5)",
+        "b*c + c*mod(a, 4) + 1",
+        "a*min(a, b) + b*mod(a, 4)",
+    ],
+)
+def test_a_product_prints_as_it_was_written(text):
+    assert str(symbolic_shape(text)[0]) == text

@@ -12,7 +12,7 @@ from jaxtf.shapepoly._decide.advice import refused_division
 from jaxtf.shapepoly._decide.decision import Decider
 from jaxtf.shapepoly._errors import inconclusive
 from jaxtf.shapepoly._expressions import normal
-from jaxtf.shapepoly._expressions.expression import Expression, has_operations, integer, variable
+from jaxtf.shapepoly._expressions.expression import Expression, Operation, has_operations, integer, variable
 from jaxtf.shapepoly._expressions.maximum import linear_maxima, maximum
 from jaxtf.shapepoly._expressions.memo import Memo
 from jaxtf.shapepoly._expressions.text import to_text
@@ -65,7 +65,14 @@ class Algebra:
         return expression if value is None else integer(value)
 
     def _settled_operation(self, result: Expression) -> Expression:
-        """Returns a quotient, remainder or maximum, or the only integer that it can be."""
+        """Returns a quotient, remainder or maximum, or the only integer that it can be; so its terms that are such."""
+        for monomial, coefficient in result.terms.items():
+            if len(monomial) == 1 and isinstance(monomial[0][0], Operation):
+                self.is_watchful = True
+                operation = Expression({monomial: 1})
+                value = self.settled(operation)
+                if value is not operation:
+                    result = result.plus(value - operation, coefficient)
         self.is_watchful = self.is_watchful or has_operations(result)
         return self.settled(result)
 

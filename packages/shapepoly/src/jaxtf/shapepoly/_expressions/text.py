@@ -2,8 +2,8 @@
 
 `mod`, `max` and `min` are no atoms of an expression (see `_expressions.expression`); they are found again here, so
 that users read what they wrote: `e - n*floordiv(e, n)` prints as `mod(e, n)` and
-`b + max(0, a - b)` as `max(a, b)`. Highest degrees come first, then names in alphabetical order,
-then the constant.
+`b + max(0, a - b)` as `max(a, b)`, also where both are multiplied by variables. Highest degrees come
+first, then names in alphabetical order, then the constant.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,10 @@ from jaxtf.shapepoly._expressions.expression import (
     Monomial,
     Operation,
     Variable,
+    divide_monomials,
     from_atom,
     monomial_order,
+    multiply_monomials,
 )
 
 LARGEST_EXPONENT = 64
@@ -51,6 +53,11 @@ def to_text(expression: Expression) -> str:
         if found is not None:
             piece, rest = found
             pieces.append(piece)
+        for by in _multipliers(operation, rest):
+            split = _as_multiple(operation, by, rest)
+            if split is not None:
+                piece, rest = split
+                pieces.append(piece)
     for monomial, coefficient in rest.terms.items():
         pieces.append(_Piece(monomial, coefficient, "*".join(_power(*power) for power in monomial)))
     pieces.sort(key=lambda piece: monomial_order(piece.position))
@@ -129,6 +136,30 @@ def _as_max_or_min(operation: Operation, expression: Expression) -> tuple[_Piece
     text = _nested("max" if coefficient > 0 else "min", [*others, kept])
     remaining = expression - Expression({**shared, monomial: coefficient})
     return _Piece(monomial, size, text), remaining
+
+
+def _multipliers(operation: Operation, expression: Expression) -> list[Monomial]:
+    """Returns what an operation is multiplied by in the terms of an expression, integers aside."""
+    found = []
+    for monomial, _ in expression.sorted_terms():
+        by = divide_monomials(monomial, ((operation, 1),))
+        if by and all(atom != operation for atom, _ in by):
+            found.append(by)
+    return found
+
+
+def _as_multiple(operation: Operation, by: Monomial, expression: Expression) -> tuple[_Piece, Expression] | None:
+    """Splits `c * m * mod(e, n)`, or a multiple of a minimum or maximum, off an expression that contains its terms."""
+    multiples = {m: c for m, c in expression.terms.items() if divide_monomials(m, by) is not None}
+    divided = Expression({q: c for m, c in multiples.items() if (q := divide_monomials(m, by)) is not None})
+    found = _as_mod(operation, divided) if operation.name == FLOORDIV else _as_max_or_min(operation, divided)
+    if found is None:
+        return None
+    piece, remaining = found
+    left = Expression({multiply_monomials(m, by): c for m, c in remaining.terms.items()})
+    rest = expression - Expression(multiples) + left
+    text = "*".join([*(_power(*power) for power in by), piece.text])
+    return _Piece(multiply_monomials(piece.position, by), piece.factor, text), rest
 
 
 def _usual_terms(operands: Sequence[Expression]) -> dict[Monomial, int]:
