@@ -190,6 +190,21 @@ def random_families(session: nox.Session) -> None:
         )
 
 
+@nox.session
+def random_sizes(session: nox.Session) -> None:
+    """TensorFlow functions of a symbolic size, drawn at random, against it: `python3 run.py random_sizes -- 500`.
+
+    The number is of functions; 1,000 without. About twenty minutes.
+    """
+    install(session, *from_tree("calltf"), *PYTEST)
+    [count] = session.posargs or ["1000"]
+    session.run(
+        "pytest",
+        "packages/calltf/tests/test_random_sizes.py",
+        env=ON_CPU | {"JAXTF_FULL": "1", "RANDOM_PROGRAMS": count},
+    )
+
+
 @nox.session(reuse_venv=False)
 @nox.parametrize("package", [nox.param(name, id=name) for name in ISOLATED])
 def isolated(session: nox.Session, package: str) -> None:
