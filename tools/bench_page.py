@@ -34,6 +34,13 @@ SCRIPTS = (
         "TensorFlow in JAX",
         "`call_tf`, beside TensorFlow and JAX alone. A row that fails names what upstream says.",
     ),
+    (
+        "bench_dropped.py",
+        "What is dropped",
+        "Functions that are made, called once and dropped: the memory that stays, beside the same loop by JAX and "
+        "TensorFlow alone. What TensorFlow compiles, with `jit_compile=True`, for an eager call or for `jax.jit` of "
+        "`call_tf`, it keeps: that is in both columns.",
+    ),
     ("bench_graph.py", "Graph mode", "Compiled graph mode beside `jax.jit`, sizes of graphs, and conversion."),
     ("bench_export.py", "Exports and artifacts", "A transformer of 12 layers, beside `jax.export`."),
     ("bench_shapepoly.py", "Symbolic dimensions", "Questions to dimensions, beside those of `jax.export`."),
