@@ -1,10 +1,10 @@
 """One StableHLO program for all sizes, from programs for some of them.
 
 TensorFlow compiles for constant sizes only. Compiled at several samples, a function gives programs that are the same
-but for numbers: sizes in types, bounds of slices, constants. `Generalized.emit` reads them side by side, finds for each
-number that varies its formula of the symbolic sizes (`Formula.fitted`), and writes the program with dynamic shapes:
-`dynamic_reshape` for `reshape`, and so on. Programs that differ in more than numbers, or by numbers without a
-formula, are refused: nothing is guessed beyond what every sample shows.
+but for numbers: sizes in types, bounds of slices, constants. `Generalized.emit` reads them side by side, looks up each
+number that varies among the sizes that the operations of the trace have (`Numbers`), and writes the program with
+dynamic shapes: `dynamic_reshape` for `reshape`, and so on. Programs that differ in more than numbers, or by numbers
+that are not such sizes, are refused.
 
 The program is written in place, its functions inlined, so that shape refinement meets each of its sizes once.
 
@@ -21,10 +21,10 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir
 
-from jaxtf.calltf._sizes import Formula, Sample, ones
+from jaxtf.calltf._jax import is_symbolic
+from jaxtf.calltf._sizes import Numbers, Sample
 
 _LAYOUTS = ("xla_shape", "result_layout", "operand_layouts")  # hints of HLO, for constant sizes
-_BINARY = {"add": stablehlo.add, "multiply": stablehlo.multiply, "divide": stablehlo.divide}
 
 
 class NotGeneral(Exception):
@@ -37,23 +37,21 @@ class Generalized:
     Args:
       samples: Where the programs were compiled.
       modules: The programs, each with a function `main`.
-      symbolic: The symbolic sizes.
-      sizes: Their values: integer scalars.
+      numbers: What their numbers may be.
+      values: Gives the value of a symbolic size, an integer scalar, in the program being written.
     """
 
     def __init__(
         self,
         samples: Sequence[Sample],
         modules: Sequence[ir.Module],
-        symbolic: Sequence[Any],
-        sizes: Sequence[ir.Value],
+        numbers: Numbers,
+        values: Callable[[Any], ir.Value],
     ):
         self._samples = samples
-        self._symbolic = symbolic
-        self._ones = ones(symbolic)
+        self._numbers = numbers
+        self._values = values
         self._index = ir.IntegerType.get_signless(32)
-        scalar = ir.RankedTensorType.get([], self._index)
-        self._sizes = [size if size.type == scalar else stablehlo.convert(scalar, size) for size in sizes]
         self._functions = [
             {ir.StringAttr(op.attributes["sym_name"]).value: op for op in module.body.operations} for module in modules
         ]
@@ -63,7 +61,7 @@ class Generalized:
             _write_out_splats(block, vectors)
         self._ids: list[dict[ir.Value, int]] = [{} for _ in modules]  # the place of each value of each program
         self._written: list[ir.Value] = []  # what stands for it, by place
-        self._known: dict[Formula, ir.Value] = {}
+        self._known: dict[Any, ir.Value] = {}
 
     def emit(self, arguments: Sequence[ir.Value]) -> list[ir.Value]:
         """The results of `main`.
@@ -108,6 +106,10 @@ class Generalized:
             ]
             return self._inline(callees, operands)
         types = [self._type([op.results[i].type for op in operations]) for i in range(len(first.results))]
+        if first.name == "stablehlo.optimization_barrier":  # it has hidden constants from TensorFlow's compiler
+            return operands
+        if first.name == "stablehlo.set_dimension_size":
+            return self._whole(operations, operands)
         varying = [name for name in _attribute_names(first) if len({str(op.attributes[name]) for op in operations}) > 1]
         is_dynamic = any(isinstance(t, ir.RankedTensorType) and not t.has_static_shape for t in types)
         if (varying or is_dynamic) and first.name in _SPECIAL:
@@ -145,26 +147,24 @@ class Generalized:
 
     # --- numbers ---
 
-    def _formula(self, values: Sequence[int], what: str) -> Formula:
-        formula = Formula.fitted([int(value) for value in values], self._samples)
-        if formula is None:
-            shown = "; ".join(f"{v} for {s}" for v, s in list(zip(values, self._samples, strict=True))[:4])
-            raise NotGeneral(f"{what} follows no formula of the symbolic sizes: {shown}")
-        smallest = formula.of(self._ones.sizes) if self._ones is not None else 0
-        if smallest < 0 and what == "a size":
-            raise NotGeneral(f"a size, {formula.of(self._symbolic)}, is {smallest} for {self._ones}")
-        return formula
+    def _scalar(self, column: Sequence[int], what: str) -> ir.Value:
+        """A number, given at each sample, in the type that the sizes have."""
+        size = self._numbers.find([int(value) for value in column])
+        if size is None:
+            shown = "; ".join(f"{v} for {s}" for v, s in list(zip(column, self._samples, strict=True))[:4])
+            raise NotGeneral(f"{what} is none of the sizes that its operations have: {shown}")
+        if size not in self._known:
+            self._known[size] = self._int32(self._values(size)) if is_symbolic(size) else _int32(size)
+        return self._known[size]
 
-    def _scalar(self, formula: Formula) -> ir.Value:
-        """The value of a formula, in the type that the sizes have."""
-        if formula not in self._known:
-            self._known[formula] = formula.computed(_int32, _BINARY, self._sizes)
-        return self._known[formula]
+    def _int32(self, value: ir.Value) -> ir.Value:
+        scalar = ir.RankedTensorType.get([], self._index)
+        return value if value.type == scalar else stablehlo.convert(scalar, value)
 
     def _vector(self, columns: Sequence[Sequence[int]], what: str) -> ir.Value:
         """A vector of numbers, given at each sample."""
         one = ir.RankedTensorType.get([1], self._index)
-        scalars = [self._scalar(self._formula(column, what)) for column in zip(*columns, strict=True)]
+        scalars = [self._scalar(column, what) for column in zip(*columns, strict=True)]
         if not scalars:
             return mlir.ir_constant(np.zeros(0, np.int32))
         return stablehlo.concatenate([stablehlo.reshape(one, scalar) for scalar in scalars], 0)
@@ -204,30 +204,32 @@ class Generalized:
             return [stablehlo.concatenate([stablehlo.reshape(one, scalar) for scalar in elements], 0)]
         longest = max(values, key=np.size)
         axis = int(np.argmax(longest.shape))
-        if not all(np.issubdtype(value.dtype, np.number) for value in values) or not longest.size:
+        counted = [np.arange(value.size).reshape(value.shape) for value in values]
+        if longest.size != longest.shape[axis] or not all(map(np.array_equal, values, counted)):
             raise NotGeneral(f"a constant of it, {type_}, depends on symbolic sizes")
-        steps = {step.item() for value in values for step in np.diff(value.astype(np.float64).flatten())}
-        if longest.size != longest.shape[axis] or len(steps) != 1 or not all(value.size for value in values):
-            raise NotGeneral(f"a constant of it, {type_}, depends on symbolic sizes")
-        shape = self._shape(operations)  # 0, 1, 2, ...
-        starts = [value.flat[0].item() for value in values]
-        first, step = (
-            stablehlo.dynamic_broadcast_in_dim(type_, self._element(numbers, element), shape, none)
-            for numbers in (starts, [steps.pop()] * len(values))
-        )
-        return [stablehlo.add(first, stablehlo.multiply(stablehlo.dynamic_iota(type_, shape, axis), step))]
+        return [stablehlo.dynamic_iota(type_, self._shape(operations), axis)]
 
     def _element(self, values: Sequence[float], element: ir.Type) -> ir.Value:
         """A scalar constant that depends on the sizes: an integer, or the inverse of one."""
         type_ = ir.RankedTensorType.get([], element)
         if all(float(value).is_integer() for value in values):
-            return stablehlo.convert(type_, self._scalar(self._formula(list(map(int, values)), "a constant")))
+            return stablehlo.convert(type_, self._scalar(list(map(int, values)), "a constant"))
         inverse = [round(1 / value) if value else 0 for value in values]
         rounding: Any = {"f32": np.float32, "f64": np.float64}.get(str(element))
         if rounding and all(n and rounding(1) / rounding(n) == x for n, x in zip(inverse, values, strict=True)):
-            number = stablehlo.convert(type_, self._scalar(self._formula(inverse, "a constant")))
+            number = stablehlo.convert(type_, self._scalar(inverse, "a constant"))
             return stablehlo.divide(stablehlo.convert(type_, _int32(1)), number)
         raise NotGeneral(f"a constant of it is {values[0]} for {self._samples[0]}, {values[1]} for {self._samples[1]}")
+
+    def _whole(self, operations: Sequence[Any], operands: list[ir.Value]) -> list[ir.Value]:
+        """An operand that is declared to have the size that it has."""
+        for op in operations:
+            axis = ir.IntegerAttr(op.attributes["dimension"]).value
+            owner: Any = op.operands[1].owner
+            size = ir.DenseElementsAttr(owner.attributes["value"]).get_splat_value()
+            if size.value != ir.RankedTensorType(op.operands[0].type).shape[axis]:
+                raise NotGeneral("it has a result of dynamic size")
+        return operands[:1]
 
     def _broadcast(self, operations: Sequence[Any], operands: Any, types: Any) -> list[ir.Value]:
         dimensions = operations[0].attributes["broadcast_dimensions"]

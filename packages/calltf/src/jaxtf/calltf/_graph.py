@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import tensorflow as tf
-
 from jaxtf.calltf._tf import is_stateful
 
 # Stateful by declaration, harmless in a compiled program: reads of captured variables,
@@ -27,9 +25,6 @@ _WRITES = re.compile(
     r"Assign.*|Resource(Scatter|Apply|SparseApply|StridedSliceAssign|CountUpTo|Accumulator).*"
     r"|Rng(ReadAndSkip|Skip)|NonDeterministicInts|Stateful(Uniform|StandardNormal|Truncated|Random|Binomial).*"
 )
-_OF_BITS = re.compile("Random|Rng|Bitwise|Bitcast")  # their integers are seeds and masks
-_LIMITS = {1 << 63, (1 << 63) - 1, 1 << 31, (1 << 31) - 1}  # of types
-_LONGEST_SHAPE = 64
 _CONTROL_FLOW = re.compile(r"(Stateless)?(If|While|Case)|TensorList.*|Optional.*|TensorArray.*|Switch|Merge|Enter")
 _LIST_WRITE = "TensorListSetItem"
 # Linear ops, parts of gradients, that TensorFlow declares not differentiable, so that its tape
@@ -45,7 +40,12 @@ _LINEAR_WITHOUT_GRADIENT = {
 
 def stateful_ops(concrete: Any) -> frozenset[str]:
     """Types of the ops, anywhere in a concrete function, that do more than compute their results."""
-    return frozenset(op for op in set(_op_types(concrete)) if is_stateful(op) and not _HARMLESS.fullmatch(op))
+    return frozenset(filter(does_more_than_compute, set(_op_types(concrete))))
+
+
+def does_more_than_compute(op_type: str) -> bool:
+    """Whether ops of this type do, by themselves."""
+    return is_stateful(op_type) and not _HARMLESS.fullmatch(op_type)
 
 
 def variable_writes(stateful: frozenset[str]) -> list[str]:
@@ -66,28 +66,6 @@ def has_growing_lists(concrete: Any) -> bool:
 def linear_ops_without_gradient(concrete: Any) -> list[str]:
     """Types of the ops in the graph that are linear, but for TensorFlow have the gradient zero; sorted."""
     return sorted(set(_op_types(concrete)) & _LINEAR_WITHOUT_GRADIENT)
-
-
-def largest_number(concrete: Any) -> int:
-    """The product of the two largest integers that may be thresholds of sizes, among attributes and small constants."""
-    numbers, unread = {1}, set[str]()
-    for node in _nodes(concrete):
-        if _OF_BITS.search(node.op):
-            unread |= {text.partition(":")[0] for text in node.input}
-    for node in _nodes(concrete):
-        numbers |= {abs(number) for attr in node.attr.values() for number in (attr.i, *attr.list.i)}
-        if node.op == "Const" and node.name not in unread:
-            numbers |= {abs(number) for number in _integers(node.attr["value"].tensor)}
-    *_, second, largest = sorted({1, *(number for number in numbers if number not in _LIMITS)} | {0})
-    return largest * max(second, 1)
-
-
-def _integers(tensor: Any) -> list[int]:
-    """The elements of a constant that may hold sizes: a short vector of integers."""
-    if len(tensor.tensor_shape.dim) > 1 or not tf.as_dtype(tensor.dtype).is_integer:
-        return []
-    array = tf.make_ndarray(tensor).flatten()
-    return [] if array.size > _LONGEST_SHAPE else array.tolist()
 
 
 def _op_types(concrete: Any) -> Iterator[str]:

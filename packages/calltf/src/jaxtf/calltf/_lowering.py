@@ -149,8 +149,13 @@ def _lower_symbolic(
     ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], traced: SymbolicTraced, tensorflow_platform: str
 ) -> Sequence[ir.Value]:
     modules = [_stablehlo(hlo) for hlo in traced.hlos(tensorflow_platform)]
+
+    def value(size: Any) -> ir.Value:
+        [scalar] = dimension_values(ctx, (size,))
+        return scalar
+
     try:
-        results = Generalized(traced.samples, modules, traced.sizes, dimension_values(ctx, traced.sizes)).emit(args)
+        results = Generalized(traced.samples, modules, traced.numbers, value).emit(args)
     except NotGeneral as error:
         raise UnsupportedError(
             f"call_tf: {traced.function}, compiled by TensorFlow for constant sizes, has no common form for all "

@@ -1,42 +1,37 @@
-"""Symbolic sizes of a call: where to look at it, and what is found there, as formulas of the sizes.
+"""Samples of the symbolic sizes of a call, and which size a number of a program compiled at them is.
 
-A call with symbolic shapes is looked at with concrete ones, at a number of *samples*: values of its distinct
-symbolic sizes that the constraints allow, small and large ones, and larger than any number that the TensorFlow function
-itself mentions, because a threshold (`x[:100]`) is such a number. `Formula.fitted` finds the formula that a
-number follows at every sample, with more samples than it has unknowns, or none.
+A program is compiled for constant sizes. Each number in it that differs between samples is one of the sizes that the
+operations of the trace have, which are known exactly (`_interpreter`); `Numbers.find` looks it up. The samples are
+chosen so that two sizes that may differ do differ at one of them, and with them what is constant from what is not:
+thresholds in the sizes (`min(b, 10)`) have samples on both sides.
 
 Knows integers and symbolic sizes, by duck typing: jaxtf's or JAX's; nothing of arrays or TensorFlow.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from jaxtf.calltf._jax import constraints_hold, dimension_variables, evaluated_dimension, is_symbolic
+from jaxtf.calltf._symbolic_values import same
 
-_MORE_THAN_UNKNOWNS = 5
 _TRIES = 2000
-_DIVISORS = (1, 2, 3, 4, 8)
-_SMALL = (2, 3, 4, 5, 7, 8, 11)
+_CANDIDATES = 120
+_FIRST = (23, 29, 31, 37, 41, 43, 47)
+_SMALL = (2, 3, 5, 7, 8, 11, 1, 4)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One choice of sizes.
-
-    Attributes:
-      variables: Of each dimension variable.
-      sizes: Of each of the call's `symbolic_sizes`.
-    """
+    """One choice of the dimension variables."""
 
     variables: Mapping[str, int]
-    sizes: tuple[int, ...]
 
     def shape(self, shape: Sequence[Any]) -> tuple[int, ...]:
         """A symbolic shape, here.
@@ -50,129 +45,98 @@ class Sample:
         return ", ".join(f"{name} = {value}" for name, value in sorted(self.variables.items()))
 
 
-def symbolic_sizes(shapes: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
-    """The distinct symbolic sizes in the shapes without those that are linear in others, simple ones first."""
-    found = dict.fromkeys(size for shape in shapes for size in shape if is_symbolic(size))
-    names = sorted(set[str]().union(*map(dimension_variables, found)))
-    places = list(itertools.islice(_assignments(names, 0), 3 * len(found) + 3)) if found else []
-    kept: list[Any] = []
-    columns = [[1] * len(places)]
-    for size in sorted(found, key=lambda size: len(str(size))):
-        column = [evaluated_dimension(size, variables) for variables in places]
-        if np.linalg.matrix_rank([*columns, column]) > len(columns):
-            kept.append(size)
-            columns.append(column)
-    return tuple(kept)
-
-
-def samples(sizes: Sequence[Any], mentioned: int) -> list[Sample]:
-    """Where to look at a call with these symbolic sizes; none where the constraints allow too few.
+class Numbers:
+    """The sizes that numbers of programs compiled at samples may be.
 
     Args:
-      sizes: The `symbolic_sizes` of the call.
-      mentioned: A number above the thresholds that the function may have.
+      samples: Where the programs are compiled.
+      expressions: Sizes that differ at one of the samples, or are equal for all sizes.
     """
-    wanted = len(_monomials(len(sizes))) + _MORE_THAN_UNKNOWNS
-    found: dict[tuple[int, ...], Sample] = {}
+
+    def __init__(self, samples: Sequence[Sample], expressions: Iterable[Any]):
+        self._found: dict[tuple[int, ...], Any] = {}
+        for size in sorted(expressions, key=lambda size: len(str(size))):
+            self._found.setdefault(tuple(sample.shape((size,))[0] for sample in samples), size)
+
+    def find(self, column: Sequence[int]) -> Any:
+        """The size with these values at the samples, or the number; None if it is none that is known."""
+        return column[0] if len(set(column)) == 1 else self._found.get(tuple(column))
+
+
+def symbolic_sizes(shapes: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+    """The distinct symbolic sizes in the shapes, simple ones first."""
+    found = dict.fromkeys(size for shape in shapes for size in shape if is_symbolic(size))
+    return tuple(sorted(found, key=lambda size: len(str(size))))
+
+
+def first_sample(sizes: Sequence[Any]) -> Sample | None:
+    """Sizes that the constraints allow, larger than 1 where possible; None if none are found."""
+    return next(iter(_allowed(sizes, [])), None)
+
+
+def samples(sizes: Sequence[Any], expressions: Sequence[Any]) -> tuple[list[Sample], tuple[Any, Any] | None]:
+    """Samples at which sizes differ that may differ, the first one among them.
+
+    Returns:
+      The samples, and two sizes for which there are none, if there are such.
+    """
+    numbers = sorted({int(text) for size in expressions for text in re.findall(r"\d+", str(size))})
+    candidates, rows = [], []
+    for sample in itertools.islice(_allowed(sizes, numbers), _CANDIDATES):
+        with contextlib.suppress(OverflowError):  # JAX's sizes are of 32 bits
+            row = sample.shape(expressions)
+            if max(map(abs, row)) < 1 << 31:
+                rows.append(row)
+                candidates.append(sample)
+    columns = dict(zip(expressions, zip(*rows, strict=True), strict=True))
+    first: dict[Any, Any] = {}
+    for size, column in columns.items():
+        other = column[0] if len(set(column)) == 1 else first.setdefault(column, size)
+        if other is not size and not same(other, size):
+            return candidates, (other, size)
+    distinct = {column for column in columns.values() if len(set(column)) > 1}
+    chosen = [0]
+    while _separated(distinct, chosen) < len(distinct):
+        rest = [place for place in range(len(candidates)) if place not in chosen]
+        smallest = [min((column[place] for column in distinct), default=2) > 1 for place in range(len(candidates))]
+        chosen.append(max(rest, key=lambda place: (_separated(distinct, [*chosen, place]), smallest[place], -place)))
+    if len(chosen) == 1 and len(candidates) > 1:
+        chosen.append(1)
+    return [candidates[place] for place in chosen], None
+
+
+def _separated(columns: Iterable[tuple[int, ...]], places: Sequence[int]) -> int:
+    """How many of the columns differ from each other, and from a number, at the places."""
+    parts = {tuple(column[place] for place in places) for column in columns}
+    return sum(len(set(part)) > 1 for part in parts)
+
+
+def _allowed(sizes: Sequence[Any], numbers: Sequence[int]) -> Iterator[Sample]:
     names = sorted(set[str]().union(*map(dimension_variables, sizes)))
-    for variables in itertools.islice(_assignments(names, mentioned), _TRIES):
-        if constraints_hold(sizes, variables):
-            values = tuple(evaluated_dimension(size, variables) for size in sizes)
-            if min(values) > 1:  # a size of 1 is broadcast, and is compiled in a form of its own
-                found.setdefault(values, Sample(variables, values))
-        if len(found) == wanted:
-            break
-    return list(found.values()) if len(found) == wanted else []
+    met = set()
+    for variables in itertools.islice(_assignments(names, numbers), _TRIES):
+        key = tuple(variables.values())
+        if key not in met and constraints_hold(sizes, variables):
+            met.add(key)
+            yield Sample(variables)
 
 
-def ones(sizes: Sequence[Any]) -> Sample | None:
-    """The sample of variables that are all 1, whose program may have a form of its own; None if it is not allowed."""
-    variables = dict.fromkeys(set[str]().union(*map(dimension_variables, sizes)), 1)
-    if not constraints_hold(sizes, variables):
-        return None
-    return Sample(variables, tuple(evaluated_dimension(size, variables) for size in sizes))
-
-
-def _assignments(names: Sequence[str], mentioned: int) -> Iterator[dict[str, int]]:
-    """Values of the variables: different from each other and from call to call, each twice beyond what is mentioned."""
+def _assignments(names: Sequence[str], numbers: Sequence[int]) -> Iterator[dict[str, int]]:
+    """Values of the variables: different ones, on both sides of the numbers, of products and quotients of them."""
     draw = random.Random(0)
-    for index, name in enumerate(names):
-        others = {other: _SMALL[(index + i) % len(_SMALL)] for i, other in enumerate(names) if other != name}
-        yield others | {name: 2 * mentioned + 21}
-        yield others | {name: 4 * mentioned + 47}
-    for start in range(len(_SMALL)):
-        yield {name: _SMALL[(start + 2 * i) % len(_SMALL)] for i, name in enumerate(names)}
+    for start in range(2):
+        yield {name: _FIRST[(start + 2 * i) % len(_FIRST)] for i, name in enumerate(names)}
+    near = set(numbers) | {x * y for x in numbers for y in numbers if x * y < 1 << 26}
+    near |= {x // y for x in numbers for y in numbers if y}
+    pool = sorted({value + change for value in near for change in (-1, 0, 1) if value + change > 0}) or [2]
+    for values in (_SMALL, pool[-40:], [2 * value + 3 for value in pool[-40:]]):
+        for start in range(len(values)):
+            yield {name: values[(start + 3 * i) % len(values)] for i, name in enumerate(names)}
+            yield {name: draw.choice(values) for name in names}
     top = 12
     while True:  # wider and wider, for constraints; a multiple, for divisibility
         top = min(top + 1, 512)
         factor = draw.choice((1, 1, 2, 3, 4, 8, 16))
-        values = [factor * draw.randint(1, top) for _ in names]
-        order = draw.choice((sorted(values), sorted(values, reverse=True), values))
+        drawn = [factor * draw.randint(1, top) for _ in names]
+        order = draw.choice((sorted(drawn), sorted(drawn, reverse=True), drawn))
         yield dict(zip(names, order, strict=True))
-
-
-@dataclass(frozen=True)
-class Formula:
-    """(sum of coefficients times products of sizes) // divisor.
-
-    Attributes:
-      terms: Coefficient and the indices of the sizes multiplied.
-      divisor: Of the sum.
-    """
-
-    terms: tuple[tuple[int, tuple[int, ...]], ...]
-    divisor: int = 1
-
-    @classmethod
-    def fitted(cls, values: Sequence[int], samples: Sequence[Sample]) -> Formula | None:
-        """The formula with these values at the samples; None if there is none."""
-        points = [sample.sizes for sample in samples]
-        for degree in (0, 1, 2):
-            monomials = _monomials(len(points[0]), degree)
-            if len(monomials) + 2 > len(points) and degree:
-                return None
-            matrix = np.array([[np.prod([point[i] for i in m], initial=1) for m in monomials] for point in points])
-            solution = np.linalg.lstsq(matrix.astype(np.float64), np.array(values, np.float64), rcond=None)[0]
-            for divisor in _DIVISORS if degree == 1 else (1,):
-                rounded = [int(c) for c in np.rint(solution * divisor)]
-                terms = tuple((c, m) for c, m in zip(rounded, monomials, strict=True) if c and m)
-                # Of a sum that is divided the least-squares line does not tell the constant.
-                for constant in rounded[:1] if divisor == 1 else range(-divisor, 2 * divisor):
-                    formula = cls((((constant, ()),) if constant else ()) + terms, divisor)
-                    if all(formula.of(p) == value for p, value in zip(points, values, strict=True)):
-                        return formula
-        return None
-
-    def of(self, sizes: Sequence[Any]) -> Any:
-        """Its value for sizes that are integers, or symbolic."""
-        total: Any = 0
-        for coefficient, indices in self.terms:
-            product: Any = coefficient
-            for index in indices:
-                product = sizes[index] * product
-            total = product + total
-        return total // self.divisor if self.divisor > 1 else total
-
-    def computed(
-        self, constant: Callable[[int], Any], binary: Mapping[str, Callable[[Any, Any], Any]], sizes: Any
-    ) -> Any:
-        """Its value by operations of somebody else's.
-
-        Args:
-          constant: Makes a value of an integer.
-          binary: The operations `add`, `multiply` and `divide`.
-          sizes: The values of the sizes.
-        """
-        total = None
-        for coefficient, indices in self.terms:
-            product = constant(coefficient) if coefficient != 1 or not indices else None
-            for index in indices:
-                product = sizes[index] if product is None else binary["multiply"](product, sizes[index])
-            total = product if total is None else binary["add"](total, product)
-        total = constant(0) if total is None else total
-        return total if self.divisor == 1 else binary["divide"](total, constant(self.divisor))
-
-
-def _monomials(count: int, degree: int = 2) -> list[tuple[int, ...]]:
-    """Products of up to `degree` of `count` sizes, the empty one first."""
-    return [m for d in range(degree + 1) for m in itertools.combinations_with_replacement(range(count), d)]

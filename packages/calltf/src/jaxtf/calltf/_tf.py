@@ -15,6 +15,10 @@ from typing import Any
 from tensorflow.python import pywrap_tfe as _pywrap_tfe
 from tensorflow.python.eager import context as _context
 
+# Runs an operation of a graph eagerly, given by type, operands and attributes: `tf.raw_ops` has other names for some of
+# the operands. Seen in TensorFlow 2.21.
+from tensorflow.python.eager import execute as _execute
+
 # Leaves any graph that is being built, as `tf.init_scope` does; but that one also stops
 # every gradient tape inside it, so that a gradient traced in it is zero. Seen in TensorFlow 2.21.
 from tensorflow.python.eager.context import eager_mode as _eager_mode
@@ -22,6 +26,9 @@ from tensorflow.python.eager.context import eager_mode as _eager_mode
 # HLO of a trace for other shapes than it was traced for: None replaced by sizes. `tf.function`'s public method
 # compiles for the traced shapes only. Seen in TensorFlow 2.21.
 from tensorflow.python.eager.polymorphic_function import compiler_ir as _compiler_ir
+
+# The body of a function of a graph's library as a graph that can be walked. Seen in TensorFlow 2.21.
+from tensorflow.python.framework import function_def_to_graph as _function_def_to_graph
 
 # What an op declares about itself, by type name: the nodes of a function library carry
 # only the name. Seen in TensorFlow 2.21.
@@ -39,8 +46,10 @@ __all__ = [
     "eager_elements",
     "eager_shape",
     "eager_type",
+    "executed",
     "executing_eagerly",
     "from_dlpack",
+    "function_graph",
     "is_stateful",
     "outside_of_graphs",
 ]
@@ -136,3 +145,28 @@ def is_stateful(op_type: str) -> bool:
     """Whether ops of this type may do more than compute their results from their operands."""
     definition = _op_def_registry.get(op_type)
     return definition is None or bool(definition.is_stateful)
+
+
+def function_graph(definition: Any) -> Any:
+    """The body of a function of a graph's library, as a graph with inputs and outputs."""
+    return _function_def_to_graph.function_def_to_graph(definition)
+
+
+def executed(op: Any, tensors: Sequence[Any]) -> Sequence[Any]:
+    """The results of an operation of a graph for eager tensors."""
+    attrs: list[Any] = []
+    for name in op.node_def.attr:
+        if not name.startswith("_"):
+            attrs += [name, _attr(op.get_attr(name))]
+    context = _context.context()
+    context.ensure_initialized()
+    results: Sequence[Any] = _execute.execute(
+        op.type.encode(), len(op.outputs), inputs=list(tensors), attrs=tuple(attrs), ctx=context
+    )
+    return results
+
+
+def _attr(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_attr(element) for element in value]
+    return getattr(value, "as_datatype_enum", value)

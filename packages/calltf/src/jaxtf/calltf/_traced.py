@@ -1,6 +1,6 @@
 """One trace of a TensorFlow function: what its results are, what it captures, and its HLO for a platform.
 
-For symbolic shapes a trace is compiled at samples of them, and what its results are is found there.
+For symbolic shapes a trace is interpreted with them (`_interpreter`), and compiled at samples of them.
 Knows TensorFlow, avals and pytrees; nothing of primitives, lowering or differentiation.
 """
 
@@ -17,18 +17,19 @@ from jax.core import ShapedArray
 from jax.tree_util import PyTreeDef
 
 from jaxtf.calltf import _graph
-from jaxtf.calltf._declared import Declared, known_sizes, shape_text
+from jaxtf.calltf._declared import known_sizes
 from jaxtf.calltf._errors import (
     LIMITATIONS,
     CompilationError,
     DeclarationError,
-    DynamicShapeError,
     UnsupportedError,
 )
-from jaxtf.calltf._jax import custom_call_targets, result_types, short_text
+from jaxtf.calltf._interpreter import Interpreter
+from jaxtf.calltf._jax import custom_call_targets, dimension_variables, is_symbolic, short_text
 from jaxtf.calltf._notes import without_libraries
-from jaxtf.calltf._size_uses import LARGEST_THRESHOLD, refuse_what_has_no_formula
-from jaxtf.calltf._sizes import Formula, Sample, ones, samples, symbolic_sizes
+from jaxtf.calltf._sizes import Numbers, Sample, first_sample, samples, symbolic_sizes
+from jaxtf.calltf._symbolic_ops import RULES
+from jaxtf.calltf._symbolic_values import same_shape
 from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs
 from jaxtf.calltf._transfer import canonical_dtype, jax_dtype, tensorflow_dtype
 from jaxtf.serialization.interop import CalledFunction
@@ -161,112 +162,99 @@ class Traced:
 
 @dataclass(frozen=True, eq=False)
 class SymbolicTraced(Traced):
-    """A function traced for symbolic shapes: compiled at samples of them.
+    """A function traced for symbolic shapes: interpreted with them, and compiled at samples.
 
     Attributes:
-      sizes: The symbolic sizes that the others are formulas of.
+      sizes: The symbolic sizes of the arguments.
       samples: Where the function is compiled.
-      signature: Of the arguments, symbolic.
+      numbers: What the numbers of the compiled programs may be.
+      written: The trace, as the interpreter has written it for each sample, with the captures as arguments.
     """
 
     sizes: tuple[Any, ...] = ()
     samples: tuple[Sample, ...] = ()
-    signature: Signature = ()
+    numbers: Numbers = field(default_factory=lambda: Numbers((), ()))
+    written: tuple[Any, ...] = ()
 
     @classmethod
     def of(cls, function: Function, concrete: Any, signature: Signature, tree: PyTreeDef) -> SymbolicTraced:
-        """The trace, with the shapes of its results as declared, or else as found at the samples.
+        """The trace, with the shapes of its results as declared, or else as inferred.
 
         Raises:
           DeclarationError: A result has another size than declared.
-          DynamicShapeError: A size of a result is no formula of the symbolic sizes.
-          UnsupportedError: The constraints allow too few sizes.
-          CompilationError: At one of the samples.
+          UnsupportedError: An operation that has no form for all sizes.
         """
-        refuse_what_has_no_formula(concrete, function)
-        sizes = symbolic_sizes([shape for shape, _ in signature])
-        mentioned = _graph.largest_number(concrete)
-        if mentioned > LARGEST_THRESHOLD:
-            raise UnsupportedError(
-                f"call_tf: {function} is called with symbolic sizes, and integers in its graph are so large that sizes "
-                f"beyond their product, {mentioned}, cannot be tried\n"
-                "  remedy: use constant shapes, or pass them as arguments"
-            )
-        chosen = tuple(samples(sizes, mentioned))
-        shapes = tuple(shape for shape, _ in signature)
-        if not chosen:
-            raise UnsupportedError(
-                f"call_tf: {function} is called with shapes {', '.join(map(str, shapes))}, and their constraints allow "
-                "too few sizes to find out how its results depend on them\n  remedy: use constant shapes"
-            )
         specs = tuple(tf.TensorSpec(known_sizes(shape), tensorflow_dtype(dtype)) for shape, dtype in signature)
-        traced = cls(function, concrete, specs, tree, (), sizes=sizes, samples=chosen, signature=signature)
-        found = [result_types(hlo) for hlo in traced.hlos("CPU")]
-        avals = [traced._result_aval(index, [shapes[index] for shapes in found]) for index in range(len(found[0]))]
-        traced = replace(traced, avals=tuple(avals))
-        traced._check_at_ones()
-        return traced
-
-    def _check_at_ones(self) -> None:
-        """Compares the shapes of the results where every variable is 1, which is not among the samples."""
-        sample = ones(self.sizes)
-        if sample is None:
-            return
-        shapes = result_types(self._compile("CPU", self._specs_at(sample)))
-        for index, (aval, shape) in enumerate(zip(self.avals, shapes, strict=True)):
-            expected = sample.shape(aval.shape)
-            if shape != expected:
-                raise DynamicShapeError(
-                    "call_tf cannot call functions whose output has dynamic shape. "
-                    f"result[{index}] of {self.function} has shape {shape_text(aval.shape)} for the samples, which is "
-                    f"{list(expected)} for {sample}, and there it is {list(shape) if shape else 'unknown'}\n"
-                    f"  remedy: use constant shapes, or constraints that leave small sizes out; see {LIMITATIONS}"
-                )
+        sizes = symbolic_sizes([shape for shape, _ in signature])
+        traced = cls(function, concrete, specs, tree, (), sizes=sizes)
+        shapes = [*(shape for shape, _ in signature), *(tuple(value.shape) for value in traced.captured)]
+        dtypes = [*(spec.dtype for spec in specs), *(value.dtype for value in traced.captured)]
+        first = first_sample(sizes)
+        if first is None:
+            raise UnsupportedError(
+                f"call_tf: {function} is called with shapes {', '.join(map(str, shapes))}, and no sizes were found "
+                "that their constraints allow\n  remedy: use constant shapes"
+            )
+        result_shapes, expressions, written = _written(traced, first, shapes, dtypes)
+        expressions = tuple(dict.fromkeys([*sizes, *expressions]))
+        chosen, unknown = samples(sizes, expressions)
+        if unknown is not None:
+            raise UnsupportedError(
+                f"call_tf: {function} has sizes {unknown[0]} and {unknown[1]}, which are equal wherever they were "
+                "tried and not known to be equal for all sizes\n"
+                "  remedy: add a constraint that says so, or use constant shapes"
+            )
+        all_written = [written if sample == first else _written(traced, sample, shapes, dtypes)[2] for sample in chosen]
+        traced = replace(
+            traced, samples=tuple(chosen), numbers=Numbers(chosen, expressions), written=tuple(all_written)
+        )
+        return replace(traced, avals=tuple(traced._result_aval(i, shape) for i, shape in enumerate(result_shapes)))
 
     def hlo(self, platform: str) -> bytes:
         """The HLO module at the first sample."""
         return self.hlos(platform)[0]
 
     def hlos(self, platform: str) -> list[bytes]:
-        """The HLO module at each sample."""
-        return self._hlo_of_each([self._specs_at(sample) for sample in self.samples], platform)
+        """The HLO module at each sample; its parameters are the arguments, then the captures."""
+        if platform not in self._compiled:
+            self._compiled[platform] = [
+                replace(self, concrete=concrete, _compiled={})._hlo_of_each(
+                    (concrete.structured_input_signature[0],), platform
+                )[0]
+                for concrete in self.written
+            ]
+        return self._compiled[platform]
 
-    def _specs_at(self, sample: Sample) -> list[Any]:
-        pairs = zip(self.signature, self.specs, strict=True)
-        return [tf.TensorSpec(sample.shape(shape), spec.dtype) for (shape, _), spec in pairs]
-
-    def _result_aval(self, index: int, found: Sequence[Sequence[int] | None]) -> ShapedArray:
-        dtype = canonical_dtype(jax_dtype(self.concrete.outputs[index].dtype))
+    def _result_aval(self, index: int, shape: tuple[Any, ...]) -> ShapedArray:
         declared = self.function.declared
-        shapes = [shape for shape in found if shape is not None]
-        formulas: list[Formula | None] = [None]
-        if len(shapes) == len(found) and len(set(map(len, shapes))) == 1:
-            if declared is not None:
-                for sample, shape in zip(self.samples, shapes, strict=True):
-                    self._check(declared, index, sample, shape)
-                return declared.avals[index]
-            formulas = [Formula.fitted(column, self.samples) for column in zip(*shapes, strict=True)]
-        if None in formulas:
-            seen = [f"{list(s) if s else 'unknown'} for {at}" for s, at in zip(found, self.samples, strict=True)]
-            raise DynamicShapeError(
-                f"call_tf cannot call functions whose output has dynamic shape. result[{index}] of "
-                f"{self.function} is no formula of the symbolic sizes {', '.join(map(str, self.sizes))} that call_tf "
-                f"knows: {', '.join(seen[:3])}. Consider using the `output_shape_dtype` argument to call_tf.\n"
-                f"  remedy: use constant shapes, or have results whose sizes are polynomials; see {LIMITATIONS}"
-            )
-        return ShapedArray(tuple(formula.of(self.sizes) for formula in formulas if formula), dtype)
-
-    def _check(self, declared: Declared, index: int, sample: Sample, shape: Sequence[int]) -> None:
+        if declared is None:
+            return ShapedArray(shape, canonical_dtype(jax_dtype(self.concrete.outputs[index].dtype)))
         aval = declared.avals[index]
-        try:
-            expected = sample.shape(aval.shape)
-        except KeyError as error:
-            raise DeclarationError(
-                f"output_shape_dtype declares result[{index}] of {self.function} to be {short_text(aval)}, and no "
-                f"argument of the call has the dimension variable {error}\n"
-                "  remedy: declare sizes by those of the arguments, like x.shape[0]"
-            ) from error
-        if expected != tuple(shape):
-            raise declared.mismatch(
-                index, f"{aval.dtype.name}{shape_text(shape)} for {sample}, where {shape_text(expected)} was declared,"
-            )
+        of_call = set[str]().union(*map(dimension_variables, self.sizes))
+        for size in aval.shape:
+            if is_symbolic(size) and (strangers := sorted(dimension_variables(size) - of_call)):
+                raise DeclarationError(
+                    f"output_shape_dtype declares result[{index}] of {self.function} to be {short_text(aval)}, and no "
+                    f"argument of the call has the dimension variable {strangers[0]!r}\n"
+                    "  remedy: declare sizes by those of the arguments, like x.shape[0]"
+                )
+        if not same_shape(shape, tuple(aval.shape)):
+            raise declared.mismatch(index, f"{aval.dtype.name}[{', '.join(map(str, shape))}]")
+        return aval
+
+
+def _written(
+    traced: SymbolicTraced, sample: Sample, shapes: Sequence[Any], dtypes: Sequence[Any]
+) -> tuple[list[tuple[Any, ...]], tuple[Any, ...], Any]:
+    """The shapes of the results, the sizes that were met, and the trace as it is written for a sample."""
+    interpreter = Interpreter(traced.function, traced.concrete, sample, RULES)
+    results: list[Any] = []
+
+    def body(*tensors: Any) -> list[Any]:
+        results[:] = interpreter.run(tensors, shapes)
+        return [tf.identity(value.tensor) for value in results]
+
+    specs = [tf.TensorSpec(sample.shape(shape), dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+    with outside_of_graphs():
+        concrete = tf.function(body, autograph=False, jit_compile=True).get_concrete_function(*specs)
+    return [value.shape for value in results], tuple(interpreter.expressions), concrete

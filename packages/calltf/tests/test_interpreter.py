@@ -7,6 +7,11 @@ import tensorflow as tf
 from jax import export
 
 from jaxtf.calltf import call_tf
+from jaxtf.calltf._symbolic_ops import RULES, rule
+
+from .operations_table import PAGE, page
+
+KNOWN_ELSEWHERE = {"XlaCallModule", "XlaDynamicUpdateSlice"}  # of TensorFlow's compiler
 
 
 def rows(x):
@@ -57,7 +62,7 @@ CASES = {
 }
 
 
-REFUSED = set(CASES) - {"a range", "a loop over sizes"}
+REFUSED = {"root as a bound", "a range that may be negative", "cumulative", "cosines"}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -78,10 +83,23 @@ def test_what_depends_on_a_size_is_right_on_both_sides_of_its_threshold_or_refus
 
 @pytest.mark.parametrize(
     ("name", "operation"),
-    [("root", "Sqrt"), ("branch at one", "Equal"), ("8 bits", "Cast"), ("a product of rows", "Prod")],
+    [("root as a bound", "StridedSlice"), ("cumulative", "Cumsum"), ("cosines", "Range")],
 )
 def test_the_refusal_names_the_operation(name, operation):
     spec = jax.ShapeDtypeStruct(export.symbolic_shape("b, 3"), np.float32)
     message = rf"(?s)<lambda> is called with symbolic sizes, and its operation \w*{operation} \(.*remedy"
     with pytest.raises(NotImplementedError, match=message):
         jax.jit(call_tf(CASES[name][0])).trace(spec)
+
+
+def test_the_page_of_operations_is_up_to_date():
+    assert PAGE.read_text() == page()
+
+
+def test_an_operation_has_one_entry():
+    with pytest.raises(AssertionError, match="Reshape"):
+        rule("Reshape")(lambda *_: [])
+
+
+def test_every_entry_is_an_operation_of_tensorflow():
+    assert [name for name in RULES if name not in KNOWN_ELSEWHERE and not hasattr(tf.raw_ops, name)] == []
