@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from jaxtf.calltf import call_tf
 from jaxtf.serialization import SerializationError, export
+from jaxtf.shapepoly import symbolic_shape
 
 X = jax.ShapeDtypeStruct((3,), np.float32)
 
@@ -150,3 +151,16 @@ def test_such_an_export_is_neither_serialized_nor_called():
         exported.serialize()
     with pytest.raises(NotImplementedError, match=r"(?s)has no functions of these names.*run it in TensorFlow"):
         exported.call(jnp.ones(3))
+
+
+def test_with_declared_symbolic_shapes_the_function_may_contain_anything():
+    def function(x):
+        tf.print("rows:", tf.shape(x)[0], output_stream="file:///dev/null")
+        return tf.ensure_shape(tf.py_function(lambda x: x * 2, [x], tf.float32), x.shape)
+
+    def program(x):
+        return call_tf(function, call_tf_graph=True, output_shape_dtype=x)(x)
+
+    exported = export(program)(jax.ShapeDtypeStruct(symbolic_shape("b, 3"), np.float32))
+    assert str(exported.out_avals[0]) == "float32[b,3]"
+    assert len(calls(exported)) == 1

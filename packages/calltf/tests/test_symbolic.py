@@ -189,6 +189,20 @@ def test_captured_variables_are_constants(platforms):
     np.testing.assert_array_equal(reloaded.call(np.ones((2, 3), np.float32)), [[1, 2, 3]] * 2)
 
 
+def test_a_captured_table_is_refused():
+    values = tf.lookup.KeyValueTensorInitializer([0, 1], [1.0, 2.0])
+    table = tf.lookup.StaticHashTable(values, 0.0)
+    with pytest.raises(ValueError, match=r"captures a resource that is not a variable.*\n  remedy"):
+        jax.jit(call_tf(lambda x: x * table.lookup(tf.constant(1)))).trace(*specs("b, 3"))
+
+
+def test_shapes_that_tensorflow_refuses_at_a_size_are_refused_by_name():
+    with pytest.raises(NotImplementedError, match=r"Conv2DBackpropInput \(.*\) is not possible for b = \d+ \(.*"):
+        exported(
+            call_tf(lambda x: tf.nn.conv2d_transpose(x, tf.ones((2, 2, 2, 2)), (1, 6, 6, 2), 2)), *specs("b, 3, 3, 2")
+        )
+
+
 def test_a_symbolic_signature_is_traced_once():
     traces = []
     call = call_tf(lambda x: (traces.append(x.shape), tf.sin(x))[1])

@@ -212,7 +212,10 @@ class Interpreter:
         """The operation, with other operands, in the graph being built."""
         own = {name: attr for name, attr in op.node_def.attr.items() if not name.startswith("_")}
         graph = tf.compat.v1.get_default_graph()
-        written = graph.create_op(op.type, list(tensors), [x.dtype for x in op.outputs], attrs={**own, **attrs})
+        try:
+            written = graph.create_op(op.type, list(tensors), [x.dtype for x in op.outputs], attrs={**own, **attrs})
+        except ValueError as error:  # TensorFlow's inference of shapes
+            raise self.refused(op, f"is not possible for {self._sample} ({error}),") from error
         return list(written.outputs)
 
     def compiled(self, op: Any, inputs: Sequence[Value], constants: Sequence[int] = (), **attrs: Any) -> list[Any]:
@@ -366,8 +369,9 @@ class Interpreter:
         return UnsupportedError(
             f"call_tf: {self._function} is called with symbolic sizes, and its operation {op.type} ({op.name}) {what} "
             "which has no form for all sizes\n"
-            "  remedy: use constant shapes for the arguments of this function, or split it, and write in JAX the part "
-            f"that depends on sizes in this way; see {LIMITATIONS}"
+            "  remedy: if a constraint on the sizes always holds and decides it, add it to their scope; else use "
+            "constant shapes for the arguments of this function, or split it, and write in JAX the part that depends on "
+            f"sizes in this way; see {LIMITATIONS}"
         )
 
 

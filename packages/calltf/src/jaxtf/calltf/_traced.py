@@ -100,14 +100,17 @@ class Traced:
         Raises:
           CompilationError: A captured resource that is not a variable (a hash table, an iterator).
         """
+        self._require_values()
+        with outside_of_graphs():
+            return [np.asarray(value.numpy()) for value in self.captured]
+
+    def _require_values(self) -> None:
         if any(value.dtype == tf.resource for value in self.captured):
             raise CompilationError(
                 f"Error compiling TensorFlow function {self.function.name}: it captures a resource that is not a "
                 "variable (a table, an iterator, ...)\n"
                 "  remedy: call it outside of JAX staging contexts, or pass what it needs as arguments"
             )
-        with outside_of_graphs():
-            return [np.asarray(value.numpy()) for value in self.captured]
 
     def hlo(self, platform: str) -> bytes:
         """The serialized HLO module for a platform of TensorFlow: `CPU`, `GPU`, `TPU`.
@@ -187,6 +190,10 @@ class SymbolicTraced(Traced):
         specs = tuple(tf.TensorSpec(known_sizes(shape), tensorflow_dtype(dtype)) for shape, dtype in signature)
         sizes = symbolic_sizes([shape for shape, _ in signature])
         traced = cls(function, concrete, specs, tree, (), sizes=sizes)
+        if function.staging.by_name and function.declared is not None:  # nothing is compiled here
+            avals = tuple(traced._result_aval(i, tuple(aval.shape)) for i, aval in enumerate(function.declared.avals))
+            return replace(traced, avals=avals)
+        traced._require_values()
         shapes = [*(shape for shape, _ in signature), *(tuple(value.shape) for value in traced.captured)]
         dtypes = [*(spec.dtype for spec in specs), *(value.dtype for value in traced.captured)]
         first = first_sample(sizes)
