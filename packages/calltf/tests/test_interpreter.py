@@ -59,10 +59,35 @@ CASES = {
         lambda x: x + as_float(tf.while_loop(lambda i: i < rows(x), lambda i: (2 * i,), (tf.constant(1),))[0]),
         (1, 2, 3, 64, 65),
     ),
+    "ones, counted": (lambda x: tf.minimum(tf.reduce_sum(tf.ones_like(x)), 20.0), (1, 6, 7, 8)),
+    "an op of ones, counted": (lambda x: tf.minimum(tf.reduce_sum(tf.raw_ops.OnesLike(x=x)), 20.0), (1, 6, 7, 8)),
+    "a range, divided": (lambda x: tf.range(rows(x)) // 50, (1, 50, 51, 200)),
+    "constants, encoded": (lambda x: tf.reduce_sum(tf.one_hot([3, 30], rows(x)), 1), (1, 3, 4, 30, 31, 50)),
+    "filled, counted": (lambda x: tf.minimum(tf.reduce_sum(tf.fill([rows(x)], 1)), 25), (1, 24, 25, 26)),
+    "constants, padded": (lambda x: tf.reduce_sum(tf.pad(tf.ones([2]), [[0, rows(x)]], "CONSTANT", 1)), (1, 24, 50)),
+    "constants, scattered": (lambda x: tf.scatter_nd([[0]], [1], [rows(x)]) * 2, (1, 24, 50)),
+    "last rows": (lambda x: x[-5:], (1, 4, 5, 6, 50)),
+    "backwards": (lambda x: x[10:2:-3], (1, 2, 3, 10, 11, 12, 50)),
+    "first of the last": (lambda x: x[::-1][:7], (1, 6, 7, 8)),
+    "swapped": (lambda x: tf.concat([x[5:], x[:5]], 0), (1, 4, 5, 6)),
+    "rolled": (lambda x: tf.roll(x, rows(x) // 2, 0), (1, 2, 3, 4, 50)),
+    "the largest": (lambda x: tf.math.top_k(tf.transpose(x), tf.minimum(rows(x), 5))[0], (1, 4, 5, 6)),
+    "a list": (
+        lambda x: tf.map_fn(lambda i: x[i] * 2, tf.range(rows(x)), fn_output_signature=tf.float32),
+        (1, 2, 50),
+    ),
+    "one of three": (lambda x: tf.switch_case(rows(x) % 3, [lambda: x, lambda: 2 * x, lambda: 3 * x]), (1, 2, 3, 4)),
+    "leaves 32 bits": (lambda x: tf.cond(rows(x) * 100_000 < 0, lambda: x, lambda: 2 * x), (1, 21_474, 21_475, 42_950)),
+    "a bound that leaves 32 bits": (lambda x: x[: tf.minimum(rows(x) * 100_000, rows(x))], (1, 21_475)),
+    "a random number of rows": (lambda x: x[: tf.random.stateless_uniform([], [1, 2], 0, 5, tf.int32)], (1, 2)),
+    "random": (lambda x: tf.random.stateless_uniform(tf.shape(x), [1, 2]), (1, 2)),
 }
 
 
-REFUSED = {"root as a bound", "a range that may be negative", "cumulative", "cosines"}
+REFUSED = {
+    *("root as a bound", "a range that may be negative", "cumulative", "cosines"),
+    *("a bound that leaves 32 bits", "a random number of rows", "random"),
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -90,6 +115,15 @@ def test_the_refusal_names_the_operation(name, operation):
     message = rf"(?s)<lambda> is called with symbolic sizes, and its operation \w*{operation} \(.*remedy"
     with pytest.raises(NotImplementedError, match=message):
         jax.jit(call_tf(CASES[name][0])).trace(spec)
+
+
+def test_random_numbers_are_those_of_a_compiled_function():
+    def noise(x):
+        return x * 0 + tf.random.stateless_uniform([3], [1, 2])
+
+    exported = export.export(jax.jit(call_tf(noise)))(jax.ShapeDtypeStruct(export.symbolic_shape("b, 3"), np.float32))
+    x = np.ones((2, 3), np.float32)
+    np.testing.assert_array_equal(exported.call(x), jax.jit(call_tf(noise))(x))
 
 
 def test_the_page_of_operations_is_up_to_date():

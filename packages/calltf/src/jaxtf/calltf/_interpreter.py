@@ -125,7 +125,8 @@ class Interpreter:
             return [self._constant_op(op)]
         if op.type in ("IdentityN", "StopGradient", "PreventGradient", "Snapshot"):
             return inputs
-        if all(value.is_constant for value in inputs) and not is_stateful(op.type) and self._is_dense(op):
+        is_function = not is_stateful(op.type) and "Random" not in op.type  # whose numbers the compiler chooses
+        if is_function and all(value.is_constant for value in inputs) and self._is_dense(op):
             folded = self.folded(op, inputs)
             if folded is not None:
                 return folded
@@ -370,8 +371,8 @@ class Interpreter:
             f"call_tf: {self._function} is called with symbolic sizes, and its operation {op.type} ({op.name}) {what} "
             "which has no form for all sizes\n"
             "  remedy: if a constraint on the sizes always holds and decides it, add it to their scope; else use "
-            "constant shapes for the arguments of this function, or split it, and write in JAX the part that depends on "
-            f"sizes in this way; see {LIMITATIONS}"
+            "constant shapes for the arguments of this function, or split it, and write in JAX the part that depends "
+            f"on sizes in this way; see {LIMITATIONS}"
         )
 
 

@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from jaxtf.calltf._jax import constraints_hold, dimension_variables, evaluated_dimension, is_symbolic
 from jaxtf.calltf._symbolic_values import same
 
@@ -83,7 +85,8 @@ def samples(sizes: Sequence[Any], expressions: Sequence[Any]) -> tuple[list[Samp
     numbers = sorted({int(text) for size in expressions for text in re.findall(r"\d+", str(size))})
     candidates, rows = [], []
     for sample in itertools.islice(_allowed(sizes, numbers), _CANDIDATES):
-        with contextlib.suppress(OverflowError):  # JAX's sizes are of 32 bits
+        # JAX computes its sizes in 32 bits.
+        with contextlib.suppress(OverflowError, FloatingPointError), np.errstate(over="raise"):
             row = sample.shape(expressions)
             if max(map(abs, row)) < 1 << 31:
                 rows.append(row)
