@@ -361,7 +361,7 @@ def test_what_needs_xla_is_refused_without_it_and_the_remedy_says_so():
 
 
 def test_what_tensorflow_refuses_is_refused_by_us_with_its_words(monkeypatch):
-    wrong = replace(registry.entries()["stablehlo.sine"], emit=lambda bound, x: tf.bitwise.invert(x))
+    wrong = replace(registry.registered()["stablehlo.sine"], emit=lambda bound, x: tf.bitwise.invert(x))
     monkeypatch.setitem(registry._ENTRIES, "stablehlo.sine", wrong)
     with pytest.raises(GraphModeUnsupported) as caught:
         graph(jnp.sin)(X)

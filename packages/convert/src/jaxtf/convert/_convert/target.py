@@ -77,11 +77,12 @@ def target_of(
     return Target(exporter, functools.partial(graph_function, allows_xla=enable_xla, avoids=avoids))
 
 
-def graph_function(exported: Exported, **options: Any) -> ExportedFunction:
+def graph_function(exported: Exported, *given: Any, **options: Any) -> ExportedFunction:
     """An exported function in graph mode, which needs jaxlib; native mode does without.
 
     Args:
       exported: The function.
+      *given: What `GraphFunction` takes beside it: constants, and how to make the VJP.
       **options: Those of `GraphFunction`.
 
     Raises:
@@ -89,7 +90,7 @@ def graph_function(exported: Exported, **options: Any) -> ExportedFunction:
     """
     from jaxtf.convert._graph.function import GraphFunction
 
-    return GraphFunction(exported, **options)
+    return GraphFunction(exported, *given, **options)
 
 
 def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...] | None:
