@@ -86,7 +86,13 @@ def refuse_variable_writes(traced: Traced) -> None:
 
 
 def _call_impl(*args: Any, traced: Traced) -> list[Any]:
-    """Evaluates a staged call op by op (jax.core.eval_jaxpr): the compiled trace, by TensorFlow."""
+    """Evaluates a staged call op by op (jax.core.eval_jaxpr): the compiled trace, by TensorFlow.
+
+    TensorFlow 2.21 compiles casts of integers of 4 bits wrongly, so that JAX compiles these.
+    """
+    if _graph.has_four_bit_integers(traced.concrete):
+        found: list[Any] = jax.jit(lambda *args: call_tf_p.bind(*args, traced=traced))(*args)
+        return found
     with outside_of_graphs():
         return [to_array(result) for result in traced(list(map(to_tensor, args)))]
 
