@@ -97,10 +97,7 @@ ENTRIES: dict[str, Entry] = {
     "pad by symmetry": polymorphic(
         lambda x: jnp.pad(x, ((1, 1), (0, 0)), mode="symmetric"), "n, 2", constraints=("n >= 2",)
     ),
-    "pad around": refused(
-        NO_INDEX,
-        polymorphic(lambda x: jnp.pad(x, ((1, 1), (0, 0)), mode="wrap"), "n, 2", constraints=("n >= 2",)),
-    ),
+    "pad around": polymorphic(lambda x: jnp.pad(x, ((1, 1), (0, 0)), mode="wrap"), "n, 2", constraints=("n >= 2",)),
     "pad with a ramp": polymorphic(lambda x: jnp.pad(x, ((2, 2), (0, 0)), mode="linear_ramp"), "n, 2"),
     "pad with the mean": polymorphic(lambda x: jnp.pad(x, ((1, 0), (0, 0)), mode="mean"), "n, 2"),
     "pad inside and cut": polymorphic(lambda x: jax.lax.pad(x, 0.0, ((1, -1, 1), (0, 0, 2))), "n, d"),
