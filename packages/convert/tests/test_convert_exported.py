@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections import OrderedDict
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -76,7 +77,10 @@ def test_it_gives_the_numbers_of_the_function(converted, mode, sizes):
     args, kwargs = arguments(*sizes)
     found = MODES[mode](converted)(*jax.tree.map(tf.constant, args), mask=tf.Variable(kwargs["mask"]))
     assert isinstance(found, Result)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-6), found, dense(*args, **kwargs))
+    # A sum of products that cancel is off by some roundings of the products, which are as large as 4; tanh adds none.
+    rounding = np.finfo(np.float32).eps * 4
+    near = partial(np.testing.assert_allclose, rtol=2e-6, atol=rounding)
+    jax.tree.map(near, found, dense(*args, **kwargs))
 
 
 @pytest.mark.parametrize("mode", MODES)
