@@ -1,7 +1,8 @@
-"""Every test run begins by saying what it ran with; `--sample K/N` runs a part of the tests.
+"""Every test run begins by saying what it ran with.
 
-A test of many cases may be marked `sweep(N)`: of its cases one in N is run, chosen by name and always the same, at
-least one; with `JAXTF_ALL_CASES=1`, all.
+`--cases sample` runs of each test with many cases a few, chosen by name and always the same: a quarter, at least
+`LEAST`; of a test marked `sweep(N)` one in N. Of hypothesis' examples it runs fewer too. `--sample K/N` runs a part of
+the tests, chosen by name.
 
 What hypothesis tries is always the same, and may take as long as the machine needs. `HYPOTHESIS_PROFILE=sweep` tries
 many more examples than a routine run does: `SWEEP_EXAMPLES` for each property.
@@ -17,7 +18,11 @@ from collections import defaultdict
 
 from hypothesis import HealthCheck, settings
 
+LEAST = 6
+ONE_IN = 4
+
 settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True)
+settings.register_profile("few", max_examples=40, deadline=None, derandomize=True)
 settings.register_profile(
     "sweep",
     max_examples=int(os.environ.get("SWEEP_EXAMPLES", "25000")),
@@ -28,8 +33,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_addoption(parser) -> None:
-    """`--sample K/N`: a test's name alone decides which of N parts it is in, so that a part is always the same."""
+    """A test's name alone decides what it is part of, so that a part is always the same."""
     parser.addoption("--sample", type=part, default=(1, 1), metavar="K/N", help="run part K of N, chosen by name")
+    parser.addoption("--cases", choices=("all", "sample"), default="all", help="of tests with many cases all or a few")
 
 
 def part(text: str) -> tuple[int, int]:
@@ -41,34 +47,36 @@ def part(text: str) -> tuple[int, int]:
 
 
 def pytest_configure(config) -> None:
-    """Declares the marker."""
-    config.addinivalue_line("markers", "sweep(count): without JAXTF_ALL_CASES=1, one in so many of the cases is run")
+    """Declares the marker; with few cases, there are few examples too, but where a profile is asked for."""
+    config.addinivalue_line("markers", "sweep(count): with `--cases sample`, one in so many of the cases is run")
+    if config.getoption("--cases") == "sample" and "HYPOTHESIS_PROFILE" not in os.environ:
+        settings.load_profile("few")
 
 
 def pytest_collection_modifyitems(config, items) -> None:
-    """Leaves those that are in the part, and of sweeps those that are always run."""
+    """Leaves those that are in the part, and of tests with many cases those that are in a sample."""
     number, count = config.getoption("--sample")
     left = [item for item in items if zlib.crc32(item.nodeid.encode()) % count == number - 1]
-    if os.environ.get("JAXTF_ALL_CASES") != "1":
-        left = without_most_of_sweeps(left, items)
+    if config.getoption("--cases") == "sample":
+        few = few_cases(items)
+        left = [item for item in left if item in few]
     if len(left) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(left)])
         items[:] = left
 
 
-def without_most_of_sweeps(left: list, items: list) -> list:
-    """Those of `left` that are no sweep's, or among the cases of one that are always run."""
-    cases = defaultdict(list)
+def few_cases(items: list) -> set:
+    """Those that `--cases sample` runs."""
+    tests = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("sweep"):
-            cases[item.nodeid.partition("[")[0]].append(item)
+        tests[item.nodeid.partition("[")[0]].append(item)
     kept = set()
-    for sweep in cases.values():
-        one_in = sweep[0].get_closest_marker("sweep").args[0]
+    for cases in tests.values():
+        marker = cases[0].get_closest_marker("sweep")
+        number = math.ceil(len(cases) / marker.args[0]) if marker else max(LEAST, math.ceil(len(cases) / ONE_IN))
         # The name's last digits of the checksum decide in `--sample`; others do here, so that parts share the cases.
-        ordered = sorted(sweep, key=lambda item: zlib.crc32(item.nodeid[::-1].encode()))
-        kept.update(ordered[: math.ceil(len(ordered) / one_in)])
-    return [item for item in left if item in kept or not item.get_closest_marker("sweep")]
+        kept.update(sorted(cases, key=lambda item: zlib.crc32(item.nodeid[::-1].encode()))[:number])
+    return kept
 
 
 def pytest_report_header() -> str:

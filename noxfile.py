@@ -13,6 +13,7 @@ import shutil
 import time
 import tomllib
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 import nox
@@ -83,49 +84,59 @@ def quickstart(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All that must hold on a CPU, on this interpreter; ten minutes on two cores.
+    """All that must hold on a CPU, on this interpreter; ten minutes on two idle cores.
 
-    Of tests with very many cases a sample, always the same: `all_cases` runs them all.
+    Of tests with many cases a sample, always the same: `all_cases` runs them all.
     """
-    all_tests(session)
+    all_tests(session, cases="sample")
 
 
 @nox.session
 def all_cases(session: nox.Session) -> None:
-    """`tests`, with every case of those of which `tests` runs a sample; half an hour on two cores."""
-    session.env["JAXTF_ALL_CASES"] = "1"
+    """`tests`, with every case of every test; half an hour on two idle cores."""
     all_tests(session)
 
 
 @nox.session(python=PYTHONS)
 def matrix(session: nox.Session) -> None:
-    """`tests` on every supported Python, with the newest JAX and TensorFlow each can have; in CI half of them."""
-    all_tests(session, half=True)
+    """`all_cases` on every supported Python, with the newest JAX and TensorFlow each can have; in CI half of them.
+
+    Which half the hash of the commit decides.
+    """
+    half: tuple[str, ...] = ()
+    if "CI" in os.environ:
+        commit = str(session.run("git", "rev-parse", "HEAD", external=True, silent=True))
+        half = in_ci(1 + int(commit, 16) % 2, 2)
+    all_tests(session, options=half)
 
 
 @nox.session(python=NEXT_PYTHON)
 def next_python(session: nox.Session) -> None:
-    """`tests` on Python 3.14, with TensorFlow's newest pre-release: no release has wheels for it. Untried."""
-    all_tests(session, *COMING["tensorflow"])
+    """`all_cases` on Python 3.14, with TensorFlow's newest pre-release: no release has wheels for it. Untried."""
+    all_tests(session, install_options=COMING["tensorflow"])
 
 
 @nox.session(reuse_venv=False)
 def lowest(session: nox.Session) -> None:
-    """`tests` with the lowest version of every declared need."""
-    all_tests(session, "--resolution", "lowest-direct")
+    """`all_cases` with the lowest version of every declared need."""
+    all_tests(session, install_options=("--resolution", "lowest-direct"))
 
 
-def all_tests(session: nox.Session, *install_options: str, half: bool = False) -> None:
-    """Runs the tests; where `half` is set and in CI, the half that the hash of the commit decides."""
+def all_tests(
+    session: nox.Session, cases: str = "all", options: Sequence[str] = (), install_options: Sequence[str] = ()
+) -> None:
+    """Runs the tests of all folders, or pytest with the words given: then every case of what they name.
+
+    Args:
+      cases: Of tests with many cases, `all` or a `sample`.
+      options: More for pytest.
+      install_options: More for uv.
+    """
     install(session, *install_options, *from_tree(*EVERYTHING), *PYTEST)
     if session.posargs:
         session.run("pytest", *session.posargs, env=ON_CPU)
         return
-    sample = ()
-    if half and "CI" in os.environ:
-        commit = str(session.run("git", "rev-parse", "HEAD", external=True, silent=True))
-        sample = in_ci(1 + int(commit, 16) % 2, 2)
-    session.run("python", "tools/run_tests.py", *TESTS, *sample, env=ON_CPU)
+    session.run("python", "tools/run_tests.py", *TESTS, "--cases", cases, *options, env=ON_CPU)
 
 
 @nox.session
@@ -157,6 +168,17 @@ def graph_harness(session: nox.Session) -> None:
     """Every case of JAX's harness of primitives in graph mode: eager, graph, compiled; some hours."""
     install(session, *from_tree("convert[jax]"), *PYTEST)
     session.run("pytest", "tests/test_graph_harness.py", *session.posargs, env=ON_CPU | {"JAXTF_FULL": "1"})
+
+
+@nox.session
+def harness_sweep(session: nox.Session) -> None:
+    """JAX's harness of primitives in graph mode, all 44,526 rows, counted by mode; half an hour on two cores.
+
+    The rows go to build/harness. Fails where one is not what `tests/harness_sweep.py` expects.
+    """
+    install(session, *from_tree("convert[jax]"), *PYTEST)
+    variables = ON_CPU | {"JAX_ENABLE_X64": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    session.run("python", "tests/harness_sweep.py", "--sweep", "build/harness", *session.posargs, env=variables)
 
 
 @nox.session

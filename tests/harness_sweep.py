@@ -3,7 +3,8 @@
 `cases()` gives them in an order that mixes primitives and does not change; `outcome(case, mode, allows_xla)` runs one.
 `EXPECTED` lists what is known to differ, with the reason; what it does not list has to agree, what it lists must not.
 
-As a program it runs part of the cases, such as `--part 0/20`, and prints a line of JSON for each. It needs JAX's 64-bit
+As a program it runs part of the cases, such as `--part 0/20`, and prints a line of JSON for each, or all of them in
+every mode, with `--sweep FOLDER`, and prints a summary (the session `harness_sweep`). It needs JAX's 64-bit
 types, which the harness decides on when it is imported, so it is a process of its own (`run`).
 """
 
@@ -15,11 +16,15 @@ import os
 import re
 import subprocess
 import sys
+import time
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -35,6 +40,7 @@ from jaxtf.convert._graph.program import Program
 from jaxtf.serialization.interop import export_for_graph
 
 MODES = ("eager", "graph", "compiled")
+ALL_MODES = tuple(f"{mode}{xla}" for xla in ("", "+xla") for mode in MODES)
 
 # Rounding errors allowed in results, in units of the dtype's epsilon, relative to the larger of the element and the
 # largest element: sums of some hundred terms in another order, and special functions by another approximation.
@@ -333,6 +339,38 @@ def _process(*arguments: str) -> list[str]:
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
 
 
+def sweep(parts: int, at_a_time: int, folder: Path) -> list[dict[str, Any]]:
+    """Every case in every mode, in a process for each part, as compiled programs are kept until one ends.
+
+    Args:
+      parts: How many.
+      at_a_time: How many processes run at once.
+      folder: Where the rows are written, a file for each part.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def rows_of(part: int) -> list[dict[str, Any]]:
+        start = time.monotonic()
+        found = run(f"{part}/{parts}", ALL_MODES)
+        (folder / f"{part}_of_{parts}.json").write_text(json.dumps(found))
+        seconds = time.monotonic() - start
+        print(f"part {part} of {parts}: {len(found)} rows, {len(unexpected(found))} unexpected, {seconds:.0f} s")
+        sys.stdout.flush()
+        return found
+
+    with ThreadPoolExecutor(at_a_time) as pool:
+        return [row for rows in pool.map(rows_of, range(parts)) for row in rows]
+
+
+def print_summary(rows: Sequence[dict[str, Any]]) -> None:
+    """Counts by mode, and what the table does not say."""
+    for mode in ALL_MODES:
+        kinds = Counter(row["kind"] for row in rows if row["mode"] == mode)
+        print(f"{mode:14}", ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())))
+    lines = unexpected(rows)
+    print(*lines, f"{len(rows)} rows, {len(lines)} unexpected", sep="\n")
+
+
 def unexpected(rows: Sequence[dict[str, Any]]) -> list[str]:
     """What the table does not say: failures that it does not list, and successes that it lists as failures."""
     return [
@@ -348,11 +386,17 @@ def main() -> None:
     parser.add_argument("--part", default="0/1")
     parser.add_argument("--modes", default="graph")
     parser.add_argument("--groups", default="")
+    parser.add_argument("--sweep", type=Path, metavar="FOLDER", help="run everything, a summary at the end")
+    parser.add_argument("--at-a-time", type=int, default=2, help="processes of a sweep")
     parser.add_argument("--count", action="store_true", help="print the number of cases only")
     options = parser.parse_args()
     if options.count:
         print(len(cases()))
         return
+    if options.sweep:
+        rows = sweep(20, options.at_a_time, options.sweep)
+        print_summary(rows)
+        sys.exit(1 if unexpected(rows) else 0)
     start, step = map(int, options.part.split("/"))
     wanted = set(filter(None, options.groups.split(",")))
     chosen = [case for case in cases() if not wanted or case.group_name in wanted][start::step]

@@ -1,14 +1,19 @@
-"""`tools/run_tests.py`: what it reports while tests run, and that one Ctrl-C ends them."""
+"""`tools/run_tests.py` and the options of conftest.py: reports while tests run, one Ctrl-C, samples of many cases."""
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
-TOOL = Path(__file__).resolve().parents[1] / "tools" / "run_tests.py"
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+TOOL = ROOT / "tools" / "run_tests.py"
 
 MIXED = """
 import pytest
@@ -22,6 +27,18 @@ SLOW = """
 import subprocess
 def test_slow():
     subprocess.run(["sleep", "97.5"])
+"""
+
+CASES = """
+import pytest
+@pytest.mark.parametrize("i", range(40))
+def test_many(i): pass
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize("i", range(40))
+def test_marked(i): pass
+@pytest.mark.parametrize("i", range(7))
+def test_some(i): pass
+def test_one(): pass
 """
 
 
@@ -61,6 +78,28 @@ def test_all_passed(tmp_path):
     running = start(tmp_path, folder(tmp_path / "a", first="def test_it(): pass"), "-k", "test_it")
     assert running.communicate(timeout=120)[0].splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
     assert running.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), {"many": 40, "marked": 40, "some": 7, "one": 1}),
+        (("--cases", "sample"), {"many": 10, "marked": 20, "some": 6, "one": 1}),
+    ],
+)
+def test_of_many_cases_a_sample_is_run_always_the_same_and_parts_share_it(tmp_path, options, expected):
+    folder(tmp_path / "a", cases=CASES)
+    shutil.copy(ROOT / "conftest.py", tmp_path / "a")
+
+    def run(*words):
+        command = [sys.executable, "-m", "pytest", "-v", "a", *options, *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return re.findall(r"::(test_(\w+)\S*) PASSED", done.stdout)
+
+    found = run()
+    assert Counter(name for _, name in found) == expected
+    assert run() == found
+    assert sorted(run("--sample", "1/2") + run("--sample", "2/2")) == sorted(found)
 
 
 def test_one_interrupt_ends_all_processes(tmp_path):
