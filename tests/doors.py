@@ -14,6 +14,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+COMPATIBILITY_MODULES = ("_jax.py", "_jaxlib.py", "_tf.py")
 FORBIDDEN = ("jax.experimental.jax2tf", "jax.export", "jax._src.export")
 TENSORFLOW_PRIVATE = ("tensorflow.python", "tensorflow.compiler", "tensorflow.core", "tensorflow.lite.python")
 PUBLIC_DESPITE_UNDERSCORE = {"_replace", "_asdict", "_fields", "_make"}  # collections.namedtuple documents them
@@ -44,7 +45,7 @@ def violations(source: str, package: str, filename: str, own_names: frozenset[st
     found = []
     for line, path in mentioned_paths(tree):
         found += [f"line {line}: {reason}" for reason in judged(path, package, filename)]
-    if filename not in ("_jax.py", "_jaxlib.py", "_tf.py"):
+    if filename not in COMPATIBILITY_MODULES:
         bound = bound_names(tree)
         for line, name in underscore_attributes(tree, bound):
             if name not in own and name not in PUBLIC_DESPITE_UNDERSCORE:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .doors import MAY_KNOW, defined_names, source_files, violations
+from .doors import COMPATIBILITY_MODULES, MAY_KNOW, defined_names, source_files, violations
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = source_files(ROOT / "packages")
@@ -111,6 +111,12 @@ def test_only_doors_touch_what_frameworks_keep_private(package):
         for reason in violations(file.read_text(), package, file.name, own)
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("package", MAY_KNOW)
+def test_there_is_one_compatibility_module_for_each_framework(package):
+    names = [file.name for owner, file in FILES if owner == package and file.name in COMPATIBILITY_MODULES]
+    assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("package", MAY_KNOW)

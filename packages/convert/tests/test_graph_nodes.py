@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph._tf import NameScope, new_node
+from jaxtf.convert._tf import NameScope, new_node
 
 ADD = nodes.elementwise("AddV2", tf.add)
 SUM = nodes.reduction("Sum", tf.reduce_sum)

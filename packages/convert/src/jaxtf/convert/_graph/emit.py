@@ -18,7 +18,6 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph._tf import NameScope
 from jaxtf.convert._graph.agreement import with_equal_sizes
 from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.calls import functions_kept
@@ -27,6 +26,7 @@ from jaxtf.convert._graph.program import Block, Operation, Program, TensorType, 
 from jaxtf.convert._graph.registry import Bound, Entry
 from jaxtf.convert._graph.reshapes import RESHAPE
 from jaxtf.convert._graph.table import entries, entry_of
+from jaxtf.convert._tf import NameScope
 
 __all__ = ["Emitter", "emit"]
 

@@ -15,7 +15,6 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert import _tf
-from jaxtf.convert._graph._tf import new_node
 
 __all__ = ["broadcast_to", "cast", "constant", "elementwise", "matmul", "reduction", "reshape", "select", "transpose"]
 
@@ -30,7 +29,7 @@ def constant(value: np.ndarray[Any, Any]) -> tf.Tensor:
         return tf.constant(value)
     held = tf.compat.v1.AttrValue(tensor=tf.make_tensor_proto(value))
     attributes = {"value": held.SerializeToString(), "dtype": _attribute(tf.as_dtype(held.tensor.dtype))}
-    return new_node("Const", (), attributes)
+    return _tf.new_node("Const", (), attributes)
 
 
 def elementwise(op_type: str, function: Function) -> Function:
@@ -101,7 +100,7 @@ def _node(op_type: str, inputs: Sequence[tf.Tensor], *attributes: tuple[str, tf.
     """The result of a new node of the current graph; None in eager mode or where a tape records."""
     if _tf.executing_eagerly() or _tf.any_tape_watches():
         return None
-    return new_node(op_type, inputs, {name: _attribute(value) for name, value in attributes})
+    return _tf.new_node(op_type, inputs, {name: _attribute(value) for name, value in attributes})
 
 
 @lru_cache(maxsize=None, typed=True)  # a dtype is equal to its number, and so may be to a truth value

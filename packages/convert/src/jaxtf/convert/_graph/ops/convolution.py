@@ -17,12 +17,12 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import Size, as_shape, is_empty, pad, product, refuse, sizes
-from jaxtf.convert._graph._tf import has_only_cpu, is_compiled_for_cpu
 from jaxtf.convert._graph.ops.conversion import cast, width
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, with_holes
 from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._tf import has_only_cpu, is_compiled_for_cpu
 
 # Whole numbers up to 2**53 are exact in float64.
 _EXACT = 53

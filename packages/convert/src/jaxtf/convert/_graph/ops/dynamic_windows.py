@@ -5,10 +5,10 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import Size, refuse
-from jaxtf.convert._graph._tf import is_compiled
 from jaxtf.convert._graph.ops.windowed import Window, kind_of, windowed
 from jaxtf.convert._graph.ops.windows import special_form
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._tf import traces_compiled
 
 
 @translates("custom_call.stablehlo.dynamic_reduce_window")
@@ -28,7 +28,7 @@ def dynamic_reduce_window(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]
     stride, base, gap = (tuple(map(int, values)) for values in (steps, between, gaps))
     window = Window(tuple(_listed(lengths)), stride, base, gap, tuple(edges[0::2]), tuple(edges[1::2]))
     kind, special = kind_of(bound, arrays[0].dtype), None
-    if kind is not None and bound.allows_xla and not is_compiled():
+    if kind is not None and bound.allows_xla and not traces_compiled():
         special = special_form(bound, kind, arrays[0], arrays[count], window)
     return [special] if special is not None else windowed(bound, arrays[:count], arrays[count:], window)
 

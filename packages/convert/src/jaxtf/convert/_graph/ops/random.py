@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from jaxtf.convert._graph import _tf as xla
+from jaxtf.convert import _tf
 from jaxtf.convert._graph._support import refuse
 from jaxtf.convert._graph.registry import Bound, refuses, translates
 
@@ -29,7 +29,7 @@ def rng_bit_generator(bound: Bound, state: tf.Tensor) -> tuple[tf.Tensor, tf.Ten
         refuse(bound, "a shape that is known only at run time")
     shape = [size for size in result.shape if size is not None]
     generated = UNSIGNED_OF_SIZE[max(result.dtype.size, 4)]
-    next_state, bits = xla.rng_bit_generator(ALGORITHMS[bound["rng_algorithm"]], state, shape, generated)
+    next_state, bits = _tf.rng_bit_generator(ALGORITHMS[bound["rng_algorithm"]], state, shape, generated)
     if result.dtype.size < 4:
         bits = tf.cast(bits, UNSIGNED_OF_SIZE[result.dtype.size])
     return next_state, bits if bits.dtype == result.dtype else tf.bitcast(bits, result.dtype)

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 import tensorflow as tf
 
-from jaxtf.convert._graph import _tf as xla
+from jaxtf.convert import _tf
 from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, as_shape, backwards, defining, negated, refuse, sizes
-from jaxtf.convert._graph._tf import is_compiled_for_cpu
 from jaxtf.convert._graph.ops.comparison import total_order
 from jaxtf.convert._graph.program import Block, Operation, Value
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._tf import is_compiled_for_cpu
 
 # Elements that are compared each with each, at most along the dimension and in all pairs.
 MANY_ELEMENTS = 4096
@@ -63,7 +63,7 @@ def sort(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]:
     elif _is_small(moved[0]):
         done = _by_rank(bound, moved)
     elif bound.allows_xla:
-        return xla.variadic_sort(operands, axis, bound.regions[0])
+        return _tf.variadic_sort(operands, axis, bound.regions[0])
     else:
         refuse(bound, f"a comparator of its own for more than {MANY_ELEMENTS} elements")
     return [x if axis == rank - 1 else tf.transpose(x, back) for x in done]

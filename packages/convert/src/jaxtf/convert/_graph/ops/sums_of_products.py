@@ -12,8 +12,8 @@ from itertools import product
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import widening
-from jaxtf.convert._graph._tf import is_compiled_for_cpu
 from jaxtf.convert._graph.ops.kernel_windows import Windows, padded
+from jaxtf.convert._tf import is_compiled_for_cpu
 
 __all__ = ["by_elements", "by_places"]
 

@@ -30,7 +30,6 @@ from jaxtf.convert._graph._support import (
     single_operation,
     sizes,
 )
-from jaxtf.convert._graph._tf import is_compiled
 from jaxtf.convert._graph.ops.combining import (
     Combine,
     are_neutral,
@@ -40,6 +39,7 @@ from jaxtf.convert._graph.ops.combining import (
     where_present,
 )
 from jaxtf.convert._graph.registry import Bound
+from jaxtf.convert._tf import traces_compiled
 
 __all__ = ["Window", "at_least_zero", "count_of", "extent", "kind_of", "refuse_many_dimensions", "windowed"]
 
@@ -78,7 +78,7 @@ def refuse_many_dimensions(bound: Bound, operand: tf.Tensor) -> None:
     Raises:
       GraphModeUnsupported: There are more than eight dimensions.
     """
-    if operand.shape.rank > MOST_DIMENSIONS and not is_compiled():
+    if operand.shape.rank > MOST_DIMENSIONS and not traces_compiled():
         refuse(bound, f"windows of arrays of more than {MOST_DIMENSIONS} dimensions, not compiled")
 
 

@@ -17,9 +17,9 @@ from jaxtf.convert._graph._support import (
     sizes,
     smallest,
 )
-from jaxtf.convert._graph._tf import is_compiled, is_compiled_for_cpu
 from jaxtf.convert._graph.ops.windowed import Window, at_least_zero, count_of, kind_of, windowed
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._tf import is_compiled_for_cpu, traces_compiled
 
 CUMULATIVE = {"add": tf.cumsum, "multiply": tf.math.cumprod}
 CUMULATIVE_DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
@@ -173,7 +173,7 @@ def _max_pool(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, w
 
     if not bound.allows_xla:
         return pool(padded)
-    if is_compiled():
+    if traces_compiled():
         return _with_windows(pool, padded, least, window, pooled)
 
     def made() -> tf.Tensor:
@@ -237,7 +237,7 @@ def _sum_pool(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, w
 
     if not bound.allows_xla:
         return pool(padded)
-    if is_compiled():
+    if traces_compiled():
         return _with_windows(pool, padded, initial, window, pooled)
     return _if_windows(
         lambda: pool(padded), lambda: windowed(bound, [operand], [initial], window)[0], padded, window, pooled
