@@ -234,3 +234,25 @@ def test_an_operation_knows_the_scope_and_the_line_of_the_user():
     assert sine.location == "encoder/sin"
     line = function.__code__.co_firstlineno + 2
     assert sine.source.endswith(f"test_graph_parse.py:{line}")
+
+
+@pytest.mark.parametrize(
+    ("frames", "line"),
+    [
+        (("/home/jax/model.py", "/home/main.py"), "/home/jax/model.py:1"),
+        (("/v/lib/python3.12/dist-packages/flax/linen.py", "/home/main.py"), "/home/main.py:2"),
+        (("/v/lib/python3.12/site-packages/flax/linen.py",), "/v/lib/python3.12/site-packages/flax/linen.py:1"),
+        ((f"{jax.__path__[0]}/_src/lax/lax.py", "/usr/lib/python3.12/runpy.py"), ""),
+    ],
+)
+def test_the_line_of_the_user_is_that_of_no_library(frames, line):
+    outer = [f'"{path}":{number}:1' for number, path in enumerate(frames, 1)]
+    location = outer.pop()
+    for frame in reversed(outer):
+        location = f"callsite({frame} at {location})"
+    program = parse(
+        "func.func @main(%x: tensor<f32>) -> tensor<f32> {\n"
+        f'%0 = stablehlo.sine %x : tensor<f32> loc("jit(f)/sin"({location}))\n return %0 : tensor<f32> }}'
+    )
+    (sine,) = program.functions["main"].body.operations
+    assert (sine.location, sine.source) == ("sin", line)

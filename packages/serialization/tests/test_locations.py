@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import jaxtf.serialization
-from jaxtf.serialization._record.locations import source_line, user_line
+from jaxtf.serialization._record.locations import source_line, user_line, users_files
 
 OURS = f"{Path(jaxtf.serialization.__file__).parent.parent}/convert/_convert/convert.py"
 
@@ -38,3 +38,7 @@ def test_an_operation_without_a_line_of_the_user_is_named():
     assert user_line(location(OURS)) == "jit(f)/eig"
     assert user_line(location(OURS, "/home/model.py")) == "jit(f)/eig, /home/model.py:2"
     assert user_line("loc(unknown)") == "loc(unknown)"
+
+
+def test_a_file_that_no_location_names_is_nobodys():
+    assert users_files([]) == users_files(["-", OURS]) == frozenset()

@@ -9,11 +9,12 @@ from typing import Any
 import jax
 
 from jaxtf.calltf._transfer import as_array
+from jaxtf.serialization.interop import users_files
 
 __all__ = ["note_causes", "without_libraries"]
 
 # A line of the stack that TensorFlow prints for an operation.
-_OF_LIBRARIES = re.compile(r'File ".*(/site-packages/|/jaxtf/)')
+_FRAME = re.compile(r'File "([^"]*)"')
 
 # What TensorFlow says of a tracer that it was to make a tensor of; for NumPy, JAX has an error of its own.
 _OF_A_TRACER = re.compile(r"of type '\w*Tracer'|called on traced array")
@@ -53,4 +54,6 @@ def without_libraries(text: str) -> str:
     File "model.py", line 3
     where
     """
-    return "\n".join(line for line in text.splitlines() if not _OF_LIBRARIES.match(line))
+    lines = [(line, _FRAME.match(line)) for line in text.splitlines()]
+    files = users_files(frame[1] for _, frame in lines if frame)
+    return "\n".join(line for line, frame in lines if frame is None or frame[1] in files)

@@ -5,6 +5,7 @@
 - `argument_paths`: where an argument stands, as its caller would write it.
 - `CalledFunction`: a function of another framework that a module calls by name.
 - `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
+- `source_line`, `users_files`: the line of the user's program in a location of MLIR, or in any stack.
 - `vary_alike`, `varying_like`: calls inside of `jax.shard_map`.
 
 These names keep their parameters and meaning as long as the minor version of jaxtf-serialization stays, which
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._jax_values.paths import argument_paths
     from jaxtf.serialization._jax_values.varying import vary_alike, varying_like
     from jaxtf.serialization._record.called import CalledFunction
+    from jaxtf.serialization._record.locations import source_line, users_files
 
 __all__ = [
     "CalledFunction",
@@ -30,7 +32,9 @@ __all__ = [
     "custom_call_targets",
     "export_for_graph",
     "lapack_function",
+    "source_line",
     "static_parameters",
+    "users_files",
     "vary_alike",
     "varying_like",
 ]
@@ -43,6 +47,8 @@ _MODULES = {
     "custom_call_targets": "_bytecode.portable",
     "export_for_graph": "_entrances",
     "lapack_function": "_export.lapack",
+    "source_line": "_record.locations",
+    "users_files": "_record.locations",
     "static_parameters": "_export.jitted",
     "vary_alike": "_jax_values.varying",
     "varying_like": "_jax_values.varying",

@@ -1,4 +1,4 @@
-"""Where an operation comes from: the name that JAX gave it, and a line of the user's program.
+"""Where an operation comes from: the name that JAX gave it, as a name scope.
 
 `jit(loss)/transpose(jvp(dense))/mul` becomes `dense/mul`: names of transformations are left out.
 """
@@ -6,18 +6,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 from jaxtf.convert._jaxlib import ir
 
-__all__ = ["scope_of", "source_of"]
+__all__ = ["scope_of"]
 
 _WRAPPED = re.compile(r"(\w+)\(((?:[^()]|\([^()]*\))*)\)")
 _JIT = re.compile(r"^p?jit\(")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.\-]+")
-_INTERNAL = re.compile(r"/jax(lib)?/|/jaxtf/|/site-packages/")
 
 
 def scope_of(location: Any) -> str:
@@ -55,33 +53,3 @@ def _unwrapped(part: str) -> str:
         part = found[2]
     words = [_NOT_IN_NAMES.sub("_", word).strip("_.-") for word in part.split("/")]
     return "/".join(filter(None, words))
-
-
-def source_of(location: Any) -> str:
-    """`file:line` of the innermost frame that is no library's, of any frame if all are; empty if there is none."""
-    innermost = ""
-    for frame in _frames(location):
-        if not _INTERNAL.search(frame):
-            return frame
-        innermost = innermost or frame
-    return innermost
-
-
-def _frames(location: Any) -> Iterator[str]:
-    """`file:line` of the frames of a location, the innermost first."""
-    while True:
-        if isinstance(location, ir.FileLineColLoc):
-            if location.filename not in ("", "-"):
-                yield f"{location.filename}:{location.start_line}"
-            return
-        if isinstance(location, ir.CallSiteLoc):
-            yield from _frames(location.callee)
-            location = location.caller
-        elif isinstance(location, ir.FusedLoc):
-            for part in location.locations:
-                yield from _frames(part)
-            return
-        elif isinstance(location, ir.NameLoc):
-            location = location.child_loc
-        else:
-            return
