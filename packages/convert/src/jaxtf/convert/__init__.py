@@ -8,10 +8,10 @@ A name is imported when it is first asked for, and TensorFlow with the first one
 convert something later does not wait for it.
 """
 
-import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jaxtf.convert._requires import refusing
+from jaxtf.serialization.interop import lazy_names, require_jax
 
 if TYPE_CHECKING:
     from jaxtf.convert._as_jax2tf.install import install_as_jax2tf
@@ -114,18 +114,15 @@ _MODULES = {
 _NEED_JAX = {"convert", "eval_polymorphic_shape", "save_model", "verify"}
 
 
-def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first asked for; where there is no JAX, what needs it refuses to be called."""
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        value = getattr(importlib.import_module(module), name)
-    except ImportError as error:
-        value = refusing(name, error, needs_jax=name in _NEED_JAX)
-    globals()[name] = value
-    return value
+def _refusing(wanted: str, error: ImportError) -> Callable[..., Any]:
+    """What takes the place of a function that cannot be imported here: called, it says what is missing."""
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        if wanted in _NEED_JAX:
+            require_jax(wanted, "jaxtf-convert")
+        raise error
+
+    return refuse
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+__getattr__, __dir__ = lazy_names(globals(), _MODULES, absent=_refusing)

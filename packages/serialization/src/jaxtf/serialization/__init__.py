@@ -9,8 +9,9 @@ A name is imported when it is first asked for: a cold process describes an artif
 them at once, with symbolic dimensions and NumPy, would take longer than that.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from jaxtf.serialization._lazy import lazy_names
 
 if TYPE_CHECKING:
     from jaxtf.serialization._artifact.describe import describe
@@ -150,16 +151,4 @@ _MODULES = {
     "minimum_supported_calling_convention_version": "_record.versions",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first asked for."""
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+__getattr__, __dir__ = lazy_names(globals(), _MODULES, prefix=f"{__name__}.")

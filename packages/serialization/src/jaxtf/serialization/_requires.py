@@ -7,8 +7,12 @@ from jaxtf.shapepoly import JaxRequiredError
 __all__ = ["JaxRequiredError", "require_jax"]
 
 
-def require_jax(wanted: str) -> None:
-    """Refuses `wanted`, the name of what was asked for, where JAX cannot be imported.
+def require_jax(wanted: str, distribution: str = "jaxtf-serialization") -> None:
+    """Refuses what needs JAX, where JAX cannot be imported.
+
+    Args:
+      wanted: The name of what was asked for.
+      distribution: What to install with its extra `jax`.
 
     Raises:
       JaxRequiredError: JAX cannot be imported; an `ImportError`.
@@ -17,6 +21,5 @@ def require_jax(wanted: str) -> None:
         import jax  # noqa: F401
     except ImportError as error:
         raise JaxRequiredError(
-            f"{wanted} needs JAX, which cannot be imported here: {error}\n"
-            '  remedy: pip install "jaxtf-serialization[jax]"'
+            f'{wanted} needs JAX, which cannot be imported here: {error}\n  remedy: pip install "{distribution}[jax]"'
         ) from error

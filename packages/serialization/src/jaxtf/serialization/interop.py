@@ -5,6 +5,8 @@
 - `argument_paths`: where an argument stands, as its caller would write it.
 - `CalledFunction`: a function of another framework that a module calls by name.
 - `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
+- `lazy_names`: names that are imported when they are asked for.
+- `require_jax`: the refusal of what needs JAX where there is none.
 - `source_line`, `users_files`: the line of the user's program in a location of MLIR, or in any stack.
 - `vary_alike`, `varying_like`: calls inside of `jax.shard_map`.
 
@@ -12,8 +14,9 @@ These names keep their parameters and meaning as long as the minor version of ja
 jaxtf-convert and jaxtf-calltf declare; a program that uses them pins it.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from jaxtf.serialization._lazy import lazy_names
 
 if TYPE_CHECKING:
     from jaxtf.serialization._bytecode.portable import custom_call_targets
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._jax_values.varying import vary_alike, varying_like
     from jaxtf.serialization._record.called import CalledFunction
     from jaxtf.serialization._record.locations import source_line, users_files
+    from jaxtf.serialization._requires import require_jax
 
 __all__ = [
     "CalledFunction",
@@ -32,6 +36,8 @@ __all__ = [
     "custom_call_targets",
     "export_for_graph",
     "lapack_function",
+    "lazy_names",
+    "require_jax",
     "source_line",
     "static_parameters",
     "users_files",
@@ -47,6 +53,7 @@ _MODULES = {
     "custom_call_targets": "_bytecode.portable",
     "export_for_graph": "_entrances",
     "lapack_function": "_export.lapack",
+    "require_jax": "_requires",
     "source_line": "_record.locations",
     "users_files": "_record.locations",
     "static_parameters": "_export.jitted",
@@ -54,16 +61,4 @@ _MODULES = {
     "varying_like": "_jax_values.varying",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Imports a name when it is first asked for: some need JAX, others are for where there is none."""
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"jaxtf.serialization.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+__getattr__, __dir__ = lazy_names(globals(), _MODULES, prefix="jaxtf.serialization.")

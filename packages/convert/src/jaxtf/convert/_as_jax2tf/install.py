@@ -14,7 +14,7 @@ from typing import Any
 
 from jaxtf.convert._as_jax2tf.modules import JAX2TF, LazyModule, new_modules
 from jaxtf.convert._as_jax2tf.sizes import for_sizes_of_both
-from jaxtf.convert._requires import require_jax
+from jaxtf.serialization.interop import require_jax
 
 __all__ = ["install_as_jax2tf"]
 
@@ -47,7 +47,7 @@ def install_as_jax2tf() -> AbstractContextManager[object]:
     ...     jax2tf.convert(jnp.sin)(0.0).numpy()
     np.float32(0.0)
     """
-    require_jax("install_as_jax2tf")
+    require_jax("install_as_jax2tf", "jaxtf-convert")
     with ExitStack() as stack:
         if not isinstance(sys.modules.get(JAX2TF), LazyModule):
             for change in _changes():

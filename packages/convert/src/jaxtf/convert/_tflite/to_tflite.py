@@ -16,9 +16,9 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
-from jaxtf.convert._requires import require_jax
 from jaxtf.convert._tflite.limits import refused
 from jaxtf.convert._tflite.representative import checked_samples
+from jaxtf.serialization.interop import require_jax
 
 __all__ = ["to_tflite"]
 
@@ -71,7 +71,7 @@ def to_tflite(
     if isinstance(target, str | Path):
         converter, concrete, specs = _of_saved_model(Path(target), signature)
     elif callable(target):
-        require_jax("to_tflite of a function")
+        require_jax("to_tflite of a function", "jaxtf-convert")
         if input_signature is None:
             raise ConversionOptionError(
                 "to_tflite of a function needs input_signature, a tf.TensorSpec for each argument"

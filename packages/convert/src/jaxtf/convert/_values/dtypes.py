@@ -15,9 +15,9 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
-from jaxtf.convert._requires import require_jax
 from jaxtf.convert._values.protocol import read
 from jaxtf.convert._values.weak import WeakVariable
+from jaxtf.serialization.interop import require_jax
 
 __all__ = ["as_tensor", "dtype_matches", "dtype_of_val", "is_float0", "numpy_dtype", "tf_dtype"]
 
@@ -104,7 +104,7 @@ def dtype_of_val(val: Any) -> tf.DType:
     >>> dtype_of_val(3.14)
     tf.float32
     """
-    require_jax("dtype_of_val")
+    require_jax("dtype_of_val", "jaxtf-convert")
     from jaxtf.convert import _jax
 
     if type(val) in _PYTHON_SCALARS:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jaxtf.convert._requires import require_jax
+from jaxtf.serialization.interop import require_jax
 
 if TYPE_CHECKING:
     from jaxtf.convert._verify.report import Report
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs `jaxtf-verify` with these arguments; returns its exit code."""
     options = _parser().parse_args(arguments)
     try:
-        require_jax("the command")
+        require_jax("the command", "jaxtf-convert")
         from jaxtf.convert._verify.command import verified
 
         report = verified(options)
