@@ -31,17 +31,20 @@ from jax.interpreters import ad, mlir
 
 from jaxtf.calltf._errors import UnsupportedError
 from jaxtf.calltf._function import Function
-from jaxtf.calltf._jax import evaluating, register_linearization, register_staging_without_cache, tangent_aval
+from jaxtf.calltf._jax import evaluating, register_linearization, register_staging_without_cache
 from jaxtf.calltf._primitive import call_tf_evaluated_p, call_tf_linear_p, call_tf_p, invoke
 from jaxtf.calltf._recorded import Recorded
 from jaxtf.calltf._traced import Traced
-from jaxtf.calltf._transfer import is_differentiable
 from jaxtf.calltf._vectorized import vjp
-from jaxtf.serialization.interop import varying_like
-
-
-def _is_zero(tangent: Any) -> bool:
-    return isinstance(tangent, ad.Zero) or jax.typeof(tangent).dtype == jax.dtypes.float0
+from jaxtf.serialization.interop import (
+    is_differentiable,
+    is_zero,
+    linear_jvp,
+    linear_transpose,
+    pushed_forward,
+    transpose_at_zero,
+    varying_like,
+)
 
 
 def _tangents(
@@ -51,24 +54,20 @@ def _tangents(
     results: Sequence[Any],
     recorded: Recorded | None = None,
 ) -> list[Any]:
-    """The tangents of the results: one linear call for those that have any."""
-    arguments = tuple(i for i, tangent in enumerate(tangents) if not _is_zero(tangent))
-    avals = [jax.typeof(result) for result in results]
-    wanted = tuple(i for i, aval in enumerate(avals) if is_differentiable(aval.dtype)) if arguments else ()
-    computed = iter(())
-    if wanted:
-        computed = iter(
-            call_tf_linear_p.bind(
-                *args,
-                *(tangents[i] for i in arguments),
-                function=function,
-                arguments=arguments,
-                results=wanted,
-                avals=tuple(avals[i] for i in wanted),
-                recorded=recorded,
-            )
+    """The tangents of the results."""
+
+    def apply(operands: Sequence[Any], arguments: tuple[int, ...], wanted: tuple[int, ...]) -> Sequence[Any]:
+        found: Sequence[Any] = call_tf_linear_p.bind(
+            *operands,
+            function=function,
+            arguments=arguments,
+            results=wanted,
+            avals=tuple(jax.typeof(results[i]) for i in wanted),
+            recorded=recorded,
         )
-    return [next(computed) if i in wanted else ad.Zero(tangent_aval(aval)) for i, aval in enumerate(avals)]
+        return found
+
+    return pushed_forward(args, tangents, results, apply)
 
 
 def _call_jvp(args: Sequence[Any], tangents: Sequence[Any], *, traced: Traced) -> tuple[list[Any], list[Any]]:
@@ -109,30 +108,27 @@ def _linear_abstract(*operands: Any, avals: tuple[ShapedArray, ...], **_: Any) -
     return varying_like([ShapedArray(aval.shape, aval.dtype) for aval in avals], operands)
 
 
-def _linear_transpose(
+def _call_pull_back(
+    cotangents: Sequence[Any], args: Sequence[Any], wanted: tuple[int, ...], *, traced: Traced
+) -> Sequence[Any]:
+    given = tuple(i for i, cotangent in enumerate(cotangents) if not is_zero(cotangent))
+    return invoke(vjp(traced.function, wanted, given), [*args, *(cotangents[i] for i in given)]).leaves
+
+
+def _linear_pull_back(
     cotangents: Sequence[Any],
-    *operands: Any,
+    args: Sequence[Any],
+    wanted: tuple[int, ...],
+    *,
     function: Function,
-    arguments: tuple[int, ...],
     results: tuple[int, ...],
     avals: tuple[ShapedArray, ...],
     recorded: Recorded | None,
-) -> list[Any]:
-    num_args = len(operands) - len(arguments)
-    args, tangents = operands[:num_args], operands[num_args:]
-    # Not every tangent need be an unknown of the linear function being transposed.
-    unknown = [i for i, tangent in enumerate(tangents) if ad.is_undefined_primal(tangent)]
-    given = [i for i, cotangent in enumerate(cotangents) if not isinstance(cotangent, ad.Zero)]
-    computed: list[Any] = [None] * len(tangents)
-    if given:
-        to, of = tuple(arguments[i] for i in unknown), tuple(results[i] for i in given)
-        pulled = [cotangents[i] for i in given]
-        found = None if recorded is None else recorded(args, to, of, pulled)
-        if found is None:
-            found = invoke(vjp(function, to, of), [*args, *pulled]).leaves
-        for index, cotangent in zip(unknown, found, strict=True):
-            computed[index] = cotangent
-    return [None] * num_args + computed
+) -> Sequence[Any]:
+    given = [i for i, cotangent in enumerate(cotangents) if not is_zero(cotangent)]
+    of_results, pulled = tuple(results[i] for i in given), [cotangents[i] for i in given]
+    found = None if recorded is None else recorded(args, wanted, of_results, pulled)
+    return invoke(vjp(function, wanted, of_results), [*args, *pulled]).leaves if found is None else found
 
 
 def _linear_evaluate(
@@ -158,42 +154,6 @@ def _linear_evaluate(
     return invoke(pushforward, [*args, *zeros, *tangents]).leaves
 
 
-def _linear_jvp(
-    operands: Sequence[Any], tangents: Sequence[Any], *, arguments: tuple[int, ...], **params: Any
-) -> tuple[list[Any], list[Any]]:
-    num_args = len(operands) - len(arguments)
-    moving = [i for i, tangent in enumerate(tangents) if not _is_zero(tangent)]
-    if all(i >= num_args for i in moving):  # linear in the tangents
-        computed = call_tf_linear_p.bind(
-            *operands[:num_args],
-            *(tangents[i] for i in moving),
-            arguments=tuple(arguments[i - num_args] for i in moving),
-            **params,
-        )
-        return call_tf_linear_p.bind(*operands, arguments=arguments, **params), computed
-
-    def evaluate(*moved: Any) -> list[Any]:
-        whole = list(operands)
-        for i, operand in zip(moving, moved, strict=True):
-            whole[i] = operand
-        return _linear_evaluate(*whole, arguments=arguments, **params)
-
-    return jax.jvp(evaluate, [operands[i] for i in moving], [tangents[i] for i in moving])
-
-
-def _call_transpose(cotangents: Sequence[Any], *args: Any, traced: Traced) -> list[Any]:
-    """For `jax.linear_transpose`, whose caller promises a linear function: its derivative at 0 is that anywhere."""
-    unknown = tuple(i for i, arg in enumerate(args) if ad.is_undefined_primal(arg))
-    given = tuple(i for i, cotangent in enumerate(cotangents) if not _is_zero(cotangent))
-    computed: list[Any] = [None] * len(args)
-    if given:
-        at = [jax.numpy.zeros(arg.aval.shape, arg.aval.dtype) if ad.is_undefined_primal(arg) else arg for arg in args]
-        found = invoke(vjp(traced.function, unknown, given), [*at, *(cotangents[i] for i in given)]).leaves
-        for i, cotangent in zip(unknown, found, strict=True):
-            computed[i] = cotangent
-    return computed
-
-
 call_tf_linear_p.def_impl(_linear_evaluate)
 call_tf_linear_p.def_abstract_eval(_linear_abstract)
 register_staging_without_cache(call_tf_linear_p)
@@ -201,6 +161,6 @@ mlir.register_lowering(call_tf_linear_p, mlir.lower_fun(_linear_evaluate, multip
 ad.primitive_jvps[call_tf_p] = _call_jvp
 ad.primitive_jvps[call_tf_evaluated_p] = _evaluated_jvp
 register_linearization(call_tf_evaluated_p, _evaluated_linearization)
-ad.primitive_jvps[call_tf_linear_p] = _linear_jvp
-ad.primitive_transposes[call_tf_p] = _call_transpose
-ad.primitive_transposes[call_tf_linear_p] = _linear_transpose
+ad.primitive_jvps[call_tf_linear_p] = linear_jvp(call_tf_linear_p, _linear_evaluate)
+ad.primitive_transposes[call_tf_p] = transpose_at_zero(_call_pull_back)
+ad.primitive_transposes[call_tf_linear_p] = linear_transpose(_linear_pull_back)

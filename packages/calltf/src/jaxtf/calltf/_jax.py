@@ -70,7 +70,6 @@ PRIVATE_NAMES = {
     ),
     "jax._src.interpreters.batching.AxisData.spmd_name": ("0.12.0.1", "the mesh axis that a batch is split over"),
     "jax._src.interpreters.batching.AxisData.size": ("0.12.0.1", "the size of the batch"),
-    "jax._src.core.ShapedArray.to_tangent_aval": ("0.12.0.1", "what a rule of differentiation gives for a zero"),
     "jax._src.core.ShapedArray.str_short": ("0.12.0.1", "an aval as JAX's messages have it"),
     "jax._src.interpreters.mlir.TokenSet": ("0.12.0.1", "tokens by effect"),
     "jax._src.interpreters.mlir.TokenSet.update_tokens": ("0.12.0.1", "likewise"),
@@ -284,11 +283,6 @@ def register_batching(primitive: Primitive, rule: Callable[..., tuple[Sequence[A
         return rule(Batch(axis.size, axis.spmd_name), operands, dims, **params)
 
     _batching.fancy_primitive_batchers[primitive] = batched
-
-
-def tangent_aval(aval: Any) -> Any:
-    """The aval of a tangent of a value: of dtype `float0` if it has no other."""
-    return aval.to_tangent_aval()
 
 
 def short_text(aval: Any) -> str:

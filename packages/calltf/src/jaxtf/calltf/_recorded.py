@@ -18,8 +18,9 @@ import jax
 from jaxtf.calltf._function import Function, Results
 from jaxtf.calltf._jax import evaluating
 from jaxtf.calltf._tf import Tape, outside_of_graphs
-from jaxtf.calltf._transfer import is_differentiable, jax_dtype, to_array, to_tensor
+from jaxtf.calltf._transfer import jax_dtype, to_array, to_tensor
 from jaxtf.calltf._vjp import pulled_back
+from jaxtf.serialization.interop import is_differentiable
 
 __all__ = ["Recorded", "recorded_call"]
 

@@ -49,12 +49,6 @@ def canonical_dtype_for(dtype: Any, x64: bool) -> np.dtype[Any]:
 
 
 @functools.cache
-def is_differentiable(dtype: Any) -> bool:
-    """Whether values of this element type have tangents: floating point and complex."""
-    return bool(jnp.issubdtype(dtype, np.inexact))
-
-
-@functools.cache
 def tensorflow_dtype(dtype: Any) -> Any:
     """TensorFlow's element type for JAX's.
 

@@ -8,6 +8,8 @@
 - `lazy_names`: names that are imported when they are asked for.
 - `require_jax`: the refusal of what needs JAX where there is none.
 - `source_line`, `users_files`: the line of the user's program in a location of MLIR, or in any stack.
+- `is_differentiable`, `is_zero`, `pushed_forward`, `linear_jvp`, `linear_transpose`, `transpose_at_zero`: the rules of
+  differentiation of a primitive that calls what JAX cannot see into. `vjp_function`: the VJP of a traced function.
 - `vary_alike`, `varying_like`: calls inside of `jax.shard_map`.
 
 These names keep their parameters and meaning as long as the minor version of jaxtf-serialization stays, which
@@ -23,6 +25,15 @@ if TYPE_CHECKING:
     from jaxtf.serialization._entrances import export_for_graph
     from jaxtf.serialization._export.jitted import as_jitted, static_parameters
     from jaxtf.serialization._export.lapack import lapack_function
+    from jaxtf.serialization._jax_values.avals import is_differentiable
+    from jaxtf.serialization._jax_values.derivatives import (
+        is_zero,
+        linear_jvp,
+        linear_transpose,
+        pushed_forward,
+        transpose_at_zero,
+        vjp_function,
+    )
     from jaxtf.serialization._jax_values.paths import argument_paths
     from jaxtf.serialization._jax_values.varying import vary_alike, varying_like
     from jaxtf.serialization._record.called import CalledFunction
@@ -35,14 +46,21 @@ __all__ = [
     "as_jitted",
     "custom_call_targets",
     "export_for_graph",
+    "is_differentiable",
+    "is_zero",
     "lapack_function",
     "lazy_names",
+    "linear_jvp",
+    "linear_transpose",
+    "pushed_forward",
     "require_jax",
     "source_line",
     "static_parameters",
+    "transpose_at_zero",
     "users_files",
     "vary_alike",
     "varying_like",
+    "vjp_function",
 ]
 
 # The module of each name; a test holds it against the imports above.
@@ -52,13 +70,20 @@ _MODULES = {
     "as_jitted": "_export.jitted",
     "custom_call_targets": "_bytecode.portable",
     "export_for_graph": "_entrances",
+    "is_differentiable": "_jax_values.avals",
+    "is_zero": "_jax_values.derivatives",
     "lapack_function": "_export.lapack",
+    "linear_jvp": "_jax_values.derivatives",
+    "linear_transpose": "_jax_values.derivatives",
+    "pushed_forward": "_jax_values.derivatives",
     "require_jax": "_requires",
     "source_line": "_record.locations",
-    "users_files": "_record.locations",
     "static_parameters": "_export.jitted",
+    "transpose_at_zero": "_jax_values.derivatives",
+    "users_files": "_record.locations",
     "vary_alike": "_jax_values.varying",
     "varying_like": "_jax_values.varying",
+    "vjp_function": "_jax_values.derivatives",
 }
 
 __getattr__, __dir__ = lazy_names(globals(), _MODULES, prefix="jaxtf.serialization.")

@@ -19,6 +19,7 @@ from jaxtf.convert import _jax
 from jaxtf.convert._convert.target import Target
 from jaxtf.convert._function.constants import Constants
 from jaxtf.convert._function.function import ExportedFunction
+from jaxtf.serialization.interop import vjp_function
 
 __all__ = ["LARGE_BYTES", "export_lifted"]
 
@@ -62,14 +63,7 @@ def export_lifted(
 
 def _export_vjp(traced: Any, specifications: Sequence[Any], target: Target, constants: Constants) -> ExportedFunction:
     """The VJP of a traced function, in the same form; the constants have no cotangents."""
-    primal = jaxpr_as_fun(traced.jaxpr)
-
-    def vjp(*flat: Any) -> tuple[Any, ...]:
-        arguments, cotangents = flat[: len(specifications)], flat[len(specifications) :]
-        _, pull_back = jax.vjp(primal, *arguments)
-        return tuple(pull_back(list(cotangents)))
-
-    vjp.__name__ = vjp.__qualname__ = f"{traced.fun_name}_vjp"
+    vjp = vjp_function(traced, len(specifications))
     cotangents = [_jax.cotangent_specification(aval) for aval in traced.jaxpr.out_avals]
     return export_lifted(jax.jit(vjp), target, constants, (*specifications, *cotangents), {})
 

@@ -21,8 +21,8 @@ from jaxtf.serialization._export.lowering_rules import overriding_rules
 from jaxtf.serialization._export.main import Dimensions, export_main, mark_refined_at_run_time
 from jaxtf.serialization._export.target import Target
 from jaxtf.serialization._export.unlowered import host_callback_refused, refuse_references, rule_missing
-from jaxtf.serialization._export.vjp import vjp_function
 from jaxtf.serialization._jax_values.avals import tangent_spec, to_aval, to_shaped_array, to_spec
+from jaxtf.serialization._jax_values.derivatives import vjp_function
 from jaxtf.serialization._jax_values.effects import to_effect
 from jaxtf.serialization._jax_values.paths import argument_paths, result_paths
 from jaxtf.serialization._jax_values.settings import partitioner_that_fits, producer, uses_shardy
@@ -161,8 +161,7 @@ def _specs(avals: Sequence[Aval], shardings: Sequence[Any]) -> tuple[Any, ...]:
 
 def _export_vjp(traced: Any, target: Target, arguments: tuple[Any, ...], results: tuple[Any, ...]) -> Exported:
     """Exports the VJP of a traced function, for the same target; a cotangent is placed as its value is."""
-    vjp = vjp_function(traced.jaxpr, len(arguments))
-    vjp.__name__ = f"{traced.fun_name}_vjp"
+    vjp = vjp_function(traced, len(arguments))
     jitted = jax.jit(vjp, out_shardings=tuple(tangent_spec(spec).sharding for spec in arguments))
     return _export(jitted, target, (*arguments, *map(tangent_spec, results)), {})
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtf.serialization._errors import ArtifactError
 from jaxtf.serialization._record.avals import Aval, ExtendedDtype
 
-__all__ = ["from_dtype", "tangent_spec", "to_aval", "to_dtype", "to_shaped_array", "to_spec"]
+__all__ = ["from_dtype", "is_differentiable", "tangent_spec", "to_aval", "to_dtype", "to_shaped_array", "to_spec"]
 
 
 def to_aval(abstract: Any) -> Aval:
@@ -65,8 +65,14 @@ def from_dtype(dtype: Any) -> Any:
     return jax.eval_shape(lambda: jax.random.key(0, impl=implementation)).dtype
 
 
+@functools.cache
+def is_differentiable(dtype: Any) -> bool:
+    """Whether values of this dtype have tangents: floating point and complex."""
+    return bool(jax.dtypes.issubdtype(dtype, np.inexact))
+
+
 def tangent_spec(spec: Any) -> Any:
     """The specification of a cotangent: the same for inexact dtypes, `float0` for the others."""
-    if jax.dtypes.issubdtype(spec.dtype, jax.numpy.inexact):
+    if is_differentiable(spec.dtype):
         return jax.ShapeDtypeStruct(spec.shape, spec.dtype, sharding=spec.sharding)
     return jax.ShapeDtypeStruct(spec.shape, jax.dtypes.float0)
