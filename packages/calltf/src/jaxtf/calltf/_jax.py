@@ -28,7 +28,6 @@ from jax._src.effects import (
 from jax._src.interpreters import ad as _ad
 from jax._src.interpreters import batching as _batching
 from jax._src.interpreters import partial_eval as _partial_eval
-from jax._src.interpreters.mlir import TokenSet as _TokenSet
 from jax._src.interpreters.mlir import eval_dynamic_shape as _eval_dynamic_shape
 from jax._src.interpreters.mlir import token_type as _token_type
 from jax._src.interpreters.partial_eval import DynamicJaxprTrace as _StagingTrace
@@ -71,17 +70,10 @@ PRIVATE_NAMES = {
     "jax._src.interpreters.batching.AxisData.spmd_name": ("0.12.0.1", "the mesh axis that a batch is split over"),
     "jax._src.interpreters.batching.AxisData.size": ("0.12.0.1", "the size of the batch"),
     "jax._src.core.ShapedArray.str_short": ("0.12.0.1", "an aval as JAX's messages have it"),
-    "jax._src.interpreters.mlir.TokenSet": ("0.12.0.1", "tokens by effect"),
-    "jax._src.interpreters.mlir.TokenSet.update_tokens": ("0.12.0.1", "likewise"),
     "jax._src.interpreters.mlir.eval_dynamic_shape": ("0.12.0.1", "symbolic sizes in the program being lowered"),
     "jax._src.interpreters.mlir.token_type": ("0.12.0.1", "the type of a token"),
     # What a lowering rule reads and sets; it has no public documentation.
     "jax._src.interpreters.mlir.LoweringRuleContext.module_context": ("0.12.0.1", "the module that is lowered into"),
-    "jax._src.interpreters.mlir.LoweringRuleContext.tokens_in": ("0.12.0.1", "tokens of ordered effects, before"),
-    "jax._src.interpreters.mlir.LoweringRuleContext.set_tokens_out": ("0.12.0.1", "and after"),
-    "jax._src.interpreters.mlir.ModuleContext.module": ("0.12.0.1", "the module"),
-    "jax._src.interpreters.mlir.ModuleContext.symbol_table": ("0.12.0.1", "its functions by name"),
-    "jax._src.interpreters.mlir.ModuleContext.platforms": ("0.12.0.1", "the lowering platforms"),
     "jax._src.interpreters.mlir.ModuleContext.lowering_parameters": ("0.12.0.1", "the way to `for_export`"),
     "jax._src.interpreters.mlir.LoweringParameters.for_export": ("0.12.0.1", "whether the program is to be exported"),
     "jax._src.lib._jax.mlir.hlo_to_stablehlo": ("0.12.0.1", "HLO, which TensorFlow writes, to StableHLO bytes"),
@@ -290,21 +282,9 @@ def short_text(aval: Any) -> str:
     return str(aval.str_short())
 
 
-def lowering_platforms(ctx: mlir.LoweringRuleContext) -> tuple[str, ...]:
-    """The platforms that the program is lowered for."""
-    return tuple(ctx.module_context.platforms)
-
-
 def ir_types(ctx: mlir.LoweringRuleContext, avals: Sequence[Any]) -> list[ir.Type]:
     """The types of values of these avals in the program being lowered."""
     return [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in avals]
-
-
-def add_function(ctx: mlir.LoweringRuleContext, name: str, module: ir.Module) -> tuple[str, Any]:
-    """Adds the main function of a module to the program being lowered; the name that it gets, and the function."""
-    caller = ctx.module_context
-    name = mlir.merge_mlir_modules(caller.module, name, module, dst_symtab=caller.symbol_table)
-    return name, caller.symbol_table[name]
 
 
 def dimension_values(ctx: mlir.LoweringRuleContext, sizes: Sequence[Any]) -> Sequence[Any]:
@@ -316,16 +296,6 @@ def dimension_values(ctx: mlir.LoweringRuleContext, sizes: Sequence[Any]) -> Seq
 def is_for_export(ctx: mlir.LoweringRuleContext) -> bool:
     """Whether the program being lowered is to be exported, and not run in this process."""
     return bool(ctx.module_context.lowering_parameters.for_export)
-
-
-def token_of(ctx: mlir.LoweringRuleContext, effect: Any) -> Any:
-    """The token of an ordered effect, before this call."""
-    return ctx.tokens_in.get(effect)
-
-
-def set_token(ctx: mlir.LoweringRuleContext, effect: Any, token: Any) -> None:
-    """Sets the token of an ordered effect, after this call."""
-    ctx.set_tokens_out(ctx.tokens_in.update_tokens(_TokenSet({effect: token})))
 
 
 def token_type() -> Any:

@@ -26,19 +26,10 @@ from jaxtf.calltf._declared import shape_text
 from jaxtf.calltf._effects import CALL_TF_ORDERED_EFFECT
 from jaxtf.calltf._errors import LIMITATIONS, CaptureWarning, CompilationError, UnsupportedError
 from jaxtf.calltf._generalize import Generalized, NotGeneral
-from jaxtf.calltf._jax import (
-    add_function,
-    dimension_values,
-    hlo_to_stablehlo,
-    ir_types,
-    is_for_export,
-    lowering_platforms,
-    set_token,
-    token_of,
-    token_type,
-)
+from jaxtf.calltf._jax import dimension_values, hlo_to_stablehlo, ir_types, is_for_export, token_type
 from jaxtf.calltf._primitive import call_tf_p, refuse_variable_writes
 from jaxtf.calltf._traced import SymbolicTraced, Traced
+from jaxtf.serialization.interop import add_function, lowering_platforms, set_tokens, token_of
 
 TENSORFLOW_PLATFORMS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
 
@@ -113,7 +104,7 @@ def _call_by_name(ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], trace
         call.attributes["indices_of_shape_operands"] = ir.DenseElementsAttr.get(places)
     results = list(call.results)
     if ordered:
-        set_token(ctx, CALL_TF_ORDERED_EFFECT, results.pop(0))
+        set_tokens(ctx, {CALL_TF_ORDERED_EFFECT: results.pop(0)})
     return results
 
 

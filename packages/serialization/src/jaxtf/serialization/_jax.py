@@ -123,6 +123,7 @@ PRIVATE_NAMES = {
     "jax._src.interpreters.mlir.LoweringRuleContext.dim_var_values": ("0.12.0.1", "the platform index is the first"),
     "jax._src.interpreters.mlir.LoweringRuleContext.tokens_in": ("0.12.0.1", "tokens of ordered effects, before"),
     "jax._src.interpreters.mlir.LoweringRuleContext.set_tokens_out": ("0.12.0.1", "and after"),
+    "jax._src.interpreters.mlir.TokenSet.update_tokens": ("0.12.0.1", "those of other effects stay"),
     "jax._src.interpreters.mlir.ModuleContext.module": ("0.12.0.1", "the module"),
     "jax._src.interpreters.mlir.ModuleContext.symbol_table": ("0.12.0.1", "its functions by name"),
     "jax._src.interpreters.mlir.ModuleContext.platforms": ("0.12.0.1", "the lowering platforms"),
@@ -367,7 +368,7 @@ def token_of(ctx: Any, effect: Any) -> Any:
 
 def set_tokens(ctx: Any, tokens: Mapping[Any, Any]) -> None:
     """Sets the tokens of ordered effects, after this call."""
-    ctx.set_tokens_out(mlir.TokenSet({effect: (token,) for effect, token in tokens.items()}))
+    ctx.set_tokens_out(ctx.tokens_in.update_tokens(mlir.TokenSet(dict(tokens))))
 
 
 # What the aval of a value says beyond shape and dtype.

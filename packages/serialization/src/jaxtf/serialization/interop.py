@@ -1,6 +1,7 @@
 """For packages of jaxtf: what `jaxtf-convert` and `jaxtf-calltf` share with this one. Not for programs.
 
 - `export_for_graph`: a function exported for those who translate its module, operation by operation.
+- `add_function`, `lowering_platforms`, `set_tokens`, `token_of`: what a lowering rule reads and sets of its context.
 - `as_jitted`, `static_parameters`: any callable as one that JAX traces.
 - `argument_paths`: where an argument stands, as its caller would write it.
 - `CalledFunction`: a function of another framework that a module calls by name.
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._entrances import export_for_graph
     from jaxtf.serialization._export.jitted import as_jitted, static_parameters
     from jaxtf.serialization._export.lapack import lapack_function
+    from jaxtf.serialization._jax import add_function, lowering_platforms, set_tokens, token_of
     from jaxtf.serialization._jax_values.avals import is_differentiable
     from jaxtf.serialization._jax_values.derivatives import (
         is_zero,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CalledFunction",
+    "add_function",
     "argument_paths",
     "as_jitted",
     "custom_call_targets",
@@ -52,10 +55,13 @@ __all__ = [
     "lazy_names",
     "linear_jvp",
     "linear_transpose",
+    "lowering_platforms",
     "pushed_forward",
     "require_jax",
+    "set_tokens",
     "source_line",
     "static_parameters",
+    "token_of",
     "transpose_at_zero",
     "users_files",
     "vary_alike",
@@ -66,6 +72,7 @@ __all__ = [
 # The module of each name; a test holds it against the imports above.
 _MODULES = {
     "CalledFunction": "_record.called",
+    "add_function": "_jax",
     "argument_paths": "_jax_values.paths",
     "as_jitted": "_export.jitted",
     "custom_call_targets": "_bytecode.portable",
@@ -75,10 +82,13 @@ _MODULES = {
     "lapack_function": "_export.lapack",
     "linear_jvp": "_jax_values.derivatives",
     "linear_transpose": "_jax_values.derivatives",
+    "lowering_platforms": "_jax",
     "pushed_forward": "_jax_values.derivatives",
     "require_jax": "_requires",
+    "set_tokens": "_jax",
     "source_line": "_record.locations",
     "static_parameters": "_export.jitted",
+    "token_of": "_jax",
     "transpose_at_zero": "_jax_values.derivatives",
     "users_files": "_record.locations",
     "vary_alike": "_jax_values.varying",
