@@ -32,7 +32,7 @@ MAY_IMPORT = {
         "_call": "_errors _jax _record _jax_values _program",
         "_with_jax": "_record _jax_values _program _export _call",
         "_entrances": "_requires _record",
-        "interop": "_lazy _requires _jax _bytecode _record _jax_values _export _entrances",
+        "interop": "_errors _lazy _requires _jax _bytecode _record _jax_values _export _entrances",
         "_cli": "_errors _requires _record _artifact _program",
     },
     "convert": {

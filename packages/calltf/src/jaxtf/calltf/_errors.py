@@ -6,12 +6,22 @@ the words of the caller (`args[0]['x']`, `result[1]`), and end with what to do.
 
 from __future__ import annotations
 
+from jaxtf.serialization.interop import ArgumentTypeError
+
+__all__ = [
+    "LIMITATIONS",
+    "ArgumentTypeError",
+    "CaptureWarning",
+    "CompilationError",
+    "DeclarationError",
+    "DynamicShapeError",
+    "ResultError",
+    "UnsupportedError",
+    "VariableWriteError",
+]
+
 LIMITATIONS = "jaxtf-calltf guide, docs/calltf.md, section 'Limitations'"
 """Where a message sends its reader who wants to know more."""
-
-
-class ArgumentTypeError(TypeError):
-    """An argument that is not an array, or whose element type TensorFlow does not have."""
 
 
 class ResultError(ValueError):

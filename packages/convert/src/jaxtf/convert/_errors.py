@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from jaxtf.serialization.interop import ArgumentTypeError
+
 __all__ = [
     "ArgumentTypeError",
     "CalltfRequiredError",
+    "ConstantsTooLarge",
     "ConversionOptionError",
     "ConversionStateError",
     "GradientNotSaved",
@@ -15,10 +18,6 @@ __all__ = [
     "TensorFlowTooOld",
     "UnknownCustomCall",
 ]
-
-
-class ArgumentTypeError(TypeError):
-    """An argument that JAX cannot take: not numeric, or not an array at all."""
 
 
 class CalltfRequiredError(ImportError):

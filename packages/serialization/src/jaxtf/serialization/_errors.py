@@ -8,7 +8,9 @@ from __future__ import annotations
 
 __all__ = [
     "ArgumentMismatch",
+    "ArgumentTypeError",
     "ArtifactError",
+    "CalledFunctionsRefused",
     "CallingConventionError",
     "DeviceCountError",
     "DisabledCheckError",
@@ -42,6 +44,11 @@ class StablehloVersionError(ValueError):
 
 class TensorFlowVersionError(ValueError):
     """A version of TensorFlow that is not one, or that nothing can be written for."""
+
+
+class ArgumentTypeError(TypeError):
+    """An argument that is not an array, or of a dtype that JAX or TensorFlow does not have: of jaxtf-convert and
+    jaxtf-calltf, which pass values between the two."""
 
 
 class ArgumentMismatch(ValueError):

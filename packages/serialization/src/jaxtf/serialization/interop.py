@@ -3,6 +3,7 @@
 - `export_for_graph`: a function exported for those who translate its module, operation by operation.
 - `add_function`, `lowering_platforms`, `set_tokens`, `token_of`: what a lowering rule reads and sets of its context.
 - `as_jitted`, `static_parameters`: any callable as one that JAX traces.
+- `ArgumentTypeError`: an argument that JAX or TensorFlow cannot take.
 - `argument_paths`: where an argument stands, as its caller would write it.
 - `CalledFunction`: a function of another framework that a module calls by name.
 - `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
@@ -24,6 +25,7 @@ from jaxtf.serialization._lazy import lazy_names
 if TYPE_CHECKING:
     from jaxtf.serialization._bytecode.portable import custom_call_targets
     from jaxtf.serialization._entrances import export_for_graph
+    from jaxtf.serialization._errors import ArgumentTypeError
     from jaxtf.serialization._export.jitted import as_jitted, static_parameters
     from jaxtf.serialization._export.lapack import lapack_function
     from jaxtf.serialization._jax import add_function, lowering_platforms, set_tokens, token_of
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._requires import require_jax
 
 __all__ = [
+    "ArgumentTypeError",
     "CalledFunction",
     "add_function",
     "argument_paths",
@@ -71,6 +74,7 @@ __all__ = [
 
 # The module of each name; a test holds it against the imports above.
 _MODULES = {
+    "ArgumentTypeError": "_errors",
     "CalledFunction": "_record.called",
     "add_function": "_jax",
     "argument_paths": "_jax_values.paths",
