@@ -13,7 +13,9 @@ import tensorflow as tf
 from tensorflow.python.framework.ops import gradient_registry
 
 from jaxtf.convert import convert
-from jaxtf.convert._function import once as once_module
+from jaxtf.convert._convert import convert as convert_module
+from jaxtf.convert._convert import signature as signature_module
+from jaxtf.convert._function.cache import Cache
 
 THREADS = 8
 
@@ -207,7 +209,7 @@ def test_eight_threads_under_other_configurations_do_not_mix_them():
 
 
 def test_a_value_that_could_not_be_made_is_tried_again():
-    asked = []
+    asked, dropped = [], []
 
     def make(key):
         asked.append(key)
@@ -215,11 +217,46 @@ def test_a_value_that_could_not_be_made_is_tried_again():
             raise ValueError("not now")
         return key * 2
 
-    once = once_module.Once(make, kept=2)
+    cache = Cache(2, lambda: dropped.append(len(asked)))
+
+    def once(key):
+        return cache(key, lambda: make(key))
+
     with pytest.raises(ValueError, match="not now"):
         once(1)
+    assert cache.peek(1) is None
     assert [once(1), once(1), once(2)] == [2, 2, 4]
-    assert asked == [1, 1, 2]
+    assert (asked, dropped) == ([1, 1, 2], [])
     assert once(3) == 6  # drops 1, the one asked for longest ago
+    assert ([cache.peek(key) for key in (1, 2, 3)], dropped) == ([None, 4, 6], [3])
     assert [once(2), once(1)] == [4, 2]
     assert asked == [1, 1, 2, 3, 1]
+    cache.clear()
+    assert [cache.peek(key) for key in (1, 2, 3)] == [None] * 3
+
+
+@pytest.mark.parametrize("with_gradient", [True, False])
+def test_a_signature_that_is_dropped_keeps_no_array_alive(with_gradient, monkeypatch):
+    monkeypatch.setattr(convert_module, "_SIGNATURES_KEPT", 2)
+    arrays = {size: jnp.full((1 << 15,), size, jnp.float32) for size in (2, 3, 4, 5)}
+    references = [weakref.ref(array) for array in arrays.values()]
+    converted = convert(lambda x: x * arrays.pop(x.shape[0])[0], with_gradient=with_gradient)
+
+    def used():
+        for size in (2, 3, 4, 5):
+            converted(tf.constant(ramp(size)))
+        jax.clear_caches()  # JAX keeps what it traced as long as the function lives
+        return references
+
+    assert [reference() is not None for reference in collected(used)] == [False, False, True, True]
+    np.testing.assert_array_equal(converted(tf.constant(ramp(5))), ramp(5) * 5)
+
+
+def test_structures_and_ranks_beyond_a_number_are_forgotten(monkeypatch):
+    monkeypatch.setattr(signature_module, "_STRUCTURES_KEPT", 2)
+    signatures = signature_module.Signatures("b, ...", ())
+    for count in (1, 2, 3, 1):
+        tree = jax.tree.structure((({str(n): 0 for n in range(count)},), {}))
+        signature, _ = signatures.of_call(tree, [tf.constant(ramp(count))] * count)
+        assert [leaf.shape for leaf in signature.leaves] == [(None,)] * count
+    assert len(signatures._open_sizes._entries) == 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Never
 
 import jax
@@ -23,11 +24,11 @@ from jaxtf.convert._convert.mode import DEFAULT_NATIVE_SERIALIZATION, NativeSeri
 from jaxtf.convert._convert.signature import Signature, Signatures
 from jaxtf.convert._convert.target import Target, target_of
 from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._function.cache import Cache
 from jaxtf.convert._function.constants import Constants
 from jaxtf.convert._function.eager import EagerCalls
 from jaxtf.convert._function.function import ExportedFunction
 from jaxtf.convert._function.gradient import run_differentiable, run_without_gradient
-from jaxtf.convert._function.once import Once
 from jaxtf.convert._values.dtypes import as_tensor
 from jaxtf.convert._values.names import call_signature, result_names
 from jaxtf.serialization import DisabledSafetyCheck
@@ -209,8 +210,14 @@ def make_conversion(
     signatures = Signatures(polymorphic_shapes, tuple(polymorphic_constraints))
     jitted = as_jitted(fun_jax)
 
-    def function_for(signature: Signature) -> ExportedFunction:
+    def exported_for(signature: Signature) -> ExportedFunction:
         args, kwargs = without_marks(*signatures.specifications(signature.tree, signature.leaves))
         return export_lifted(jitted, target, constants, args, kwargs)
 
-    return Conversion(signatures, Once(function_for, _SIGNATURES_KEPT), run, EagerCalls(run))
+    eager_calls = EagerCalls(run)
+    functions: Cache[Signature, ExportedFunction] = Cache(_SIGNATURES_KEPT, dropped=eager_calls.clear)
+
+    def function_for(signature: Signature) -> ExportedFunction:
+        return functions(signature, partial(exported_for, signature))
+
+    return Conversion(signatures, function_for, run, eager_calls)

@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _jax
 from jaxtf.convert._errors import ArgumentTypeError, ConversionStateError
+from jaxtf.convert._function.cache import Cache
 from jaxtf.convert._values.dtypes import numpy_dtype
 from jaxtf.convert._values.plain import plain
 from jaxtf.convert._values.protocol import read
@@ -27,6 +28,9 @@ from jaxtf.serialization.interop import argument_paths
 from jaxtf.shapepoly import ShapeSpecError, is_symbolic_dim, symbolic_args_specs
 
 __all__ = ["LeafSpec", "Signature", "Signatures", "leaf_spec"]
+
+# For more structures than this the polymorphic shapes are read again when they come back.
+_STRUCTURES_KEPT = 256
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,8 @@ class Signatures:
 
     polymorphic_shapes: Any
     polymorphic_constraints: Sequence[str]
-    # Which sizes the polymorphic shapes leave open, by treedef and ranks. A race recomputes one entry.
-    _open_sizes: dict[Hashable, tuple[tuple[bool, ...], ...]] = field(default_factory=dict)
+    # Which sizes the polymorphic shapes leave open, by treedef and ranks.
+    _open_sizes: Cache[Hashable, tuple[tuple[bool, ...], ...]] = field(default_factory=lambda: Cache(_STRUCTURES_KEPT))
 
     def of_call(self, tree: Any, flat: list[Any]) -> tuple[Signature, list[Any]]:
         """The signature of a call of flat arguments, and the arguments, read, without containers of `tf.Module`."""
@@ -82,11 +86,7 @@ class Signatures:
         if self._are_known(leaves):
             return Signature(tree, leaves, _jax.tracing_configuration()), flat
         ranks = tuple(len(leaf.shape) for leaf in leaves)
-        open_sizes = self._open_sizes.get((tree, ranks))
-        if open_sizes is None:
-            specs = jax.tree.leaves(self.specifications(tree, leaves))
-            open_sizes = tuple(tuple(map(is_symbolic_dim, spec.shape)) for spec in specs)
-            self._open_sizes[tree, ranks] = open_sizes
+        open_sizes = self._open_sizes((tree, ranks), partial(self._find_open_sizes, tree, leaves))
         leaves = tuple(map(_leave_open, leaves, open_sizes))
         return Signature(tree, leaves, _jax.tracing_configuration()), flat
 
@@ -99,6 +99,10 @@ class Signatures:
         ]
         specified: tuple[tuple[Any, ...], dict[str, Any]] = jax.tree.unflatten(tree, with_weak_types)
         return specified
+
+    def _find_open_sizes(self, tree: Any, leaves: Sequence[LeafSpec]) -> tuple[tuple[bool, ...], ...]:
+        specs = jax.tree.leaves(self.specifications(tree, leaves))
+        return tuple(tuple(map(is_symbolic_dim, spec.shape)) for spec in specs)
 
     def _are_known(self, leaves: Sequence[LeafSpec]) -> bool:
         """Whether all sizes are those of the arguments, and nothing is said of them."""

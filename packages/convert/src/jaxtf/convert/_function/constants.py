@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import tensorflow as tf
@@ -66,13 +67,16 @@ class Constant:
 class Constants:
     """The constants of one converted function, each array once.
 
+    A tensor lives as long as an exported function that takes it; variables are kept, for a SavedModel.
+
     Args:
       as_variables: As for `Constant`.
     """
 
     def __init__(self, as_variables: bool = False) -> None:
         self._as_variables = as_variables
-        self._constants: dict[Hashable, Constant] = {}
+        self._constants: WeakValueDictionary[Hashable, Constant] = WeakValueDictionary()
+        self._with_variables: list[Constant] = []
         self._lock = threading.Lock()
 
     def of(self, array: Any) -> Constant:
@@ -80,13 +84,16 @@ class Constants:
         value = np.asarray(array)
         key = (value.__array_interface__["data"][0], value.shape, value.strides, value.dtype)
         with self._lock:
-            if key not in self._constants:
-                self._constants[key] = Constant(value, f"constant_{len(self._constants)}", self._as_variables)
-            return self._constants[key]
+            found = self._constants.get(key)
+            if found is None:
+                found = Constant(value, f"constant_{len(self._with_variables)}", self._as_variables)
+                self._constants[key] = found
+                self._with_variables += [found] * self._as_variables
+            return found
 
     def variables(self) -> list[tf.Variable]:
         """The variables of all constants so far."""
-        return [constant.variable() for constant in self._constants.values()]
+        return [constant.variable() for constant in self._with_variables]
 
 
 def check_graph_holds(name: str, constants: Sequence[Constant]) -> None:

@@ -17,6 +17,7 @@ import jax
 import tensorflow as tf
 
 from jaxtf.convert import _jax, _tf
+from jaxtf.convert._function.cache import Cache
 from jaxtf.convert._function.function import ExportedFunction
 
 __all__ = ["EagerCalls"]
@@ -32,11 +33,18 @@ class EagerCalls:
 
     Args:
       run: How to apply a function to flat tensors where a tape may watch.
+
+    Attributes:
+      get: From what a call is remembered by to a function from its flat arguments to its result; None if it was not
+        seen before.
+      clear: Forgets all calls, and with them the functions.
     """
 
     def __init__(self, run: Callable[[ExportedFunction, Sequence[tf.Tensor]], list[tf.Tensor]]) -> None:
         self._run = run
-        self._seen: dict[Hashable, Callable[[Sequence[tf.Tensor]], Any]] = {}
+        self._seen: Cache[Hashable, Callable[[Sequence[tf.Tensor]], Any]] = Cache(_CALLS_KEPT)
+        self.get = self._seen.peek
+        self.clear = self._seen.clear
 
     def kind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Hashable, Sequence[tf.Tensor]] | None:
         """What such a call is remembered by, and its flat arguments; None where it is of another kind."""
@@ -49,21 +57,15 @@ class EagerCalls:
         layout = _tf.eager_layout(flat)
         return None if layout is None else ((tree, _jax.tracing_configuration(), *layout), flat)
 
-    def get(self, key: Hashable) -> Callable[[Sequence[tf.Tensor]], Any] | None:
-        """From the flat arguments of such a call to its result, if it was seen before."""
-        return self._seen.get(key)
-
     def put(self, key: Hashable, function: ExportedFunction) -> None:
         """Remembers the function for a call that needs no casts."""
-        if len(self._seen) >= _CALLS_KEPT:
-            self._seen = {}
         out_tree, run_eagerly, run = function.exported.out_tree, function.run_eagerly, self._run
         unflatten = _only if jax.tree_util.treedef_is_leaf(out_tree) else out_tree.unflatten
 
         def call(flat: Sequence[tf.Tensor]) -> Any:
             return unflatten(run(function, flat) if _tf.any_tape_watches() else run_eagerly(flat))
 
-        self._seen[key] = call
+        self._seen(key, lambda: call)
 
 
 def _only(results: Sequence[tf.Tensor]) -> tf.Tensor:

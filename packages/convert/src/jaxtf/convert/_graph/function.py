@@ -14,9 +14,9 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._errors import GraphModeUnsupported
+from jaxtf.convert._function.cache import Cache
 from jaxtf.convert._function.constants import Constant
 from jaxtf.convert._function.function import ExportedFunction
-from jaxtf.convert._function.once import Once
 from jaxtf.convert._function.partitioning import annotate_shardings
 from jaxtf.convert._function.record import record_module
 from jaxtf.convert._graph.emit import Emitter
@@ -75,7 +75,7 @@ class GraphFunction(ExportedFunction):
         self._program = plan(program, allows_xla)
         check(self._program)
         self._asserts = DisabledSafetyCheck.shape_assertions() not in exported.disabled_safety_checks
-        self._concrete = Once(self._make_concrete, 2)
+        self._concrete: Cache[bool, Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]] = Cache(2)
         # With a prefix of our own, so that no name of a result is taken.
         self._scope = "jaxtf_" + (_NOT_IN_NAMES.sub("_", exported.fun_name).strip("_.-") or "function")
 
@@ -91,7 +91,7 @@ class GraphFunction(ExportedFunction):
         if self._is_sharded:
             annotate_shardings(arguments, self.exported.in_shardings, self.exported.uses_shardy)  # refuses parts
         try:
-            return self._concrete(_scans())(arguments)
+            return self._concrete(_scans(), self._make_concrete)(arguments)
         except tf.errors.InvalidArgumentError:
             self._result_shapes(arguments)  # in the words of native mode
             raise
@@ -131,7 +131,7 @@ class GraphFunction(ExportedFunction):
         """The index of the platform that is translated: that of CPU, where operations are most general."""
         return self.exported.platforms.index("cpu") if "cpu" in self.exported.platforms else 0
 
-    def _make_concrete(self, _: bool) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
+    def _make_concrete(self) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
         """The operations as a function for eager calls, for all sizes; one for each value of `_scans`."""
 
         def run(*arguments: tf.Tensor) -> list[tf.Tensor]:
