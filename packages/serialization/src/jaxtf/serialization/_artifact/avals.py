@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from jaxtf.serialization._artifact import schema
-from jaxtf.serialization._artifact.fields import at, kind_of
-from jaxtf.serialization._errors import ArtifactError, VersionError
+from jaxtf.serialization._artifact.fields import dtype_name, kind_of, memory_space, selected
+from jaxtf.serialization._errors import ArtifactError
 from jaxtf.serialization._record.avals import Aval, dtype_from_name
-from jaxtf.serialization._record.kinds import DTYPES, AbstractValueKind, MemorySpace
+from jaxtf.serialization._record.kinds import AbstractValueKind
 from jaxtf.shapepoly import InconclusiveDimensionOperation, SizeReader, SymbolicScope
 
 __all__ = ["AvalReader", "scope"]
@@ -55,11 +55,7 @@ class AvalReader:
           ArtifactError: The fields do not fit together, or a size cannot be read.
           VersionError: A dtype or memory space of a later format.
         """
-        if positions:
-            distinct = tuple(map(self._aval, self._table.unique_avals or ()))
-            avals = tuple(at(distinct, position, "avals") for position in positions)
-        else:
-            avals = tuple(map(self._aval, each or ()))
+        avals = selected(self._aval, positions, self._table.unique_avals, each, "avals")
         if not weak:
             return avals
         if max(weak) >= len(avals):
@@ -73,16 +69,10 @@ class AvalReader:
     def _aval(self, table: schema.AbstractValueTable) -> Aval:
         if kind_of(AbstractValueKind, table.kind, "an aval") is not AbstractValueKind.SHAPED_ARRAY:
             raise ArtifactError("the artifact has an argument or result that is a token, no array")
-        if not 0 <= table.dtype < len(DTYPES):
-            raise VersionError(
-                f"the artifact has an argument or result of dtype number {table.dtype}; this release knows 0 to "
-                f"{len(DTYPES) - 1}\n  remedy: install a newer jaxtf-serialization"
-            )
-        space = kind_of(MemorySpace, table.memory_space, "a memory space")
         return Aval(
             tuple(map(self._size, table.shape or ())),
-            dtype_from_name(DTYPES[table.dtype]),
-            memory_space="device" if space is MemorySpace.MISSING else space.name.lower(),
+            dtype_from_name(dtype_name(table.dtype)),
+            memory_space=memory_space(table.memory_space),
         )
 
     def _size(self, text: str) -> Any:

@@ -15,12 +15,17 @@ from itertools import pairwise
 
 from jaxtf.serialization._artifact import schema
 from jaxtf.serialization._artifact.avals import AvalReader, scope
-from jaxtf.serialization._artifact.fields import check_count, kind_of, required
-from jaxtf.serialization._artifact.formats import CURRENT_FORMAT, OLDEST_FORMAT
+from jaxtf.serialization._artifact.fields import (
+    check_count,
+    device_count,
+    disabled_check,
+    read_tables,
+    required,
+    writer_text,
+)
 from jaxtf.serialization._artifact.notes import FunctionNotes, Notes
-from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._artifact.shardings import ShardingReader
-from jaxtf.serialization._artifact.trailer import check_end, split_trailer, writer_of
+from jaxtf.serialization._artifact.trailer import writer_of
 from jaxtf.serialization._artifact.trees import tree
 from jaxtf.serialization._bytecode.portable import stablehlo_facts
 from jaxtf.serialization._errors import ArtifactError, VersionError
@@ -28,7 +33,6 @@ from jaxtf.serialization._record.avals import Aval
 from jaxtf.serialization._record.checks import DisabledSafetyCheck
 from jaxtf.serialization._record.effects import Effect
 from jaxtf.serialization._record.exported import Exported, Producer
-from jaxtf.serialization._record.kinds import DisabledSafetyCheckKind, PyTreeDefKind
 from jaxtf.serialization._record.shardings import NamedSharding
 from jaxtf.serialization._record.tree import Tree
 from jaxtf.serialization._record.versions import (
@@ -63,17 +67,10 @@ def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
 
     Source: docs/artifact_format.md.
     """
-    if not isinstance(blob, bytes | bytearray | memoryview):
-        raise ArtifactError(
-            f"deserialize needs the bytes of an artifact, found {type(blob).__name__}: {blob!r:.60}\n"
-            "  remedy: read the file first: deserialize(pathlib.Path(path).read_bytes())"
-        )
-    split = split_trailer(blob)
-    table = read_payload(split.payload)
-    check_end(table, split.notes)
-    jax_release, our_release = writer_of(table)
-    _check_versions(table, jax_release, our_release)
+    split, table = read_tables(blob)
+    _check_calling_convention(table)
     notes = None if split.notes is None else Notes.parse(split.notes)
+    jax_release, our_release = writer_of(table)
     source = _Source(
         scope=scope(() if notes is None else notes.constraints),
         notes=() if notes is None else notes.functions,
@@ -82,23 +79,14 @@ def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
     return source.function(table, 0)
 
 
-def _check_versions(table: schema.ExportedTable, jax_release: str | None, our_release: str | None) -> None:
-    writer = f"JAX {jax_release or 'of before July 2026'}"
-    if our_release is not None:
-        writer = f"jaxtf-serialization {our_release}, with {writer}"
-    found = table.serialization_version
-    if not OLDEST_FORMAT <= found <= CURRENT_FORMAT:
-        raise VersionError(
-            f"the artifact is of format {found}, written by {writer}; this release reads formats {OLDEST_FORMAT} to "
-            f"{CURRENT_FORMAT}\n  remedy: install a newer jaxtf-serialization"
-        )
+def _check_calling_convention(table: schema.ExportedTable) -> None:
     low, high = minimum_supported_calling_convention_version, maximum_supported_calling_convention_version
     convention = table.calling_convention_version
     if not low <= convention <= high:
         raise VersionError(
-            f"the artifact is of calling convention version {convention}, written by {writer}; this release reads "
-            f"{low} to {high}\n  remedy: {'install a newer' if convention > high else 'export again with this'} "
-            "jaxtf-serialization"
+            f"the artifact is of calling convention version {convention}, written by {writer_text(table)}; this "
+            f"release reads {low} to {high}\n"
+            f"  remedy: {'install a newer' if convention > high else 'export again with this'} jaxtf-serialization"
         )
 
 
@@ -136,11 +124,11 @@ class _Function:
         """The record."""
         table, notes = self._table, self._notes
         module = bytes(required(table.mlir_module_serialized, "the module"))
-        told = stablehlo_facts(module) if notes is None else notes
+        facts = stablehlo_facts(module) if notes is None else notes
         in_structure = tree(required(table.in_tree, "the structure of its arguments"))
         out_structure = tree(required(table.out_tree, "the structure of its results"))
-        device_count = self._device_count()
-        shardings = ShardingReader(table, device_count).shardings
+        devices = device_count(table)
+        shardings = ShardingReader(table, devices).shardings
         in_shardings = shardings(table.in_shardings_idxs, table.in_shardings)
         out_shardings = shardings(table.out_shardings_idxs, table.out_shardings)
         avals = AvalReader(table, self._source.scope).avals
@@ -162,13 +150,13 @@ class _Function:
             ordered_effects=tuple(map(self._effect, table.ordered_effects or ())),
             unordered_effects=tuple(map(self._effect, table.unordered_effects or ())),
             disabled_safety_checks=self._checks(),
-            nr_devices=device_count,
+            nr_devices=devices,
             mlir_module_serialized=module,
-            stablehlo_version=told.stablehlo_version,
+            stablehlo_version=facts.stablehlo_version,
             calling_convention_version=table.calling_convention_version,
             module_kept_var_idx=self._kept(len(in_avals)),
             uses_global_constants=table.uses_global_constants,
-            uses_shardy=told.uses_shardy,
+            uses_shardy=facts.uses_shardy,
             producer=self._source.producer,
             _make_vjp=self._vjp(),
             _is_read=True,
@@ -180,12 +168,10 @@ class _Function:
         return functools.cache(functools.partial(self._source.function, self._table.vjp, self._order + 1))
 
     def _names(self, structure: Tree, noted: tuple[str, ...] | None, *roots: str) -> tuple[str, ...]:
-        """Paths of the leaves: those noted, which know the fields of custom types, or what the structure tells."""
+        """Paths of the leaves: those noted, which know the fields of custom types, or those of the structure."""
         if noted is not None:
             check_count("paths in its notes", structure.leaf_count, len(noted))
             return noted
-        if roots and (structure.kind is not PyTreeDefKind.TUPLE or len(structure.children) != len(roots)):
-            roots = ()
         return structure.paths(*roots)
 
     def _for_each(
@@ -202,12 +188,6 @@ class _Function:
             raise ArtifactError("the artifact names no platform")
         return platforms
 
-    def _device_count(self) -> int:
-        count = self._table.nr_devices or self._table.nr_devices_short
-        if count < 1:
-            raise ArtifactError(f"the artifact is for {count} devices")
-        return count
-
     def _kept(self, argument_count: int) -> tuple[int, ...]:
         kept = self._table.module_kept_var_idx or ()
         if any(left >= right for left, right in pairwise(kept)) or kept[-1:] >= (argument_count,):
@@ -221,17 +201,8 @@ class _Function:
         return Effect(required(effect.type_name, "the name of an effect"))
 
     def _checks(self) -> tuple[DisabledSafetyCheck, ...]:
-        stored = tuple(map(self._check, self._table.disabled_checks or ()))
+        stored = tuple(map(disabled_check, self._table.disabled_checks or ()))
         noted = () if self._notes is None else self._notes.disabled_checks
         if any(name != "shape_assertions" for name in noted):
             raise ArtifactError(f"the notes of the artifact disable safety checks that do not exist: {noted[:20]}")
         return (*stored, *(DisabledSafetyCheck.shape_assertions() for _ in noted))
-
-    def _check(self, check: schema.DisabledSafetyCheckTable) -> DisabledSafetyCheck:
-        match kind_of(DisabledSafetyCheckKind, check.kind, "a disabled safety check"):
-            case DisabledSafetyCheckKind.PLATFORM:
-                return DisabledSafetyCheck.platform()
-            case DisabledSafetyCheckKind.SHAPE_ASSERTIONS:
-                return DisabledSafetyCheck.shape_assertions()
-            case DisabledSafetyCheckKind.CUSTOM_CALL:
-                return DisabledSafetyCheck.custom_call(required(check.custom_call_target, "a custom-call target"))

@@ -34,8 +34,8 @@ class ShardingReader:
           VersionError: A type of axis of a later format.
         """
         if positions:
-            distinct = tuple(map(self._named_sharding, self._table.unique_named_shardings or ()))
-            return tuple(None if position == 0 else at(distinct, position - 1, "shardings") for position in positions)
+            distinct = (None, *map(self._named_sharding, self._table.unique_named_shardings or ()))
+            return tuple(at(distinct, position, "shardings") for position in positions)
         return tuple(map(self._sharding, each or ()))
 
     def _sharding(self, table: schema.ShardingTable) -> NamedSharding | None:

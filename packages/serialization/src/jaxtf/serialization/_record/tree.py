@@ -279,15 +279,19 @@ class Tree:
         return 1 if self.kind is Kind.LEAF else sum(child.leaf_count for child in self.children)
 
     def paths(self, *roots: str) -> tuple[str, ...]:
-        """The path of each leaf, written as Python would; `roots` name the children of this node, if given.
+        """The path of each leaf, written as Python would; `roots` name the children of a tuple of as many.
 
         >>> pair = Tree(Kind.TUPLE, (LEAF, LEAF))
         >>> Tree(Kind.TUPLE, (pair, Tree(Kind.DICT, (LEAF,), ("mask",)))).paths("args", "kwargs")
         ('args[0]', 'args[1]', "kwargs['mask']")
         """
-        if not roots:
-            return tuple(self._paths("result"))
-        return tuple(path for root, child in zip(roots, self.children, strict=True) for path in child._paths(root))
+        return tuple(self.each_path(*roots))
+
+    def each_path(self, *roots: str) -> Iterator[str]:
+        """The same, one by one: together they may be many times as long as the structure."""
+        is_named = roots and self.kind is Kind.TUPLE and len(self.children) == len(roots)
+        named = zip(roots, self.children, strict=True) if is_named else [("result", self)]
+        return (path for root, child in named for path in child._paths(root))
 
     def _paths(self, here: str) -> Iterator[str]:
         if self.kind is Kind.LEAF:
