@@ -33,7 +33,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._errors import GraphModeUnsupported
-from jaxtf.convert._graph.emit import emit
+from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import plan
 from jaxtf.convert._graph.program import Program
@@ -157,7 +157,7 @@ def outcome(case: Any, mode: str, allows_xla: bool) -> Outcome:
         program = plan(program, allows_xla)
 
         def run(*tensors: tf.Tensor) -> list[tf.Tensor]:
-            return emit(program, tensors, allows_xla=allows_xla)
+            return Emitter(program, allows_xla).main(tensors)
 
         if mode != "eager":
             run = tf.function(run, autograph=False, jit_compile=mode == "compiled")

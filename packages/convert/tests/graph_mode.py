@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import HealthCheck, settings
 
-from jaxtf.convert._graph.emit import emit
+from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import plan
 from jaxtf.serialization.interop import export_for_graph
@@ -37,7 +37,7 @@ def run_module(module, *arguments, mode="graph", allows_xla=False):
     program = plan(parse(module), allows_xla)
 
     def run(*tensors):
-        return emit(program, tensors, allows_xla=allows_xla)
+        return Emitter(program, allows_xla).main(tensors)
 
     if mode != "eager":
         run = tf.function(run, autograph=False, jit_compile=mode == "compiled")
@@ -47,7 +47,7 @@ def run_module(module, *arguments, mode="graph", allows_xla=False):
 def operations(module, *shapes, compiled):
     """The types of the operations that a module is, for arguments of float32."""
     program = plan(parse(module), False)
-    traced = tf.function(lambda *tensors: emit(program, tensors), autograph=False, jit_compile=compiled)
+    traced = tf.function(lambda *tensors: Emitter(program).main(tensors), autograph=False, jit_compile=compiled)
     graph = traced.get_concrete_function(*map(tf.TensorSpec, shapes)).graph
     return [operation.type for operation in graph.get_operations()]
 
@@ -74,7 +74,7 @@ def run_with_open_sizes(function, arguments, names, mode="graph"):
     program = plan(parse(exported.mlir_module_serialized), False)
 
     def run(*tensors):
-        return emit(program, tensors)
+        return Emitter(program).main(tensors)
 
     if mode != "eager":
         signature = [

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from jax import lax
 
-from jaxtf.convert._graph.emit import emit
+from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import plan
 from jaxtf.serialization.interop import export_for_graph
@@ -98,7 +98,7 @@ def run_with_unknown_sizes(function, text, *arguments):
     exported = export_for_graph(jax.jit(function))(*specifications)
     program = plan(parse(exported.mlir_module_serialized))
     unknown = [tf.TensorSpec([s if isinstance(s, int) else None for s in shape], x.dtype) for x in arguments]
-    graph = tf.function(lambda *xs: emit(program, xs, allows_xla=False), autograph=False, input_signature=unknown)
+    graph = tf.function(lambda *xs: Emitter(program, False).main(xs), autograph=False, input_signature=unknown)
     return [x.numpy() for x in graph(*arguments)]
 
 

@@ -9,7 +9,7 @@ from jax import lax
 from jaxlib.mlir.dialects import chlo, stablehlo
 
 from jaxtf.convert._errors import GraphModeUnsupported
-from jaxtf.convert._graph.emit import emit
+from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.ops import __all__ as families
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import plan
@@ -76,7 +76,7 @@ def test_a_composite_that_is_avoided_is_decomposed():
     program = plan(parse(export_for_graph(jax.jit(lax.erf))(x).mlir_module_serialized))
 
     def operations(avoids):
-        run = tf.function(lambda x: emit(program, [x], avoids=avoids), autograph=False)
+        run = tf.function(lambda x: Emitter(program, avoids=avoids).main([x]), autograph=False)
         [found] = run(tf.constant(x))
         np.testing.assert_allclose(found, lax.erf(x), rtol=8 * np.finfo(np.float32).eps)
         return {operation.type for operation in run.get_concrete_function(tf.constant(x)).graph.get_operations()}

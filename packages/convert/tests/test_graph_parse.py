@@ -190,13 +190,12 @@ module @named attributes {jax.uses_shape_polymorphism = true} {
 }"""
 
 
-def test_the_main_function_comes_first_with_attributes_of_arguments_and_results():
+def test_the_main_function_comes_first_with_attributes_of_arguments():
     program = parse(TEXT)
     assert list(program.functions) == ["main", "helper"]
     main = program.functions["main"]
     assert (main.is_public, program.functions["helper"].is_public) == (True, False)
     assert main.argument_attributes == ({"mhlo.sharding": "{replicated}"},)
-    assert main.result_attributes == ({"jax.result_info": "r"},)
     assert main.body.operations[0].attributes == {"callee": "helper"}
     assert program.attributes["jax.uses_shape_polymorphism"] is True
 

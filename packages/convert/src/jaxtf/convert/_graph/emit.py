@@ -28,7 +28,7 @@ from jaxtf.convert._graph.reshapes import RESHAPE
 from jaxtf.convert._graph.table import entries, entry_of
 from jaxtf.convert._tf import NameScope
 
-__all__ = ["Emitter", "emit"]
+__all__ = ["Emitter"]
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 
@@ -40,36 +40,14 @@ _DIGESTED_BYTES = 256
 _CHANGE_NO_SCALAR = frozenset((RESHAPE, "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.transpose"))
 
 
-def emit(
-    program: Program,
-    arguments: Sequence[tf.Tensor],
-    allows_xla: bool = True,
-    checks_shapes: bool = True,
-    avoids: frozenset[str] = frozenset(),
-) -> list[tf.Tensor]:
-    """The results of the main function.
-
-    Args:
-      program: The module.
-      arguments: One tensor for each argument, of its dtype.
-      allows_xla: Whether TensorFlow's XLA operations may be used where no plain ones do.
-      checks_shapes: Whether assertions about sizes are emitted.
-      avoids: Names of composites, such as `chlo.erf`, of which the decompositions are emitted and not the entries.
-
-    Raises:
-      GraphModeUnsupported: An operation, or a use of one, that is not translated.
-    """
-    return Emitter(program, allows_xla, checks_shapes, avoids).main(arguments)
-
-
 class Emitter:
     """Emits one program, any number of times; functions that it has made are used again.
 
     Args:
       program: The module.
-      allows_xla: As for `emit`.
-      checks_shapes: As for `emit`.
-      avoids: As for `emit`.
+      allows_xla: Whether TensorFlow's XLA operations may be used where no plain ones do.
+      checks_shapes: Whether assertions about sizes are emitted.
+      avoids: Names of composites, such as `chlo.erf`, of which the decompositions are emitted and not the entries.
       called: The TensorFlow functions that the program calls by their index.
       keeps_functions: Whether functions that are called more than once become functions of TensorFlow.
       scans: Whether cumulative sums and products are emitted as associative scans.
@@ -79,7 +57,7 @@ class Emitter:
     def __init__(
         self,
         program: Program,
-        allows_xla: bool,
+        allows_xla: bool = True,
         checks_shapes: bool = True,
         avoids: frozenset[str] = frozenset(),
         called: Sequence[Any] = (),
@@ -104,7 +82,14 @@ class Emitter:
         self._kept = functions_kept(program) if keeps_functions else frozenset()
 
     def main(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """Emits the main function; its assertions run before any of its results is there."""
+        """The results of the main function; its assertions run before any of them is there.
+
+        Args:
+          arguments: One tensor for each argument, of its dtype.
+
+        Raises:
+          GraphModeUnsupported: An operation, or a use of one, that is not translated.
+        """
         body = next(iter(self._program.functions.values())).body
         scope = _Scope(body, arguments, None)
         results = self._block(body, scope)

@@ -69,7 +69,6 @@ class _Reader:
             body=(body := self._region(op.regions[0], f"function '{attributes['sym_name']}'")),
             is_public=attributes.get("sym_visibility", "public") == "public",
             argument_attributes=attributes.get("arg_attrs", ({},) * len(body.arguments)),
-            result_attributes=attributes.get("res_attrs", ({},) * len(body.returned)),
         )
 
     def _region(self, region: Any, owner: str) -> Block:

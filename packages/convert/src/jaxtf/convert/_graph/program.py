@@ -112,14 +112,12 @@ class Function:
       body: What it computes.
       is_public: Whether it can be called from outside.
       argument_attributes: For each argument, such as `mhlo.sharding` and `jax.global_constant`.
-      result_attributes: For each result.
     """
 
     name: str
     body: Block
     is_public: bool
     argument_attributes: tuple[Mapping[str, Any], ...]
-    result_attributes: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

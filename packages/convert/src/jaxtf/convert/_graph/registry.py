@@ -53,11 +53,6 @@ class Bound:
         return self.operation.attributes.get(name, default)
 
     @property
-    def operand_types(self) -> tuple[TensorType, ...]:
-        """The types of the operands."""
-        return tuple(value.type for value in self.operation.operands)  # type: ignore[misc]
-
-    @property
     def result_types(self) -> tuple[TensorType, ...]:
         """The types of the results."""
         return tuple(value.type for value in self.operation.results)  # type: ignore[misc]

@@ -48,13 +48,11 @@ class BytecodeFacts:
 
     Attributes:
       stablehlo_version: The StableHLO version that it is written for.
-      bytecode_version: The version of MLIR's bytecode.
       dialects: Names of the dialects of its operations, attributes and types.
       uses_shardy: Whether its shardings are for the Shardy partitioner; False where it has none.
     """
 
     stablehlo_version: str
-    bytecode_version: int
     dialects: tuple[str, ...]
     uses_shardy: bool
 
@@ -72,7 +70,7 @@ def stablehlo_facts(module: bytes | memoryview) -> BytecodeFacts:
         raise ArtifactError(f"the module was not written as a portable artifact, but by {frame.producer!r}")
     dialects = tuple(frame.dialects())
     shardy = "sdy" in dialects or any(bytes(text[:8]) == b"xla.sdy." for text in frame.strings())
-    return BytecodeFacts(found[1], frame.version, dialects, shardy)
+    return BytecodeFacts(found[1], dialects, shardy)
 
 
 def custom_call_targets(module: bytes | memoryview) -> tuple[str, ...]:
