@@ -14,7 +14,7 @@ from jaxtf.convert import ConversionOptionError, TensorFlowTooOld, _tf, convert,
 from jaxtf.convert._native.consumer import installed_reads
 from jaxtf.serialization import export, negotiate, tensorflow_reads
 from jaxtf.serialization._program import module as module_module
-from jaxtf.serialization._program import portable_artifact, retarget
+from jaxtf.serialization._program import portable_artifact
 from jaxtf.serialization._record.tensorflow import RELEASES
 from jaxtf.shapepoly import symbolic_shape
 
@@ -52,7 +52,7 @@ def made_up(monkeypatch):
 
     def set_versions(reads, writes):
         monkeypatch.setattr(_tf, "stablehlo_version", lambda: reads)
-        for module in (portable_artifact, retarget, module_module):
+        for module in (portable_artifact, module_module):
             monkeypatch.setattr(module, "current_stablehlo_version", lambda: writes)
 
     return set_versions

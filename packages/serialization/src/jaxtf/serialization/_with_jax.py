@@ -11,8 +11,8 @@ from jaxtf.serialization._export.export import exporter
 from jaxtf.serialization._export.target import target_for_graph, target_of
 from jaxtf.serialization._jax_values.settings import default_export_platform
 from jaxtf.serialization._jax_values.shardings import to_hlo, to_jax
+from jaxtf.serialization._program.module import retarget, retarget_for_tensorflow
 from jaxtf.serialization._program.portable_artifact import deserialize_module, module_text, written_here
-from jaxtf.serialization._program.retarget import retarget, retarget_for_tensorflow
 
 __all__ = [
     "call_exported",

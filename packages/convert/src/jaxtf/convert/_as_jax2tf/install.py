@@ -6,14 +6,16 @@ the names in modules that were imported before and hold any of these. Each chang
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from jaxtf import shapepoly
 from jaxtf.convert._as_jax2tf.modules import JAX2TF, LazyModule, new_modules
-from jaxtf.convert._as_jax2tf.sizes import for_sizes_of_both
 from jaxtf.serialization.interop import require_jax
 
 __all__ = ["install_as_jax2tf"]
@@ -22,6 +24,12 @@ _ABSENT = object()
 
 # `jax.export` has the same object, and modules may hold it for that.
 _SHARED_WITH_JAX = frozenset(("DisabledSafetyCheck",))
+
+# The questions of `jax.export` about sizes, which are answered for those of jaxtf.shapepoly too.
+_OF_SIZES = {
+    "is_symbolic_dim": shapepoly.is_symbolic_dim,
+    "symbolic_dim_bounds": shapepoly.symbolic_dim_bounds,
+}
 
 
 def install_as_jax2tf() -> AbstractContextManager[object]:
@@ -96,13 +104,13 @@ def _put(names: dict[str, Any], name: str, value: Any) -> None:
 
 
 def _changes() -> list[_Change]:
-    import jax.experimental
+    import jax.experimental  # here: `install_as_jax2tf` refuses by name where there is no JAX
 
     modules = new_modules()
     new = modules[JAX2TF]
     old = {name: module for name, module in sys.modules.items() if name == JAX2TF or name.startswith(f"{JAX2TF}.")}
     export = vars(sys.modules["jax.export"])  # `import jax` imports it
-    sizes = for_sizes_of_both(export)
+    sizes = _for_sizes_of_both(export)
     # Old object -> new one. It is looked for by identity: some cannot be compared, or hashed.
     replaced = [(export[name], function) for name, function in sizes.items()] + _replacements(new, old)
     process: dict[str, Any] = sys.modules
@@ -136,3 +144,20 @@ def _held_elsewhere(replaced: dict[int, Any]) -> list[_Change]:
             held = [(name, value) for name, value in list(names.items()) if id(value) in replaced]
             found += [_Change.of(names, name, replaced[id(value)]) for name, value in held]
     return found
+
+
+def _for_sizes_of_both(functions: dict[str, Any]) -> dict[str, Callable[[Any], Any]]:
+    """Those of JAX's functions that ask about one size, as functions that also answer for ours.
+
+    Args:
+      functions: The public names of `jax.export`. JAX 0.10 has no `symbolic_dim_bounds`; then there is none here.
+    """
+    return {name: _for_both(functions[name], ours) for name, ours in _OF_SIZES.items() if name in functions}
+
+
+def _for_both(of_jax: Callable[[Any], Any], ours: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    @functools.wraps(of_jax)
+    def answer(dimension: Any) -> Any:
+        return (ours if shapepoly.is_symbolic_dim(dimension) else of_jax)(dimension)
+
+    return answer

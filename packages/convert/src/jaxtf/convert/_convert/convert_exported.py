@@ -22,9 +22,8 @@ from jaxtf.convert._function.gradient import run_differentiable, run_without_gra
 from jaxtf.convert._native.consumer import installed_reads
 from jaxtf.convert._native.custom_calls import checked_checks
 from jaxtf.convert._native.native import NativeFunction
+from jaxtf.convert._values.arguments import plain, read
 from jaxtf.convert._values.dtypes import as_tensor, dtype_matches
-from jaxtf.convert._values.plain import plain
-from jaxtf.convert._values.protocol import read
 from jaxtf.convert._values.structure import flat_arguments
 from jaxtf.serialization import (
     ArgumentMismatch,

@@ -20,10 +20,8 @@ import tensorflow as tf
 from jaxtf.convert import _jax
 from jaxtf.convert._errors import ArgumentTypeError, ConversionStateError
 from jaxtf.convert._function.cache import Cache
+from jaxtf.convert._values.arguments import WeakVariable, plain, read
 from jaxtf.convert._values.dtypes import numpy_dtype
-from jaxtf.convert._values.plain import plain
-from jaxtf.convert._values.protocol import read
-from jaxtf.convert._values.weak import WeakVariable
 from jaxtf.serialization.interop import argument_paths
 from jaxtf.shapepoly import ShapeSpecError, is_symbolic_dim, symbolic_args_specs
 

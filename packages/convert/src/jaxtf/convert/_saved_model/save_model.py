@@ -33,9 +33,8 @@ from jaxtf.convert._saved_model.save_options import (
 )
 from jaxtf.convert._saved_model.saved import Saved, SavedSignature
 from jaxtf.convert._saved_model.whole_folder import written_whole
+from jaxtf.convert._values.arguments import WeakVariable, read
 from jaxtf.convert._values.names import argument_names, call_signature_of, parameter_names, result_names
-from jaxtf.convert._values.protocol import read
-from jaxtf.convert._values.weak import WeakVariable
 from jaxtf.serialization import DisabledSafetyCheck
 
 __all__ = ["save_model"]

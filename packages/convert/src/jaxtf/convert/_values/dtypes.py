@@ -15,8 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
-from jaxtf.convert._values.protocol import read
-from jaxtf.convert._values.weak import WeakVariable
+from jaxtf.convert._values.arguments import WeakVariable, read
 from jaxtf.serialization.interop import require_jax
 
 __all__ = ["as_tensor", "dtype_matches", "dtype_of_val", "is_float0", "numpy_dtype", "tf_dtype"]

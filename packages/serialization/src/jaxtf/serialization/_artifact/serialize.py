@@ -30,9 +30,9 @@ from jaxtf.serialization._record.kinds import (
     PyTreeDefKind,
     ShardingKind,
 )
-from jaxtf.serialization._record.release import RELEASE
 from jaxtf.serialization._record.shardings import AbstractMesh, NamedSharding
 from jaxtf.serialization._record.tree import Tree
+from jaxtf.serialization._record.versions import RELEASE
 
 __all__ = ["serialize"]
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from jaxtf.serialization._cli import commands
 from jaxtf.serialization._cli.files import Command, CommandError
-from jaxtf.serialization._record.release import RELEASE
+from jaxtf.serialization._record.versions import RELEASE
 
 __all__ = ["main"]
 

@@ -10,7 +10,7 @@ from jax.extend import backend as jax_backend
 
 from jaxtf.serialization import _jax
 from jaxtf.serialization._record.exported import Producer
-from jaxtf.serialization._record.release import RELEASE
+from jaxtf.serialization._record.versions import RELEASE
 
 __all__ = [
     "default_calling_convention_version",

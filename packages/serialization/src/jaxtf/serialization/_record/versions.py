@@ -1,4 +1,4 @@
-"""The calling convention versions: their range, and what each changed and when.
+"""The release of this package, and the calling convention versions: their range, and what each changed and when.
 
 The calling convention is the order and meaning of the exported main function's arguments. It
 is one of three numbers that must not be mixed up; the other two are the StableHLO version of
@@ -17,10 +17,14 @@ from __future__ import annotations
 from jaxtf.serialization._errors import CallingConventionError
 
 __all__ = [
+    "RELEASE",
     "check_calling_convention_version",
     "maximum_supported_calling_convention_version",
     "minimum_supported_calling_convention_version",
 ]
+
+# What `pip show jaxtf-serialization` prints, and what artifacts record.
+RELEASE = "0.1.0"
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
