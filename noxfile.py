@@ -183,7 +183,7 @@ def harness_sweep(session: nox.Session) -> None:
 
 @nox.session
 def random_programs(session: nox.Session) -> None:
-    """JAX programs of random steps, six ways, compared with JAX: `python3 run.py random_programs -- 1000`."""
+    """JAX programs of random steps on six backends, compared with JAX: `python3 run.py random_programs -- 1000`."""
     install(session, *from_tree(*EVERYTHING), *PYTEST)
     count = {"RANDOM_PROGRAMS": session.posargs[0]} if session.posargs else {}
     session.run("pytest", "tests/test_random_programs.py", env=ON_CPU | {"JAXTF_FULL": "1"} | count)
@@ -319,8 +319,10 @@ def nightly(session: nox.Session, coming: str) -> None:
     tried = {
         "installation": lambda: install(session, *needs, *from_tree(*EVERYTHING), *PYTEST),
         "tests/version_probe.py": lambda: session.run("python", "tests/version_probe.py", env=ON_CPU),
-        "tests/test_private_names.py": lambda: session.run("pytest", "tests/test_private_names.py", env=ON_CPU),
-        "tests/test_doors.py": lambda: session.run("pytest", "tests/test_doors.py", env=ON_CPU),
+        **{
+            f"tests/test_{name}.py": lambda name=name: session.run("pytest", f"tests/test_{name}.py", env=ON_CPU)
+            for name in ("private_names", "compatibility_modules")
+        },
     }
     failed = []
     for name, step in tried.items():

@@ -7,7 +7,7 @@
     python benchmarks/bench_convert.py constants    200 MB closed over, beside 200 MB of variables
 
 Times are medians: of CPU time for calls, of wall time for the rest. Each way of holding 200 MB runs in a process of its
-own, of which the peak memory is told.
+own, of which the peak memory is reported.
 """
 
 from __future__ import annotations

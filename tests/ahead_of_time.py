@@ -41,13 +41,13 @@ class Program:
 
     def refusals(self, device: Any) -> dict[str, str]:
         """What the compiler of a device says against the parts that it does not compile."""
-        said = {}
+        errors = {}
         for name, (function, arguments) in self.parts.items():
             try:
                 compile_for(device, function, arguments)
             except jax.errors.JaxRuntimeError as error:
-                said[name] = str(error)
-        return said
+                errors[name] = str(error)
+        return errors
 
 
 def compile_for(device: Any, function: Callable[..., Any], avals: Sequence[Any]) -> Any:

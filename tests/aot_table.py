@@ -47,7 +47,7 @@ class Row:
       program: Its name there.
       target: A name of `TARGETS`, or this CPU.
       parts: What was compiled: `function`, `vjp`.
-      refused: What the compiler said against those parts that it did not compile.
+      refused: The compiler's error for each part that it did not compile.
       seconds: Wall time of lowering and compiling.
       from_file: Whether what was compiled had been read from the file.
     """
@@ -130,7 +130,7 @@ def unexpected(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
         listed = TARGETS[row.target].refused.get(row.program) if row.target in TARGETS else None
         if listed is None:
-            yield from (f"{row.program}, {part}, {row.target}: {said}" for part, said in row.refused.items())
+            yield from (f"{row.program}, {part}, {row.target}: {message}" for part, message in row.refused.items())
         elif row.battery == "battery" and listed not in "".join(row.refused.values()):
             yield f"{row.program}, {row.target}: compiles, or is refused for another reason than: {listed}"
 
@@ -170,7 +170,7 @@ def page(rows: Sequence[Row], minutes: float) -> str:
     head = HEAD.format(
         date=time.strftime("%-d %B %Y", time.gmtime()),
         minutes=minutes,
-        versions=", ".join(f"{said} {version(name)}" for said, name in DISTRIBUTIONS.items()),
+        versions=", ".join(f"{label} {version(name)}" for label, name in DISTRIBUTIONS.items()),
         files=len(files),
         in_memory=in_memory if unnamed else "",
     )
@@ -197,17 +197,19 @@ def refusals(rows: Sequence[Row]) -> list[str]:
     """A table of what is refused, or a sentence."""
     by_reason: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
-        for part, said in row.refused.items():
-            by_reason.setdefault((row.program, part, first_words(said)), []).append(row.target)
+        for part, message in row.refused.items():
+            by_reason.setdefault((row.program, part, first_words(message)), []).append(row.target)
     if not by_reason:
         return ["Nothing."]
-    told = (f"| {name} | {part} | {', '.join(where)} | `{said}` |" for (name, part, said), where in by_reason.items())
-    return ["| program | part | targets | the compiler says |", "| --- | --- | --- | --- |", *told]
+    rows = (
+        f"| {name} | {part} | {', '.join(where)} | `{message}` |" for (name, part, message), where in by_reason.items()
+    )
+    return ["| program | part | targets | the compiler says |", "| --- | --- | --- | --- |", *rows]
 
 
-def first_words(said: str) -> str:
+def first_words(message: str) -> str:
     """The first sentence of a compiler's message, for a cell of a table."""
-    return re.split(r"\. |, which", said.splitlines()[0])[0].replace("|", "/").replace("`", "'")[:200]
+    return re.split(r"\. |, which", message.splitlines()[0])[0].replace("|", "/").replace("`", "'")[:200]
 
 
 def main() -> int:

@@ -129,8 +129,10 @@ def by_primitive(rows: Rows, modes: Sequence[str]) -> Iterator[str]:
 
 def in_words(entry: Entry) -> str:
     """How the results of an operation differ, from its entry or its docstring."""
-    said = re.search(r"Differs: (.*?)(?=\n\s*(?:Source:|\n|$))", entry.emit.__doc__ or "", re.S) if entry.emit else None
-    return entry.differs or (" ".join(said[1].split()).rstrip(".") if said else "")
+    stated = (
+        re.search(r"Differs: (.*?)(?=\n\s*(?:Source:|\n|$))", entry.emit.__doc__ or "", re.S) if entry.emit else None
+    )
+    return entry.differs or (" ".join(stated[1].split()).rstrip(".") if stated else "")
 
 
 def _by_text(table: Mapping[str, Entry], text: Any) -> dict[str, list[str]]:

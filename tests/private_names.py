@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .doors import bound_names, chain, is_private, mentioned_paths
+from .compatibility_modules import bound_names, chain, is_private, mentioned_paths
 
 Rows = dict[str, tuple[str, str]]  # where JAX has it -> the newest JAX that it was seen in, and the reason
 

@@ -1,4 +1,4 @@
-"""JAX programs of random steps, for comparing the ways to run one.
+"""JAX programs of random steps, for comparing the backends that run one.
 
 A program takes `x`, of shape `(b, 3, 2)` for any batch size `b`, and `y`, of shape `(3, 2)`; each step makes one more
 array of those that are there. It returns the last one, and a number that all of them enter, to be differentiated.

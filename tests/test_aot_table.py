@@ -21,7 +21,7 @@ def test_what_compiles_and_what_is_listed_is_expected():
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "expected"),
     [
         (row(function="no such custom call"), "sin, function, TPU v5e: no such custom call"),
         (row(target=CPU, vjp="crashed"), "sin, vjp, this CPU: crashed"),
@@ -30,9 +30,9 @@ def test_what_compiles_and_what_is_listed_is_expected():
         (row(program=POOLING, vjp="other"), f"{POOLING}, TPU v5e: compiles, or is refused for another"),
     ],
 )
-def test_a_surprise_is_named(found, said):
+def test_a_surprise_is_named(found, expected):
     [surprise] = unexpected([row(), found])
-    assert surprise.startswith(said)
+    assert surprise.startswith(expected)
 
 
 def test_the_page_counts_and_quotes(monkeypatch):

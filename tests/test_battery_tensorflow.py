@@ -143,8 +143,8 @@ def served(tmp_path_factory):
     command = [sys.executable, str(HERE / "serve_without_jax.py"), str(folder), "--values-only"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-    said = json.loads(done.stdout.splitlines()[-1])
-    assert (said["jax"], said["programs"]) == (False, len(SAMPLE))
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert (report["jax"], report["programs"]) == (False, len(SAMPLE))
     return folder
 
 

@@ -98,10 +98,10 @@ def test_every_parameter_is_there_and_the_same_ones_are_the_same(module, name):
     for parameter in name.same:
         assert here[parameter].kind == theirs[parameter].kind
         if theirs[parameter].default is not inspect.Parameter.empty:
-            assert said(here[parameter].default) == said(theirs[parameter].default)
+            assert as_text(here[parameter].default) == as_text(theirs[parameter].default)
 
 
-def said(default):
+def as_text(default):
     """A default to compare; those without a value of their own are the same."""
     return "none given" if type(default).__name__ in ("UnspecifiedOutputShapeDtype", "_Unspecified") else default
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from .doors import defined_names, source_files
+from .compatibility_modules import defined_names, source_files
 from .private_names import compatibility_modules, literal_attribute, missing, private_paths, rows, touched
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -14,7 +14,7 @@ FILES = source_files(ROOT / "packages")
 SOURCES = compatibility_modules(ROOT / "packages")
 PRIVATE = {package: rows(source, "PRIVATE_NAMES") for package, source in SOURCES.items()}
 DUE = {package: rows(source, "DUE") for package, source in SOURCES.items()}
-# Attributes that are private by the table alone; underscores are seen by `doors`.
+# Attributes that are private by the table alone; underscores are seen by `compatibility_modules`.
 ATTRIBUTES = {path.rpartition(".")[2] for table in PRIVATE.values() for path in table}
 OWN = frozenset().union(*(defined_names(ast.parse(file.read_text())) for _, file in FILES if file.name != "_jax.py"))
 

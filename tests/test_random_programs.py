@@ -1,4 +1,4 @@
-"""Programs of random steps give JAX's numbers, whichever way they are exported or converted: values, gradients, sizes.
+"""Programs of random steps give JAX's numbers, exported and converted: values, gradients, sizes.
 
 A few are tried always, the same ones; JAXTF_FULL=1 tries `RANDOM_PROGRAMS` of them, 300 if it is not set, others each
 time (the session `random_programs`).
@@ -68,7 +68,7 @@ def in_graphs(program, **options):
     return convert(program, polymorphic_shapes=POLYMORPHIC_SHAPES, native_serialization=False, **options)
 
 
-WAYS = {
+BACKENDS = {
     "artifact": lambda program: in_jax(reloaded(program)),
     "native": lambda program: in_tensorflow(convert(program, polymorphic_shapes=POLYMORPHIC_SHAPES)),
     "graph": lambda program: in_tensorflow(tf.function(in_graphs(program), autograph=False)),
@@ -81,8 +81,8 @@ WAYS = {
 def expected_of(program, given_arguments):
     """What JAX computes, and how far apart results may be; programs that rounding decides on are passed over.
 
-    Where results differ by more when each array on the way is off by some roundings, as on the edge of a comparison,
-    nothing can be said.
+    Where results differ by more when each array between is off by some roundings, as on the edge of a comparison,
+    nothing is decided.
     """
     expected = [np.asarray(value) for value in in_jax(program)(*given_arguments)]
     assume(all(np.isfinite(value).all() for value in expected))
@@ -94,13 +94,13 @@ def expected_of(program, given_arguments):
     return expected, allowed
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("backend", BACKENDS)
 @given(program=programs(), seed=st.integers(0, 3))
 @settings(
     max_examples=PROGRAMS, deadline=None, derandomize=not FULL, suppress_health_check=list(HealthCheck), print_blob=True
 )
-def test_random_programs_give_the_numbers_of_jax(way, program, seed):
-    run = WAYS[way](program)
+def test_random_programs_give_the_numbers_of_jax(backend, program, seed):
+    run = BACKENDS[backend](program)
     for batch in BATCHES:
         given_arguments = arguments(batch, seed)
         expected, allowed = expected_of(program, given_arguments)

@@ -59,7 +59,7 @@ def test_a_release_with_its_section_and_its_tag_passes(repository):
 
 
 @pytest.mark.parametrize(
-    ("changelog", "said"),
+    ("changelog", "expected"),
     [
         (GOOD.replace("## 0.2.0", "- New.\n\n## 0.2.0"), "entries stand under Unreleased: move them under '## 0.2.0 -"),
         (
@@ -75,11 +75,11 @@ def test_a_release_with_its_section_and_its_tag_passes(repository):
         (GOOD.replace("## 0.1.0", "## 0.3.0"), "versions must fall from top to bottom, each once"),
     ],
 )
-def test_a_changelog_that_is_not_of_the_release_is_a_fault(repository, changelog, said):
+def test_a_changelog_that_is_not_of_the_release_is_a_fault(repository, changelog, expected):
     (repository / "packages" / "serialization" / "CHANGELOG.md").write_text(changelog)
     commit(repository)
     [fault] = faults(repository)
-    assert said in fault
+    assert expected in fault
 
 
 def test_work_that_is_not_committed_is_a_fault(repository):

@@ -44,7 +44,7 @@ def outcome(exporter: Exporter, entry: Entry) -> Outcome:
     try:
         exported = exporter.exported(entry)
     except Exception as error:
-        return Outcome(said(error), said(error))
+        return Outcome(message_of(error), message_of(error))
 
     def values() -> None:
         for run in range(RUNS):
@@ -56,11 +56,11 @@ def outcome(exporter: Exporter, entry: Entry) -> Outcome:
 
 
 def attempt(action: Callable[[], None]) -> str | None:
-    """None if the action succeeds; otherwise what it said."""
+    """None if the action succeeds; otherwise the error's text."""
     try:
         action()
     except Exception as error:
-        return said(error)
+        return message_of(error)
     return None
 
 
@@ -69,7 +69,7 @@ def asks(entry: Entry) -> bool:
     return entry.differentiable or entry.gradient_refusal is not None
 
 
-def said(error: Exception) -> str:
+def message_of(error: Exception) -> str:
     """An error in one line."""
     first = str(error).strip().partition("\n")[0].partition(". ")[0]
     return f"{type(error).__name__}: {first[:160]}".replace("|", "\\|")

@@ -85,8 +85,8 @@ def installed(python: str) -> Installed:
 
 def started(python: str, program: str) -> Started:
     """CPU seconds, the median over fresh processes; what is ours of them, the least, because it is wall time."""
-    said = run(python, program + "; import sys; print('LOADED', *sys.modules)").stdout
-    modules = said.partition("LOADED")[2].split()
+    output = run(python, program + "; import sys; print('LOADED', *sys.modules)").stdout
+    modules = output.partition("LOADED")[2].split()
     seconds, ours = [], []
     for _ in range(RUNS):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

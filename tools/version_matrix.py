@@ -76,8 +76,8 @@ def main(folder: Path, words: list[str]) -> int:
         results[" ".join(combination)] = result
         record.write_text(json.dumps(results, indent=1))
         failed += bool(result.get("failed"))
-        said = "; ".join(result["failed"]) or "all works" if "failed" in result else reason(result, combination)
-        print(f"Python {' + '.join(combination)}: {said} ({time.monotonic() - start:.0f} s)", flush=True)
+        outcome = "; ".join(result["failed"]) or "all works" if "failed" in result else reason(result, combination)
+        print(f"Python {' + '.join(combination)}: {outcome} ({time.monotonic() - start:.0f} s)", flush=True)
     if all(" ".join(combination) in results for combination in itertools.product(*axes)):
         PAGE.write_text(page(results, pythons), encoding="utf-8")
     return 1 if failed else 0
@@ -157,7 +157,7 @@ def run(interpreter: Path, home: Path) -> dict:
     ended = f"exit status {done.returncode}"
     if done.returncode < 0:
         ended = signal.Signals(-done.returncode).name
-    last = (done.stderr.strip() or "it said nothing").splitlines()[-1]
+    last = (done.stderr.strip() or "no message").splitlines()[-1]
     return {"failed": [f"the probe ended with {ended}: {last[:300]}"]}
 
 

@@ -222,9 +222,9 @@ class Visit:
         assert error <= tolerance, f"scores differ from JAX's by {error:.1e} > {tolerance:.1e}"
         self.errors.append(error)
         winner = int(np.argmax(expected))
-        said = page.locator("#verdict strong").inner_text()
+        shown = page.locator("#verdict strong").inner_text()
         marked = page.locator("#scores .winner span").first.inner_text()
-        assert said == marked == str(winner), f"the page says {said} and marks {marked}; JAX reads {winner}"
+        assert shown == marked == str(winner), f"the page says {shown} and marks {marked}; JAX reads {winner}"
         percents = [int(text.rstrip("\u202f%")) for text in page.locator("#scores .percent").all_inner_texts()]
         likely = 100 * np.asarray(jax.nn.softmax(expected))
         # Rounded to whole percents, of which each is half of one away at most.

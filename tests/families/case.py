@@ -2,7 +2,7 @@
 
 A family is a strategy of hypothesis (`families`) whose values are cases. It draws every attribute of its operation; a
 size is drawn by `Sizes`, which makes some of them symbolic, each tried at two values. Numbers are small integers where
-not said otherwise, also in floating point: sums and products of them are exact in any order, so that a result that
+not stated otherwise, also in floating point: sums and products of them are exact in any order, so that a result that
 differs is wrong and not rounded.
 """
 

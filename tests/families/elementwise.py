@@ -373,7 +373,7 @@ def sort(draw: Draw) -> Case:
         count = draw(st.integers(1, 3))
         keys, stable = draw(st.integers(1, count)), draw(st.booleans())
         kinds = [draw(dtypes(FLOATS, SIGNED, UNSIGNED, COMPLEX, ("bool",))) for _ in range(count)]
-        is_total = keys == count  # equal elements cannot be told apart
+        is_total = keys == count  # equal elements cannot be distinguished
         values = draw(st.sampled_from(["ties", "special"]))
 
         def function(*arrays: Any) -> Any:

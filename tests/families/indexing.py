@@ -52,9 +52,9 @@ class Indexed:
         self.result_shape = tuple(next(extents) if i in self.window_dims else next(batch) for i in range(count))
         self.index_dtype = draw(st.one_of(st.just("int32"), st.sampled_from(INDICES)))
         self.mode = draw(st.sampled_from(MODES))
-        rooms = [sizes.least(self.shape[i]) - sizes.least(self.slices[i]) for i in self.indexed]
+        last_starts = [sizes.least(self.shape[i]) - sizes.least(self.slices[i]) for i in self.indexed]
         if self.mode == "promise_in_bounds":
-            self.bounds = (0, min(rooms, default=0))
+            self.bounds = (0, min(last_starts, default=0))
         else:
             self.bounds = (0 if self.index_dtype.startswith("u") else -2, 5)
 

@@ -282,11 +282,11 @@ def test_an_error_over_an_argument_made_narrower_says_so(staged):
     given = np.array([1, 2], np.int64)
     with pytest.raises(TypeError) as caught:
         (jax.jit(lambda: call({"ids": given})) if staged else lambda: call({"ids": given}))()
-    said = (
+    expected_note = (
         "call_tf passed args[0]['ids'] as int32, not int64: JAX's 64-bit types are off\n"
         "  remedy: tf.cast it in the function that call_tf calls, or jax.config.update('jax_enable_x64', True)"
     )
-    assert said in caught.value.__notes__
+    assert expected_note in caught.value.__notes__
     cast = call_tf(lambda given: taken({"ids": tf.cast(given["ids"], tf.int64)}))
     np.testing.assert_array_equal(cast({"ids": given}), [1.0, 2.0])
     with jax.enable_x64(True):

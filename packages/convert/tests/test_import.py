@@ -1,4 +1,4 @@
-"""What importing the package needs, and what is said of what needs JAX where there is none."""
+"""What importing the package needs, and the error of what needs JAX where there is none."""
 
 import ast
 import subprocess

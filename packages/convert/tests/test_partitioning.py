@@ -96,7 +96,7 @@ SPECS = [
 ]
 
 
-# Shardy is said by calling convention 10.
+# Calling convention 10 has a flag for Shardy.
 PARTITIONERS = {"gspmd": False} | ({"shardy": True} if _tf.newest_calling_convention_version() >= 10 else {})
 
 

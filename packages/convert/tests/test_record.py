@@ -1,4 +1,4 @@
-"""What is said of a conversion."""
+"""What is logged and written of a conversion."""
 
 import json
 import logging

@@ -109,7 +109,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def used(folder):
-    """What the process without JAX found, and what it said on the way."""
+    """What the process without JAX found, and what it printed meanwhile."""
     command = [sys.executable, str(HERE / "without_jax.py"), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -206,7 +206,7 @@ IMAGE = ramp(1, 4)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (
             {"input_signature": tf.TensorSpec([1, 4])},
@@ -259,8 +259,8 @@ IMAGE = ramp(1, 4)
         ({"representative_data": [["a"]]}, "float32 of shape (1, 4). Got: <U1 of shape ()"),
     ],
 )
-def test_signatures_and_data_of_another_form_are_refused(options, said):
-    with pytest.raises(ConversionOptionError, match=re.escape(said)):
+def test_signatures_and_data_of_another_form_are_refused(options, message):
+    with pytest.raises(ConversionOptionError, match=re.escape(message)):
         to_tflite(lambda x: x @ ramp(4, 2), **{"input_signature": [tf.TensorSpec([1, 4])], **options})
 
 
@@ -369,13 +369,13 @@ def test_what_tflite_cannot_do_is_refused_by_name(is_known, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("target", "options", "said"),
+    ("target", "options", "message"),
     [
         (jnp.sin, {}, "to_tflite of a function needs input_signature, a tf.TensorSpec for each argument"),
         ("/nowhere", {}, "there is no SavedModel in /nowhere"),
         (3, {}, "to_tflite needs a JAX function or the folder of a SavedModel, found int"),
     ],
 )
-def test_wrong_arguments_are_refused(target, options, said):
-    with pytest.raises(ConversionOptionError, match=said):
+def test_wrong_arguments_are_refused(target, options, message):
+    with pytest.raises(ConversionOptionError, match=message):
         to_tflite(target, **options)

@@ -40,7 +40,7 @@ NETWORK = specs("b, n", "n, 3", constraints=["n >= 2"])
 def test_a_function_is_the_same_in_every_way_at_three_sizes():
     report = verify(predict, *NETWORK)
     assert report.ok, str(report)
-    assert {row.way for row in report.rows} == set(backends.WAYS) - {"jax"}
+    assert {row.way for row in report.rows} == set(backends.BACKENDS) - {"jax"}
     assert {row.outcome for row in report.rows} == {"same"}
     assert {tuple(row.sizes.items()) for row in report.rows} == {
         (("b", 1), ("n", 2)),
@@ -65,8 +65,8 @@ def wrong(subject):
 
 
 def test_what_differs_is_told_with_its_place_sizes_and_size(monkeypatch):
-    monkeypatch.setattr(backends, "WAYS", {**backends.WAYS, "wrong": wrong})
-    monkeypatch.setattr("jaxtf.convert._verify.verify.WAYS", backends.WAYS)
+    monkeypatch.setattr(backends, "BACKENDS", {**backends.BACKENDS, "wrong": wrong})
+    monkeypatch.setattr("jaxtf.convert._verify.verify.BACKENDS", backends.BACKENDS)
     report = verify(predict, *NETWORK, ways=["wrong", "eager"], numbers=["regular"])
     assert not report.ok
     values = [row for row in report.rows if (row.way, row.question) == ("wrong", "values")]
@@ -122,7 +122,7 @@ def test_sizes_that_cannot_be_found_are_to_be_said():
 
 
 @pytest.mark.parametrize(
-    ("sizes", "said"),
+    ("sizes", "message"),
     [
         ([{"B": 2, "n": 2}], "there is no dimension variable 'B': 'sin' has the dimension variables 'b', 'n'"),
         (
@@ -137,10 +137,10 @@ def test_sizes_that_cannot_be_found_are_to_be_said():
         ([{"b": 2.5, "n": 2}], "the size of 'b' must be an integer. Got: 2.5"),
     ],
 )
-def test_sizes_of_another_form_are_refused(sizes, said):
+def test_sizes_of_another_form_are_refused(sizes, message):
     with pytest.raises(ConversionOptionError) as refused:
         verify(jnp.sin, *specs("b, n"), sizes=sizes, ways=["eager"])
-    assert str(refused.value) == said
+    assert str(refused.value) == message
 
 
 def test_sizes_of_a_function_without_dimension_variables_are_refused():
@@ -226,14 +226,14 @@ def test_the_command_ends_with_what_differs_most_and_what_allows_it(arguments, l
     (tmp_path / "ones_to_verify.py").write_text("def f(x): return {'y': 0 * x + 1}")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("jaxtf.convert._verify.verify.WAYS", {**backends.WAYS, "wrong": wrong})
+    monkeypatch.setattr("jaxtf.convert._verify.verify.BACKENDS", {**backends.BACKENDS, "wrong": wrong})
     code = cli.main(["ones_to_verify:f", "f32[3]", "--way", "wrong", *arguments])
     assert capsys.readouterr().out.splitlines()[-1] == last
     assert code == int(last.startswith("differs"))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["nowhere.jaxtf"], "jaxtf-verify: nowhere.jaxtf: No such file or directory"),
         (["no_such_module:f"], "jaxtf-verify: No module named 'no_such_module'"),
@@ -259,9 +259,9 @@ def test_the_command_ends_with_what_differs_most_and_what_allows_it(arguments, l
         ),
     ],
 )
-def test_what_cannot_be_verified_is_refused_in_a_line(arguments, said, capsys):
+def test_what_cannot_be_verified_is_refused_in_a_line(arguments, message, capsys):
     assert cli.main(arguments) == 2
-    assert capsys.readouterr().err.startswith(said)
+    assert capsys.readouterr().err.startswith(message)
 
 
 def test_the_command_says_how_it_is_used():
@@ -285,8 +285,8 @@ def test_ties_repeated_indices_and_special_numbers_are_among_the_numbers(monkeyp
 
         return backends.Runner(values, runner.gradients)
 
-    monkeypatch.setattr(backends, "WAYS", {**backends.WAYS, "last tie": last_tie})
-    monkeypatch.setattr("jaxtf.convert._verify.verify.WAYS", backends.WAYS)
+    monkeypatch.setattr(backends, "BACKENDS", {**backends.BACKENDS, "last tie": last_tie})
+    monkeypatch.setattr("jaxtf.convert._verify.verify.BACKENDS", backends.BACKENDS)
     arguments = *specs("8"), *specs("8", dtype="int32")
     run = {
         kind: verify(scattered, *arguments, ways=["last tie", "eager", "graph_mode"], numbers=[kind])

@@ -49,5 +49,5 @@ def _is_shared(dtype: np.dtype[Any], sharding: jax.sharding.Sharding, x64: bool)
 
 @functools.cache
 def _is_type_of_jax(number: int | None, x64: bool) -> bool:
-    """Whether tensors of this type, told by its number, can be arrays as they are."""
+    """Whether tensors of this type, given by its number, can be arrays as they are."""
     return number is not None and has_elements_of_jax(tf.as_dtype(number), x64)

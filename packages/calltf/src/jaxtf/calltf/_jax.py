@@ -1,4 +1,4 @@
-"""The door to JAX's private names: each is here once, under a name of ours.
+"""Compatibility with JAX: each of its private names is here once, under a name of ours.
 
 `PRIVATE_NAMES` has each of them, those that are reached through objects too; a test holds it against the JAX that is
 installed (tests/test_private_names.py). Everything else of the package uses `jax`, `jax.core`, `jax.extend` and

@@ -180,7 +180,7 @@ def warn_of_captures(traced: Traced) -> None:
 
 
 def check_result_types(traced: Traced, found: Sequence[ir.Type], expected: Sequence[ir.Type]) -> None:
-    """Refuses a compiled function whose results have not the shapes that JAX was told.
+    """Refuses a compiled function with other result shapes than those that JAX was given.
 
     Raises:
       CompilationError: A dynamic shape.

@@ -1,4 +1,4 @@
-"""The door to TensorFlow's private names: each stands here once, under a name of ours.
+"""Compatibility with TensorFlow: each of its private names is here once, under a name of ours.
 
 Knows TensorFlow; nothing of JAX.
 """

@@ -90,7 +90,7 @@ class VectorJacobian(Function):
                 self.trace([ShapedArray(tuple(tensor.shape), jax_dtype(tensor.dtype)) for tensor in tensors])
             except UnsupportedError:
                 raise
-            except Exception:  # not a function for tracing: nothing can be said
+            except Exception:  # not a function for tracing: nothing is known
                 pass
 
 

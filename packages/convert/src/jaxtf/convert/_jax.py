@@ -1,4 +1,4 @@
-"""The door to JAX: the only module here that uses its private names.
+"""Compatibility with JAX: the only module of this package that uses its private names.
 
 Imported when a JAX function is converted; an `Exported` runs without it. `PRIVATE_NAMES` has each private name, those
 that are reached through objects too; a test holds it against the JAX that is installed (tests/test_private_names.py).

@@ -1,4 +1,6 @@
-"""The door to jaxlib for graph mode: MLIR's Python bindings with the dialects of StableHLO; needs no package jax.
+"""Compatibility with jaxlib, for graph mode: MLIR's Python bindings with the dialects of StableHLO.
+
+Apart from `_jax.py`, which imports JAX: an artifact becomes a graph where there is jaxlib alone.
 
 Each private name stands once, with why it is needed and the versions it was seen in:
 

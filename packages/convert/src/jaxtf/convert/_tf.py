@@ -115,7 +115,7 @@ class ModuleCall:
       result_shapes: Of each result; None for a size that is not known.
       platforms: Lowering platforms, as TensorFlow writes them (`CPU`, `CUDA`, ...).
       disabled_checks: Names of the run-time checks to skip.
-      uses_shardy: Whether the module's shardings are for Shardy; said from version 10 on.
+      uses_shardy: Whether the module's shardings are for Shardy; an attribute from version 10 on.
       functions: TensorFlow's concrete functions that the module calls by their index.
     """
 
@@ -209,7 +209,7 @@ def record_gradient(
 def graph_results(
     results: Sequence[tf.Tensor], arguments: Sequence[tf.Tensor], gradient: Callable[..., Sequence[tf.Tensor | None]]
 ) -> list[tf.Tensor]:
-    """Results in the current graph that tapes, `tf.gradients` and SavedModels differentiate as told.
+    """Results in the current graph that tapes, `tf.gradients` and SavedModels differentiate by `gradient`.
 
     As of a function that `tf.custom_gradient` decorates, but `gradient` goes with the graph.
 

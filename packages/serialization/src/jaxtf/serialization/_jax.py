@@ -1,4 +1,4 @@
-"""The door to JAX and jaxlib: the only module here that uses their private names.
+"""Compatibility with JAX and jaxlib: the only module of this package that uses their private names.
 
 Imported when a function is exported or called, never to read or describe an artifact. `PRIVATE_NAMES` has each private
 name, those that are reached through objects too; `DUE`, what JAX is going to remove. Tests hold both against the JAX

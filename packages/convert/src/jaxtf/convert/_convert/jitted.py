@@ -47,7 +47,7 @@ class StaticParameters:
         """The arguments of a call, with the static ones as nodes without leaves.
 
         Raises:
-          ArgumentTypeError: A static argument that cannot be told from another one: a tensor, an array, a list.
+          ArgumentTypeError: A static argument that is not hashable: a tensor, an array, a list.
         """
         static = {position % len(args) for position in self.positions if -len(args) <= position < len(args)}
         by_name = {name: _mark(kwargs[name], f"kwargs[{name!r}]") for name in self.names if name in kwargs}

@@ -103,9 +103,9 @@ class Signatures:
         return tuple(tuple(map(is_symbolic_dim, spec.shape)) for spec in specs)
 
     def _are_known(self, leaves: Sequence[LeafSpec]) -> bool:
-        """Whether all sizes are those of the arguments, and nothing is said of them."""
-        is_said = self.polymorphic_shapes is not None or self.polymorphic_constraints
-        return not is_said and all(None not in leaf.shape for leaf in leaves)
+        """Whether all sizes are those of the arguments, and the user gave no shapes or constraints."""
+        has_polymorphic = self.polymorphic_shapes is not None or self.polymorphic_constraints
+        return not has_polymorphic and all(None not in leaf.shape for leaf in leaves)
 
     def _symbolic(self, tree: Any, leaves: Sequence[LeafSpec]) -> list[Any]:
         """The leaves with the shapes that the polymorphic shapes say; these speak of positional arguments only."""

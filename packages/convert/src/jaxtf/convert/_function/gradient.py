@@ -2,7 +2,7 @@
 
 In graphs the results come through an operation whose gradient runs the exported VJP,
 made when first asked for and wrapped in the same way, so that gradients of gradients exist. In
-eager mode the tapes that watch are told the same.
+eager mode the same is recorded on the tapes that watch.
 Integers and booleans have no gradient: TensorFlow's None on one side, JAX's `float0`, held as
 bool, on the other.
 

@@ -58,7 +58,7 @@ class NativeFunction(ExportedFunction):
         exported.check_module()
         newest, version = _tf.newest_calling_convention_version(), exported.calling_convention_version
         if version == 10 and exported.nr_devices == 1:
-            version = min(version, newest)  # what version 10 adds to 9 is said of shardings
+            version = min(version, newest)  # what version 10 adds to 9 concerns shardings
         if version > newest:
             raise TensorFlowTooOld(
                 f"XlaCallModule from your TensorFlow installation ({tf.__version__}) supports up to calling "

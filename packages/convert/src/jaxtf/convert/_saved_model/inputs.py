@@ -1,4 +1,4 @@
-"""The inputs of one signature, as `save_model` and `to_tflite` are told: specifications, checked and named."""
+"""The inputs of one signature, as `save_model` and `to_tflite` receive them: specifications, checked and named."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The flat arguments of a call of an exported function, or where the call has another structure; needs no JAX.
 
-Differences are told in the words of `Exported.call`, by their paths, and without what arrays hold.
+Differences are reported as `Exported.call` reports them, by their paths, and without what arrays hold.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def flat_arguments(exported: Exported, args: tuple[Any, ...], kwargs: dict[str, 
     try:
         return [*positional.flatten(args, "args"), *by_name.flatten(kwargs, "kwargs")]
     except ArgumentMismatch:
-        pass  # said below, for all arguments and without their contents
+        pass  # refused below, for all arguments and without their contents
     lines = [*_differences(positional, args, "args"), *_differences(by_name, kwargs, "kwargs")]
     raise ArgumentMismatch(
         "The invocation args and kwargs must have the same pytree structure as when the function "

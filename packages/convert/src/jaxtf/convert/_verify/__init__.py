@@ -1,1 +1,1 @@
-"""`verify`: one function in all the ways that run it, compared; behind `jaxtf-verify` and behind tests."""
+"""`verify`: one function on all the backends that run it, compared; behind `jaxtf-verify` and behind tests."""

@@ -1,4 +1,4 @@
-"""The ways that run a function: a table of small entries, each from a subject to a runner of it."""
+"""The backends that run a function: a table of small entries, each from a subject to a runner of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxtf.convert._verify.numbers import is_inexact
 from jaxtf.convert._verify.subject import Subject
 from jaxtf.serialization import deserialize
 
-__all__ = ["WAYS", "Runner"]
+__all__ = ["BACKENDS", "Runner"]
 
 _Arrays = Sequence[Any]
 
@@ -170,7 +170,7 @@ def _graph_mode_saved(subject: Subject) -> Runner:
     return _saved(subject, native_serialization=False)
 
 
-WAYS: Mapping[str, Callable[[Subject], Runner]] = {
+BACKENDS: Mapping[str, Callable[[Subject], Runner]] = {
     "jax": _jax,
     "exported": _exported,
     "artifact": _artifact,

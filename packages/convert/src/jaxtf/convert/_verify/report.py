@@ -78,7 +78,7 @@ class Report:
         return worst.outcome if worst.error == float("inf") else f"{worst.outcome} {worst.error:.1f}"
 
     def _remarks(self) -> list[str]:
-        """What is to be said of the rows that are not the same, each once."""
+        """Remarks on the rows that are not the same, each once."""
         remarks = (
             f"{row.way}, {row.question}{', ' if row.sizes else ''}{_sizes(row)}{_numbers(row)}: "
             f"{row.outcome}: {row.where}"

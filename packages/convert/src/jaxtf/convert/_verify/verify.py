@@ -1,4 +1,4 @@
-"""`verify`: runs a function in every way there is, at several sizes, and compares with JAX."""
+"""`verify`: runs a function on every backend there is, at several sizes, and compares with JAX."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._values.sizes import result_shapes
-from jaxtf.convert._verify.backends import WAYS
+from jaxtf.convert._verify.backends import BACKENDS
 from jaxtf.convert._verify.compare import difference
 from jaxtf.convert._verify.numbers import NUMBERS, argument, cotangent, is_inexact
 from jaxtf.convert._verify.report import Report, Row
@@ -34,7 +34,7 @@ def verify(
     tolerance: float = _TOLERANCE,
     numbers: Sequence[str] = ("regular", "ties"),
 ) -> Report:
-    """Compares a function in every way that runs it: JAX, artifact, TensorFlow, SavedModel, graph mode.
+    """Compares a function on every backend that runs it: JAX, artifact, TensorFlow, SavedModel, graph mode.
 
     Args:
       target: A JAX function, an `Exported`, or the bytes of an artifact.
@@ -65,9 +65,9 @@ def verify(
     >>> report.ok, len(report.rows)
     (True, 24)
     """
-    names = list(WAYS) if ways is None else list(ways)
-    if unknown := [name for name in names if name not in WAYS]:
-        raise ConversionOptionError(f"verify has no way {unknown[0]!r}; there are {', '.join(WAYS)}")
+    names = list(BACKENDS) if ways is None else list(ways)
+    if unknown := [name for name in names if name not in BACKENDS]:
+        raise ConversionOptionError(f"verify has no way {unknown[0]!r}; there are {', '.join(BACKENDS)}")
     if unknown := [name for name in numbers if name not in NUMBERS]:
         raise ConversionOptionError(f"verify has no numbers {unknown[0]!r}; there are {', '.join(NUMBERS)}")
     subject = make_subject(target, specs)
@@ -84,10 +84,10 @@ def _rows(
     way: str, subject: Subject, runs: Sequence[tuple[dict[str, int], str]], gradients: bool, tolerance: float
 ) -> Iterator[Row]:
     """The comparisons of one way with JAX."""
-    exported, authority = subject.exported, WAYS["jax"](subject)
+    exported, authority = subject.exported, BACKENDS["jax"](subject)
     try:
-        runner = WAYS[way](subject)
-    except Exception as error:  # whatever keeps a way from running is what is to be told
+        runner = BACKENDS[way](subject)
+    except Exception as error:  # whatever keeps a backend from running is reported
         yield Row(way, {}, "values", *_failure(error))
         return
     for sizes, kind in runs:

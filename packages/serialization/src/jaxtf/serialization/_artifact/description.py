@@ -1,6 +1,6 @@
 """What an artifact says about itself, as a record, as text and as JSON values.
 
-Made by `describe` (`_describe.py`). Everything is a text or a number: dtypes by name, sizes as
+Made by `describe` (`describe.py`). Everything is a text or a number: dtypes by name, sizes as
 they were written. Imports neither JAX nor NumPy, so that describing an artifact stays quick.
 """
 

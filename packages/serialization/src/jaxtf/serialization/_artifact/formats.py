@@ -1,7 +1,7 @@
 """The formats of an artifact's flatbuffer: what each brought, and which one a consumer reads.
 
 The format is one of three numbers that must not be mixed up; the others are the calling convention
-version (`_versions.py`) and the StableHLO version of the module (`_stablehlo.py`). It counts the
+version (`_record/versions.py`) and the StableHLO version of the module (`_record/stablehlo.py`). It counts the
 changes to the flatbuffer, whose schema only ever grows: a reader takes the fields that are there.
 
 | format | JAX from | what it brought |

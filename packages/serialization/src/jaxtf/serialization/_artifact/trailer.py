@@ -17,7 +17,7 @@ magic keep their places in every later format; the digest comes last but for the
 it covers the numbers too.
 
 Bytes without a trailer are somebody else's artifact, or one of ours that lost its end: ours say in
-the flatbuffer who wrote them (`writer_of`), so that these are told apart.
+the flatbuffer who wrote them (`writer_of`), so that these are distinguished.
 
 Source: docs/artifact_format.md; Portable Network Graphics (RFC 2083), 12.11, for the magic.
 Knows nothing of what the notes mean.

@@ -346,7 +346,7 @@ class _Module:
 
     @staticmethod
     def _use_lists(reader: Reader, value_count: int) -> None:
-        """Orders of the uses of values: for one value, or for as many as are said."""
+        """Orders of the uses of values: for one value, or for the number that is given."""
         for _ in range(1 if value_count == 1 else reader.number()):
             if value_count != 1:
                 reader.number()

@@ -20,7 +20,7 @@ from jaxtf.serialization._record.exported import Exported
 
 __all__ = ["call_exported", "differentiable_flat_call"]
 
-# Of a structure that differs in more places, these many are told.
+# Of a structure that differs in more places, this many are shown.
 _LINES_SHOWN = 12
 
 FlatCall = Callable[..., Sequence[Any]]

@@ -30,9 +30,9 @@ def check_files(options: argparse.Namespace) -> int:
         return 0 if sound else 1
     for report in reports:
         for check in report["checks"]:
-            said = "ok" if check["found"] is None else f"WRONG: {check['found']}"
+            status = "ok" if check["found"] is None else f"WRONG: {check['found']}"
             remark = f" ({check['remark']})" if check["remark"] else ""
-            print(f"{report['file']}: {check['what']:10}{said}{remark}")
+            print(f"{report['file']}: {check['what']:10}{status}{remark}")
         if not has_jax and not options.no_parse:
             print(f"{report['file']}: {'modules':10}not parsed (JAX is not installed)")
     return 0 if sound else 1

@@ -19,7 +19,7 @@ def in_child(program: str, blob: bytes) -> bytes:
     """What a program prints of bytes, in a process of its own: MLIR's parser crashes or hangs on some modules.
 
     Raises:
-      ArtifactError: It died, or did not end; or it raised, with the last line of what it said.
+      ArtifactError: It died, or did not end; or it raised, with the last line that it printed.
     """
     try:
         done = subprocess.run(

@@ -72,7 +72,7 @@ def _described(file: str) -> dict[str, Any]:
 
 
 def _differing(name: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Where nested JSON values differ, by path, and what stands there; what only one has, is told as a whole."""
+    """Where nested JSON values differ, by path, and what stands there; what only one has, is shown in full."""
     if isinstance(left, dict) and isinstance(right, dict):
         for key in {**left, **right}:
             yield from _differing(f"{name}.{key}" if name else key, left.get(key), right.get(key))

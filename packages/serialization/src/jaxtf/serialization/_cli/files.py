@@ -1,4 +1,4 @@
-"""Files that commands read and write, - for the standard streams; what people are told meanwhile, and of errors."""
+"""Files that commands read and write, - for the standard streams; progress; errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONG_WORK = 2**24
 
 
 class CommandError(Exception):
-    """What stops a command; the text is all that its user is told."""
+    """What stops a command; the text is all that its user sees."""
 
 
 def read(file: str) -> bytes:

@@ -75,7 +75,7 @@ def to_jax(sharding: NamedSharding | None, mesh: Any = None) -> Any:
 
 
 def to_hlo(sharding: NamedSharding | None, rank: int) -> Any:
-    """XLA's form of a sharding of an array of `rank` axes; None where nothing is said."""
+    """XLA's form of a sharding of an array of `rank` axes; None where there is none."""
     return None if sharding is None else _jax.hlo_sharding(to_jax(sharding), rank)
 
 

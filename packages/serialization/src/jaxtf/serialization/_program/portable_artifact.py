@@ -1,6 +1,6 @@
 """The portable artifact of a StableHLO module: written for a StableHLO version, read back, printed. Imports JAX.
 
-jaxlib does all of it; `_bytecode/portable.py` says what can be said of the bytes without it.
+jaxlib does all of it; `_bytecode/portable.py` reads what can be read of the bytes without it.
 """
 
 from __future__ import annotations

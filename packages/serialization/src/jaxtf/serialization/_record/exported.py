@@ -69,12 +69,12 @@ class Exported:
       in_avals: Shape and dtype of each flat argument, in the order of `in_structure`; sizes may be
         dimension expressions.
       in_names: Path of each flat argument, as its caller writes it: `args[0]['w']`.
-      in_shardings: How each flat argument is split over devices; None where that is not said.
+      in_shardings: How each flat argument is split over devices; None where that is not recorded.
       out_structure: The pytree structure of the result.
       out_avals: Shape and dtype of each flat result; its dimension variables are among those
         of `in_avals`.
       out_names: Path of each flat result: `result['loss']`.
-      out_shardings: How each flat result is split over devices; None where that is not said.
+      out_shardings: How each flat result is split over devices; None where that is not recorded.
       platforms: Lowering platforms, in the order of the platform index.
       ordered_effects: Ordered effects; `main` takes and returns one token each, in this order.
       unordered_effects: Effects without a token.
@@ -274,7 +274,7 @@ class Exported:
         return None
 
     def in_shardings_jax(self, mesh: Any = None) -> tuple[Any, ...]:
-        """JAX's sharding of each flat argument, None where nothing is said: what to place arguments by.
+        """JAX's sharding of each flat argument, None where none is recorded: what to place arguments by.
 
         Args:
           mesh: A mesh of devices, of the axes that the function was exported over; by default a mesh
@@ -293,7 +293,7 @@ class Exported:
 
     @property
     def in_shardings_hlo(self) -> tuple[Any, ...]:
-        """XLA's sharding of each flat argument, an `HloSharding` of jaxlib; None where nothing is said.
+        """XLA's sharding of each flat argument, an `HloSharding` of jaxlib; None where none is recorded.
 
         For programs that read it; where JAX needs a sharding, `in_shardings_jax` has it. `jax.export` of today has None
         for each.

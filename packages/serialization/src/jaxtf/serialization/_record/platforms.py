@@ -1,6 +1,6 @@
 """Lowering platforms: which names exist, and which one an export takes by default.
 
-`cpu`, `cuda`, `rocm` and `tpu` are JAX's own; a plugin registers others (see `_settings.py`). A
+`cpu`, `cuda`, `rocm` and `tpu` are JAX's own; a plugin registers others (see `_jax_values/settings.py`). A
 module lowered for several platforms takes the platform index, a position in the tuple of its
 platforms, as its first argument.
 """

@@ -1,6 +1,6 @@
 """What shapes of arguments mean for an exported function: its dimension variables, and the shapes of its results.
 
-In pure Python, on integers: no JAX, no module. A check that fails is told in the words of the module.
+In pure Python, on integers: no JAX, no module. The error of a check that fails has the text of the module.
 """
 
 from __future__ import annotations

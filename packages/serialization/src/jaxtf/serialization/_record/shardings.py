@@ -2,7 +2,7 @@
 
 A sharding of an exported function speaks of a mesh by the names and sizes of its axes, never of
 particular devices. Artifacts from before 2026 have it in XLA's own form instead, which becomes this one
-when they are read (`_legacy/hlo_sharding.py`).
+when they are read (`_artifact/hlo_sharding.py`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class NamedSharding:
       partitions: For each array axis, from the first, the mesh axes that it is split over; () for none.
       reduced: Mesh axes over which the array is reduced.
       unreduced: Mesh axes over which the array is still to be reduced.
-      memory_kind: The kind of memory it lives in, where that is said.
+      memory_kind: The kind of memory it lives in, where that is recorded.
     """
 
     mesh: AbstractMesh

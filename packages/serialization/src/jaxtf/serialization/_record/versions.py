@@ -2,7 +2,7 @@
 
 The calling convention is the order and meaning of the exported main function's arguments. It
 is one of three numbers that must not be mixed up; the other two are the StableHLO version of
-the module (`_stablehlo.py`) and the format of the artifact bytes.
+the module (`stablehlo.py`) and the format of the artifact bytes.
 
 | calling convention | since | what it changed |
 | --- | --- | --- |

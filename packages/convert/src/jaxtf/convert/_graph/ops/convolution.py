@@ -222,7 +222,7 @@ def _with_an_element(kernel: tf.Tensor, windows: Windows) -> tuple[tf.Tensor, Wi
 def _with_a_window(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tuple[Windows, dict[int, Size]]:
     """Windows of which there is one at least, and how many to keep along dimensions where that was not known.
 
-    TensorFlow's kernels (2.21) give one where there is room for none, or raise; compiled, they raise where the kernel
+    TensorFlow's kernels (2.21) give one where none fits, or raise; compiled, they raise where the kernel
     is larger than the operand by more than a stride.
     """
     high, counts = list(windows.high), {}

@@ -134,8 +134,8 @@ def _rows(
     valid = tf.constant(True)
     for axis in indexed:
         start = tf.cast(first[axis], dtype)
-        room = tf.cast(shape[axis] - extent[axis], dtype)
-        valid = tf.logical_and(valid, tf.logical_and(start >= 0, start <= room))
+        last_start = tf.cast(shape[axis] - extent[axis], dtype)
+        valid = tf.logical_and(valid, tf.logical_and(start >= 0, start <= last_start))
     linear = tf.zeros([], dtype)
     for axis in walked:
         position = tf.cast(first.get(axis, tf.zeros([], dtype)), dtype)

@@ -1,6 +1,6 @@
 """Parts of an array: slices, also from where indices say, and their update.
 
-Elements are moved as they are, NaN and signed zeros included; a start that leaves no room is moved inside first.
+Elements are moved as they are, NaN and signed zeros included; a start too far out is moved inside first.
 """
 
 from __future__ import annotations

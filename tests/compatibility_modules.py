@@ -1,6 +1,6 @@
-"""Reads source files and says where they reach past a door; no module is imported.
+"""Reads source files for what only a compatibility module may use; no module is imported.
 
-A door is the one file of a package that may touch what a framework keeps private: `_jax.py` for JAX and
+A compatibility module is the one file of a package that may touch what a framework keeps private: `_jax.py` for JAX and
 jaxlib, `_jaxlib.py` for jaxlib where there may be no JAX, `_tf.py` for TensorFlow.
 `violations(source, package, filename)` returns one sentence per offence.
 
@@ -37,7 +37,7 @@ def violations(source: str, package: str, filename: str, own_names: frozenset[st
     Args:
       source: The text of the file.
       package: The package it belongs to, such as "convert".
-      filename: Its name without folders, such as "_jax.py": it decides which doors the file is.
+      filename: Its name without folders, such as "_jax.py": it decides which compatibility module the file is, if any.
       own_names: Names defined in the package's other files (`defined_names`).
     """
     tree = ast.parse(source)
@@ -49,7 +49,9 @@ def violations(source: str, package: str, filename: str, own_names: frozenset[st
         bound = bound_names(tree)
         for line, name in underscore_attributes(tree, bound):
             if name not in own and name not in PUBLIC_DESPITE_UNDERSCORE:
-                found.append(f"line {line}: `.{name}` is private to another library; only a door may use it")
+                found.append(
+                    f"line {line}: `.{name}` is private to another library; only a compatibility module may use it"
+                )
     if package == "shapepoly" and filename != "_jax.py":
         for node in eager_imports(tree):
             for path in imported_paths(node):

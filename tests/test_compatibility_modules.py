@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .doors import COMPATIBILITY_MODULES, MAY_KNOW, defined_names, source_files, violations
+from .compatibility_modules import COMPATIBILITY_MODULES, MAY_KNOW, defined_names, source_files, violations
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = source_files(ROOT / "packages")
@@ -36,7 +36,7 @@ FILES = source_files(ROOT / "packages")
         ("from jaxtf import calltf", "convert may not know jaxtf.calltf"),
     ],
 )
-def test_a_file_that_is_no_door_is_refused(source, complaint):
+def test_a_file_that_is_no_compatibility_module_is_refused(source, complaint):
     [found] = violations(source, "convert", "_native.py")
     assert complaint in found
 
@@ -56,7 +56,7 @@ def test_a_file_that_is_no_door_is_refused(source, complaint):
         "import importlib\nimportlib.import_module('jax.experimental.jax2tf')",
     ],
 )
-def test_upstreams_exporter_is_refused_at_every_door(source, filename):
+def test_upstreams_exporter_is_refused_in_every_file(source, filename):
     assert any("upstream's exporter" in found for found in violations(source, "convert", filename))
 
 
@@ -77,7 +77,7 @@ def test_what_is_allowed_passes(filename, source):
     assert violations(source, "convert", filename) == []
 
 
-def test_a_door_opens_only_its_own_framework():
+def test_a_compatibility_module_is_for_its_own_framework():
     assert violations("import jax._src.core", "convert", "_tf.py")
     assert violations("import tensorflow.python", "convert", "_jax.py")
 
@@ -101,7 +101,7 @@ def test_the_reader_finds_the_files_of_all_four_packages():
 
 
 @pytest.mark.parametrize("package", MAY_KNOW)
-def test_only_doors_touch_what_frameworks_keep_private(package):
+def test_only_compatibility_modules_touch_what_frameworks_keep_private(package):
     files = [file for owner, file in FILES if owner == package]
     known = MAY_KNOW[package] | {package}
     own = frozenset().union(*(defined_names(ast.parse(file.read_text())) for owner, file in FILES if owner in known))
