@@ -20,7 +20,7 @@ class Import:
       importer: The module that imports, as a dotted path in its package.
       imported: The module that is imported.
       line: Where.
-      is_late: Whether it stands in a function.
+      is_late: Whether it is in a function.
     """
 
     importer: str

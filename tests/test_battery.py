@@ -1,6 +1,6 @@
 """JAX functions of every family, exported with symbolic shapes, give JAX's numbers and gradients at all sizes.
 
-The table is `tests/battery`; how both sides are compared stands in `tests/battery/trial.py`. TensorFlow has no part
+The table is `tests/battery`; how both sides are compared is in `tests/battery/trial.py`. TensorFlow has no part
 in it. Of the three sizes of an entry one is run with the gradient and two without. With `JAXTF_FULL=1` all are run with
 and without, all with 64-bit numbers too, and programs are compiled with all of LLVM's optimizations, as users compile
 them; this costs time, and does not change what is exported.

@@ -75,7 +75,7 @@ ENTRANCES = {
     "convert": frozenset(),
 }
 
-# So many import statements stand in functions: where a framework may be absent, or takes long to load.
+# The number of import statements in functions: where a framework may be absent, or takes long to load.
 MOST_LATE = {"shapepoly": 5, "serialization": 9, "convert": 8}
 
 

@@ -1,6 +1,6 @@
 """TensorFlow functions of many kinds give TensorFlow's own results and gradients in JAX.
 
-What does not work where stands in `LIMITS`, with the reason; it must fail, as it says. `battery_table.py` makes a page
+What does not work where is in `LIMITS`, with the reason; it must fail, as it says. `battery_table.py` makes a page
 of the documentation of it.
 """
 

@@ -185,8 +185,8 @@ def test_nothing_outlives_the_wrapper(used):
     [
         ({"a": ["hello"]}, r"args\[0\]\['a'\]\[0\] is not an array: found 'hello' of type str"),
         (object, r"args\[0\] is not an array: found <class 'object'> of type type"),
-        (np.array(["a"]), r"args\[0\] has element type <U1, which JAX and TensorFlow do not share"),
-        (np.array([None]), r"args\[0\] has element type object, which JAX and TensorFlow do not share"),
+        (np.array(["a"]), r"args\[0\] has dtype <U1, which JAX and TensorFlow do not share"),
+        (np.array([None]), r"args\[0\] has dtype object, which JAX and TensorFlow do not share"),
         (tf.constant("a"), r"args\[0\] is not an array: found <tf.Tensor: shape=\(\), dtype=string"),
     ],
 )
@@ -201,7 +201,7 @@ def test_a_keyword_argument_that_is_not_an_array_is_refused_by_its_address():
 
 
 def test_a_random_key_is_refused_with_the_remedy():
-    with pytest.raises(TypeError, match=r"(?s)element type key<fry>.*pass jax.random.key_data\(key\)"):
+    with pytest.raises(TypeError, match=r"(?s)dtype key<fry>.*pass jax.random.key_data\(key\)"):
         call_tf(lambda x: x)(jax.random.key(0))
 
 

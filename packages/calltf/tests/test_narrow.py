@@ -58,7 +58,7 @@ def assert_same(found, expected):
 def test_what_passes_eagerly_is_what_came(name, size):
     values, call = every_value(name, size), call_tf(lambda x: x)
     if name in UNKNOWN:
-        with pytest.raises(ArgumentTypeError, match=rf"args\[0\] has element type {name}, which JAX and TensorFlow do"):
+        with pytest.raises(ArgumentTypeError, match=rf"args\[0\] has dtype {name}, which JAX and TensorFlow do"):
             call(array(values))
         return
     assert_same(call(array(values)), values)
@@ -79,7 +79,7 @@ def test_what_is_staged_is_right_or_refused_by_name(name, size, way):
         pytest.skip("TensorFlow has no such dtype")
     call = jax.jit(call_tf(function))
     if name in UNKNOWN:
-        with pytest.raises(ArgumentTypeError, match=f"element type {name}"):
+        with pytest.raises(ArgumentTypeError, match=f"dtype {name}"):
             call(array(argument))
         return
     if name in NOT_COMPILED:

@@ -1,4 +1,4 @@
-"""Every element type that JAX and TensorFlow share crosses between them bit by bit."""
+"""Every dtype that JAX and TensorFlow share crosses between them bit by bit."""
 
 import gc
 import os
@@ -61,7 +61,7 @@ def test_canonical_element_types_are_those_of_jax(name, x64):
 
 @pytest.mark.parametrize("dtype", [tf.string, tf.resource, tf.variant, tf.qint8])
 def test_element_types_that_are_no_numbers_are_refused(dtype):
-    with pytest.raises(TypeError, match=f"JAX has no element type {dtype.name}"):
+    with pytest.raises(TypeError, match=f"JAX has no dtype {dtype.name}"):
         jax_dtype(dtype)
 
 

@@ -138,7 +138,7 @@ class TestPolymorphicShapes:
         with pytest.raises(ShapeSpecError) as refused:
             converted(np.float32(2), x=images(3))
         assert str(refused.value) == (
-            "polymorphic_shapes has 2 entries and speaks of positional arguments only; the call passes 1 by position, "
+            "polymorphic_shapes has 2 entries and applies to positional arguments only; the call passes 1 by position, "
             "and 'x' by name\n  remedy: pass 'x' by position"
         )
         identical(converted(np.float32(2), images(3)), 2 * images(3))

@@ -164,7 +164,7 @@ def test_sizes_of_a_function_without_dimension_variables_are_refused():
         (np.float32([]), np.float32([]), 0),
     ],
 )
-def test_differences_are_counted_in_roundings(found, expected, error):
+def test_differences_are_relative_to_epsilon_and_the_largest_value(found, expected, error):
     assert difference(found, expected) == error
 
 
@@ -184,7 +184,8 @@ def test_the_command_verifies_functions_and_artifacts(tmp_path, monkeypatch, cap
     shapes = ["f32[b, n]", "f32[n, 3]"]
     assert cli.main(["model_to_verify:predict", *shapes, "--constraint", "n >= 2", "--way", "eager"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == (
-        "predict, compared with JAX at b=1 n=2; b=2 n=3; b=3 n=4 (in roundings, up to 256 are the same)"
+        "predict, compared with JAX at b=1 n=2; b=2 n=3; b=3 n=4 "
+        "(errors / (eps * max abs value); up to 256 is the same)"
     )
     (tmp_path / "sin.jaxtf").write_bytes(export(jnp.sin)(*specs("b")).serialize(vjp_order=1))
     assert cli.main(["sin.jaxtf", "--size", "b=7", "--way", "saved_model", "--numbers", "regular", "--json"]) == 0
@@ -201,12 +202,12 @@ def test_the_command_verifies_functions_and_artifacts(tmp_path, monkeypatch, cap
     [
         (
             ["--values-only"],
-            "differs most: wrong, values of result['y'], by 1048576.0 roundings of the largest number, where up to 256 "
-            "are the same; if the function magnifies rounding, --tolerance 1048576 allows it",
+            "differs most: wrong, values of result['y'], by 1048576.0 * eps * max abs value, where up to 256 "
+            "is the same; if the function magnifies rounding, --tolerance 1048576 allows it",
         ),
         (
             [],
-            "differs most: wrong, gradients, by more than roundings (another shape, dtype or integer, a NaN, an "
+            "differs most: wrong, gradients, by more than rounding (another shape, dtype or integer, a NaN, an "
             "infinity or an error): no --tolerance allows it",
         ),
         (["--values-only", "--tolerance", "1048576"], "wrong  same 1048576.0  -"),

@@ -1,6 +1,6 @@
 """Every artifact that JAX releases since 0.4.30 wrote loads; all that a CPU can run give the recorded numbers.
 
-The corpus and how it is compared stand in `corpus.py`. All artifacts are read; of each program the one of
+The corpus and how it is compared are in `corpus.py`. All artifacts are read; of each program the one of
 the oldest and the one of the newest release that has it are run, with `JAXTF_FULL=1` all of them.
 """
 

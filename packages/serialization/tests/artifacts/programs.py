@@ -101,7 +101,7 @@ def values(shape: Sequence[int], dtype: Any = "float32", seed: int = 0) -> np.nd
 
 
 def matrices(shape: Sequence[int], seed: int = 0) -> dict[str, np.ndarray]:
-    """Well-conditioned matrices of LAPACK's four element types; no two singular values are close."""
+    """Well-conditioned matrices of LAPACK's four dtypes; no two singular values are close."""
     found = {}
     for name, dtype in (("f32", "float32"), ("f64", "float64"), ("c64", "complex64"), ("c128", "complex128")):
         diagonal = np.zeros(shape)
@@ -112,7 +112,7 @@ def matrices(shape: Sequence[int], seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def symmetric(shape: Sequence[int], seed: int = 0) -> dict[str, np.ndarray]:
-    """Positive definite matrices of the four element types."""
+    """Positive definite matrices of the four dtypes."""
     return {
         name: ((m + np.conj(np.swapaxes(m, -1, -2))) / 2 + 2 * np.eye(shape[-1])).astype(m.dtype)
         for name, m in matrices(shape, seed).items()

@@ -1,6 +1,6 @@
 """The short way of eager calls: arrays on a CPU for arguments, one tensor for the result.
 
-What `call_tf` asks of any call (which pytree, which trace, which element types) is answered here by exact types and
+What `call_tf` asks of any call (which pytree, which trace, which dtypes) is answered here by exact types and
 cached tables, or not at all: then the call goes the long way, which gives the same result. In between stands the
 user's function, whose side effects happen once; so what its result is, is asked afterwards and for itself.
 """
@@ -43,7 +43,7 @@ def plain_array(value: Any) -> jax.Array | None:
 
 @functools.lru_cache(1024)
 def _is_shared(dtype: np.dtype[Any], sharding: jax.sharding.Sharding, x64: bool) -> bool:
-    """Whether arrays of this element type, lying so, are taken as they are."""
+    """Whether arrays of this dtype, lying so, are taken as they are."""
     return has_dlpack_code(dtype) and canonical_dtype_for(dtype, x64) == dtype and is_one_cpu(sharding)
 
 

@@ -126,7 +126,7 @@ class Function:
         """The trace of `run`, one way to compute this function."""
         specs = tuple(tf.TensorSpec(known_sizes(shape), tensorflow_dtype(dtype)) for shape, dtype in signature)
         body = _Body(f"call_tf_{self.symbol}", run)
-        # Above any graph being built: a trace inside somebody's tf.function stands for itself.
+        # Above any graph being built: a trace inside somebody's tf.function is its own.
         with outside_of_graphs():
             compiled = tf.function(body, autograph=False, jit_compile=True)
             try:

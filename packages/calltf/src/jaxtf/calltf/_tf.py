@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 # What records the ops and walks back through them inside of `tf.GradientTape`, whose methods cost as much again
-# (nests, composite tensors, checks of element types). Seen in TensorFlow 2.19.1, 2.20.0 and 2.21.
+# (nests, composite tensors, checks of dtypes). Seen in TensorFlow 2.19.1, 2.20.0 and 2.21.
 _tape_new, _tape_removed = _pywrap_tfe.TFE_Py_TapeSetNew, _pywrap_tfe.TFE_Py_TapeSetRemove
 _tape_watch, _tape_gradient = _pywrap_tfe.TFE_Py_TapeWatch, _pywrap_tfe.TFE_Py_TapeGradient
 

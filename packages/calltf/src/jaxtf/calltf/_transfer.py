@@ -1,4 +1,4 @@
-"""Values on their way between JAX and TensorFlow, and the element types both have.
+"""Values on their way between JAX and TensorFlow, and the dtypes both have.
 
 `as_array` makes of what the user passed an array as JAX would take it, `as_tensor` of what
 a TensorFlow function returned a tensor as JAX can take it; `to_tensor` and `to_array` carry
@@ -7,7 +7,7 @@ off, float64 becomes float32.
 
 On a CPU nothing is copied in either direction: tensors and arrays are immutable, and each
 keeps the memory alive. From TensorFlow to JAX they cross by NumPy's view of the memory, from JAX
-to TensorFlow by DLPack. On a GPU that both have, both ways are DLPack. Copied are element types
+to TensorFlow by DLPack. On a GPU that both have, both ways are DLPack. Copied are dtypes
 without a DLPack code in TensorFlow (float8, int4), NumPy arrays, which their owner may change,
 memory that is not aligned for XLA, what is on a device that only one of them has, and results on
 a GPU with TensorFlow 2.19, whose tensors have no `__dlpack__`.
@@ -38,7 +38,7 @@ _WITHOUT_ELEMENTS = (tf.string, tf.resource, tf.variant)
 
 
 def canonical_dtype(dtype: Any) -> np.dtype[Any]:
-    """The element type JAX uses for this one, with 64-bit types on or off as they are now."""
+    """The dtype JAX uses for this one, with 64-bit types on or off as they are now."""
     return canonical_dtype_for(dtype, bool(jax.config.jax_enable_x64))
 
 
@@ -50,41 +50,41 @@ def canonical_dtype_for(dtype: Any, x64: bool) -> np.dtype[Any]:
 
 @functools.cache
 def tensorflow_dtype(dtype: Any) -> Any:
-    """TensorFlow's element type for JAX's.
+    """TensorFlow's dtype for JAX's.
 
     Raises:
       TypeError: TensorFlow has none, or JAX has none (strings).
     """
     if jnp.issubdtype(dtype, jax.dtypes.extended):
-        raise TypeError(f"TensorFlow has no element type {dtype}")
+        raise TypeError(f"TensorFlow has no dtype {dtype}")
     found = tf.as_dtype(np.dtype(dtype))
     if found in _WITHOUT_ELEMENTS:
-        raise TypeError(f"JAX has no element type {dtype}")
+        raise TypeError(f"JAX has no dtype {dtype}")
     return found
 
 
 @functools.cache
 def jax_dtype(dtype: Any) -> np.dtype[Any]:
-    """JAX's element type for TensorFlow's, 64-bit types included.
+    """JAX's dtype for TensorFlow's, 64-bit types included.
 
     Raises:
       TypeError: Not a number: string, resource, variant, quantized.
     """
     if dtype in _WITHOUT_ELEMENTS or dtype.is_quantized:
-        raise TypeError(f"JAX has no element type {dtype.name}")
+        raise TypeError(f"JAX has no dtype {dtype.name}")
     found: np.dtype[Any] = np.dtype(dtype.as_numpy_dtype)
     return found
 
 
 def as_array(value: Any, where: str) -> Any:
-    """An argument as a JAX or NumPy array of canonical element type; tracers stay tracers.
+    """An argument as a JAX or NumPy array of canonical dtype; tracers stay tracers.
 
     Args:
       value: A `jax.Array`, NumPy array or scalar, Python number, `tf.Tensor`, `tf.Variable` or a variable of Keras.
       where: The address of the argument, as the user would write it.
 
     Raises:
-      ArgumentTypeError: Anything else, or an element type that TensorFlow does not have.
+      ArgumentTypeError: Anything else, or a dtype that TensorFlow does not have.
     """
     if isinstance(value, jax.Array):
         if _is_taken_as_it_is(value.dtype, bool(jax.config.jax_enable_x64)):
@@ -103,7 +103,7 @@ def as_array(value: Any, where: str) -> Any:
         tensorflow_dtype(value.dtype)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"call_tf: {where} has element type {value.dtype}, which JAX and TensorFlow do not share\n"
+            f"call_tf: {where} has dtype {value.dtype}, which JAX and TensorFlow do not share\n"
             "  remedy: convert it first; of a JAX random key pass jax.random.key_data(key)"
         ) from error
     dtype = canonical_dtype(value.dtype)
@@ -117,7 +117,7 @@ def _is_tensor(value: Any) -> bool:
 
 @functools.cache
 def _is_taken_as_it_is(dtype: Any, x64: bool) -> bool:
-    """Whether TensorFlow has this element type, and JAX too; `x64` as for `canonical_dtype_for`."""
+    """Whether TensorFlow has this dtype, and JAX too; `x64` as for `canonical_dtype_for`."""
     try:
         return bool(tensorflow_dtype(dtype)) and canonical_dtype_for(dtype, x64) == dtype
     except TypeError:
@@ -125,7 +125,7 @@ def _is_taken_as_it_is(dtype: Any, x64: bool) -> bool:
 
 
 def as_tensor(value: Any, where: str, function: str) -> Any:
-    """A result of a TensorFlow function as a `tf.Tensor` of canonical element type.
+    """A result of a TensorFlow function as a `tf.Tensor` of canonical dtype.
 
     Raises:
       ResultError: Not convertible to a tensor, or to an array of JAX (strings, ragged and sparse tensors).
@@ -179,7 +179,7 @@ def share(array: jax.Array) -> Any:
 
 @functools.cache
 def has_dlpack_code(dtype: np.dtype[Any]) -> bool:
-    """Whether TensorFlow 2.21 takes this element type by DLPack: all but float8, int4 and their kin."""
+    """Whether TensorFlow 2.21 takes this dtype by DLPack: all but float8, int4 and their kin."""
     return bool(dtype.isbuiltin == 1 or dtype == jnp.bfloat16)
 
 

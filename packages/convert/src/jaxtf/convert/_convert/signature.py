@@ -108,7 +108,7 @@ class Signatures:
         return not has_polymorphic and all(None not in leaf.shape for leaf in leaves)
 
     def _symbolic(self, tree: Any, leaves: Sequence[LeafSpec]) -> list[Any]:
-        """The leaves with the shapes that the polymorphic shapes say; these speak of positional arguments only."""
+        """The leaves with the shapes that the polymorphic shapes say; these apply to positional arguments only."""
         _refuse_unknown_keywords(tree, leaves)
         args, kwargs = jax.tree.unflatten(tree, leaves)
         _refuse_shapes_of_keywords(self.polymorphic_shapes, args, kwargs)
@@ -121,7 +121,7 @@ def _refuse_unknown_keywords(tree: Any, leaves: Sequence[LeafSpec]) -> None:
     for index, leaf in enumerate(leaves):
         if None in leaf.shape and not (path := _path(tree, index)).startswith("args["):
             raise ShapeSpecError(
-                f"{path} has shape {leaf.shape}, of unknown size, and polymorphic_shapes speak of positional "
+                f"{path} has shape {leaf.shape}, of unknown size, and polymorphic_shapes apply to positional "
                 "arguments only\n  remedy: pass it by position"
             )
 
@@ -132,7 +132,7 @@ def _refuse_shapes_of_keywords(polymorphic_shapes: Any, args: tuple[Any, ...], k
         return
     names = ", ".join(f"'{name}'" for name in kwargs)
     raise ShapeSpecError(
-        f"polymorphic_shapes has {len(polymorphic_shapes)} entries and speaks of positional arguments only; the call "
+        f"polymorphic_shapes has {len(polymorphic_shapes)} entries and applies to positional arguments only; the call "
         f"passes {len(args)} by position, and {names} by name\n  remedy: pass {names} by position"
     )
 

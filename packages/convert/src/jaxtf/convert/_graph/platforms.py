@@ -1,7 +1,7 @@
 """A module for several platforms, as it is on one of them.
 
 JAX lowers a primitive that platforms compute differently to a `stablehlo.case` over the platform's index, which every
-function that needs it takes as an argument. For one platform the branch is known: it stands in place of the case,
+function that needs it takes as an argument. For one platform the branch is known: it takes the place of the case,
 and what the other branches hold (calls of cuSOLVER, say) is gone.
 """
 

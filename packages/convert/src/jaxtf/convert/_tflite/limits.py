@@ -67,7 +67,7 @@ REFUSED: Mapping[tf.DType, frozenset[str]] = {
 }
 """The types of operations that the converter refuses, by the dtype of their operands."""
 
-# Where the dtype of the operands stands in a node.
+# Where the dtype of the operands is in a node.
 _DTYPE_ATTRIBUTES = ("T", "Tparams", "Tcomplex")
 
 _CALLS = {"PartitionedCall": ("f",), "StatefulPartitionedCall": ("f",)}

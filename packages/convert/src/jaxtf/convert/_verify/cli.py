@@ -59,12 +59,12 @@ def _advice(report: Report) -> str:
         return ""
     if math.isinf(worst.error):
         return (
-            f"differs most: {worst.way}, {worst.question}, by more than roundings (another shape, dtype or integer, "
+            f"differs most: {worst.way}, {worst.question}, by more than rounding (another shape, dtype or integer, "
             "a NaN, an infinity or an error): no --tolerance allows it"
         )
     return (
-        f"differs most: {worst.way}, {worst.question} of {worst.where}, by {worst.error:.1f} roundings of the largest "
-        f"number, where up to {report.tolerance:g} are the same; if the function magnifies rounding, "
+        f"differs most: {worst.way}, {worst.question} of {worst.where}, by {worst.error:.1f} * eps * max abs "
+        f"value, where up to {report.tolerance:g} is the same; if the function magnifies rounding, "
         f"--tolerance {math.ceil(worst.error)} allows it"
     )
 
@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--numbers", action="append", default=[], metavar="KIND", help="regular, ties or special; again for more"
     )
-    parser.add_argument("--tolerance", type=float, metavar="N", help="in roundings of the largest number (256)")
+    parser.add_argument("--tolerance", type=float, metavar="N", help="error relative to eps * max abs value (256)")
     parser.add_argument("--values-only", action="store_true", help="no gradients")
     parser.add_argument("--json", action="store_true", help="data instead of a table")
     return parser

@@ -13,10 +13,10 @@ __all__ = ["difference"]
 
 
 def difference(found: Any, expected: Any) -> float:
-    """The largest difference of two arrays, in roundings of the largest expected number; infinite if they do not match.
+    """The largest difference of two arrays, relative to eps * max abs value of the expected one.
 
-    They do not match where shapes or dtypes differ, where one has a NaN or an infinity and the other does not, and
-    where integers differ at all.
+    It is infinite if they do not match: where shapes or dtypes differ, where one has a NaN or an infinity and the other
+    does not, and where integers differ at all.
     """
     left, right = np.asarray(found), np.asarray(expected)
     if left.shape != right.shape or left.dtype != right.dtype:

@@ -66,7 +66,8 @@ class Report:
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
         ]
         about = "; ".join(sizes) or "its only sizes"
-        head = f"{self.name}, compared with JAX at {about} (in roundings, up to {self.tolerance:g} are the same)"
+        unit = f"(errors / (eps * max abs value); up to {self.tolerance:g} is the same)"
+        head = f"{self.name}, compared with JAX at {about} {unit}"
         return "\n".join([head, *table, *self._remarks()])
 
     def _summary(self, way: str, question: str) -> str:

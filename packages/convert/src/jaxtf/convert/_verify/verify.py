@@ -44,7 +44,7 @@ def verify(
       ways: Names among `exported`, `artifact`, `eager`, `graph`, `compiled`, `saved_model`, `graph_mode`,
         `graph_mode_saved_model`; by default all. Each is compared with JAX.
       gradients: Whether reverse mode is compared too, where the function has it.
-      tolerance: Up to how many roundings of the largest number results count as the same.
+      tolerance: Up to which error, relative to eps * max abs value, results count as the same.
       numbers: What to run with, of `regular` (no two are equal), `ties` (many are, indices too; the order of what is
         equal shows) and `special` (NaN, infinities and signed zeros among them; no gradients): TensorFlow compiled for
         CPU drops NaN in maxima, so that a function with a `relu` differs.

@@ -59,7 +59,7 @@ class AvalReader:
         if not weak:
             return avals
         if max(weak) >= len(avals):
-            raise ArtifactError(f"the notes of the artifact speak of value number {max(weak)} of {len(avals)}")
+            raise ArtifactError(f"the notes of the artifact refer to value number {max(weak)} of {len(avals)}")
         weak_positions = frozenset(weak)
         return tuple(
             Aval(aval.shape, aval.dtype, position in weak_positions, aval.memory_space)

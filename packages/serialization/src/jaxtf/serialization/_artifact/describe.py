@@ -102,7 +102,7 @@ def _functions(table: ExportedTable, split: Split) -> Iterator[FunctionDescripti
 
 
 class _Budget:
-    """How much memory arguments and results may take, whose paths may be many times what stands in the artifact."""
+    """How much memory arguments and results may take, whose paths may be many times what is in the artifact."""
 
     def __init__(self, left: int) -> None:
         self._left = left

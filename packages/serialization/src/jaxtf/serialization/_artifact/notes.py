@@ -1,6 +1,6 @@
 """The notes of an artifact: what its flatbuffer has no field for.
 
-They stand in the trailer as JSON: the symbolic constraints, the releases that wrote the artifact,
+They are JSON in the trailer: the symbolic constraints, the releases that wrote the artifact,
 and for the function and each order of its VJP the StableHLO version, the partitioner, the paths
 of arguments and results, weak types, and checks that the flatbuffer cannot name.
 

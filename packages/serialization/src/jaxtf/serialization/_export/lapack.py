@@ -12,7 +12,7 @@ from jaxtf.serialization._record.locations import source_line
 
 __all__ = ["check_lapack", "lapack_function"]
 
-# What users call, by LAPACK's name of the routine without its element type.
+# What users call, by LAPACK's name of the routine without its dtype.
 _FUNCTIONS = {
     "potrf": "cholesky",
     "trsm": "triangular_solve",

@@ -1,6 +1,6 @@
-"""What is not exported, in the words of who exports: state, callbacks, and primitives without a rule for graph mode.
+"""What is not exported, in the caller's terms: state, callbacks, and primitives without a rule for graph mode.
 
-Graph mode lowers for no platform (`export_for_graph`); JAX speaks of a platform that the user has never named.
+Graph mode lowers for no platform (`export_for_graph`); JAX mentions a platform that the user has never named.
 """
 
 from __future__ import annotations

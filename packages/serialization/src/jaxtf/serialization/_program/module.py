@@ -55,7 +55,7 @@ def load_module(exported: Exported, context: Any = None) -> Any:
         )
     module = deserialize_module(exported.mlir_module_serialized, context)
     rewrite_removed_custom_calls(module)
-    # Operations that StableHLO did not have yet stand in old modules as calls by XLA's own names for them.
+    # Operations that StableHLO did not have yet are in old modules as calls by XLA's own names for them.
     calls = [call for call in custom_calls(module) if call[0] not in OPERATIONS_OF_XLA]
     check_custom_calls(calls, exported.disabled_safety_checks)
     return module

@@ -3,7 +3,7 @@
 Each routine is one entry: its operands and results before and after, by name, and how its
 flags become attributes. Results that the typed call does not give are workspaces, which nobody
 reads, and success codes (`info`), which are 0 for every call with valid sizes. What is
-removed and not rewritten stands in `NOT_REWRITTEN`, with the reason.
+removed and not rewritten is in `NOT_REWRITTEN`, with the reason.
 
 Knows names only; `custom_calls` does the rewriting, and says what typed and untyped calls are.
 """
@@ -109,7 +109,7 @@ def _entry(
 
 
 def _entries() -> Iterator[tuple[str, Routine]]:
-    """The untyped target of each routine and how it is rewritten, for LAPACK's element types."""
+    """The untyped target of each routine and how it is rewritten, for LAPACK's dtypes."""
     for e in "sdcz":
         real = e in "sd"
         entry = functools.partial(_entry, element=e)

@@ -87,7 +87,7 @@ class DisabledSafetyCheck:
 
 
 def _lapack() -> Iterator[str]:
-    """LAPACK's routines behind jax.numpy.linalg on CPU, for each of the four element types."""
+    """LAPACK's routines behind jax.numpy.linalg on CPU, for each of the four dtypes."""
     routines = ("potrf", "geqrf", "geev", "gesdd", "getrf", "gehrd", "gees", "trsm", "gtsv")
     yield from (f"lapack_{element}{routine}_ffi" for routine in routines for element in "sdcz")
     for real, complex_ in (("orgqr", "ungqr"), ("syevd", "heevd"), ("sytrd", "hetrd")):

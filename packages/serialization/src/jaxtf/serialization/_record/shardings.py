@@ -1,6 +1,6 @@
 """How arguments and results are split over devices: records that need no JAX.
 
-A sharding of an exported function speaks of a mesh by the names and sizes of its axes, never of
+A sharding of an exported function refers to a mesh by the names and sizes of its axes, never of
 particular devices. Artifacts from before 2026 have it in XLA's own form instead, which becomes this one
 when they are read (`_artifact/hlo_sharding.py`).
 """
