@@ -10,7 +10,6 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.convert import ConversionOptionError, TFLiteUnsupported, convert, save_model, to_tflite
-from jaxtf.convert._tflite import to_tflite as to_tflite_module
 from jaxtf.serialization import export
 
 EPSILON = float(np.finfo(np.float32).eps)
@@ -350,20 +349,17 @@ def test_layer_normalization_has_means():
     assert_same(run(model, ramp(3, 4)), normalized(ramp(3, 4)))
 
 
-@pytest.mark.parametrize("is_known", [True, False])
-def test_what_tflite_cannot_do_is_refused_by_name(is_known, monkeypatch):
+def test_what_tflite_cannot_do_is_refused_by_name():
     def noisy(key, x):
         return x + jax.random.uniform(key, x.shape)
 
-    if not is_known:
-        monkeypatch.setattr(to_tflite_module, "refused", lambda *_: [])
     with pytest.raises(TFLiteUnsupported) as refused:
         to_tflite(noisy, input_signature=[tf.TensorSpec([2], tf.uint32), tf.TensorSpec([3])])
     first, *found, remedy = str(refused.value).splitlines()
     assert re.fullmatch(r"TFLite has no builtin operation for tf\.\w+(, tf\.\w+)*", first)
     assert "tf.LeftShift" in first
     [shift] = [line for line in found if "LeftShift" in line]
-    types = r"of uint32" if is_known else r"\(tensor<3xui32>, .*\) -> \(tensor<3xui32>\)"
+    types = r"\(tensor<3xui32>, .*\) -> \(tensor<3xui32>\)"
     assert re.fullmatch(rf"  found:  LeftShift {types} at jaxtf_noisy/.* and \d+ more", shift)
     assert remedy == "  remedy: compute that part outside of the model, or write it with other operations or dtypes"
 
@@ -379,3 +375,24 @@ def test_what_tflite_cannot_do_is_refused_by_name(is_known, monkeypatch):
 def test_wrong_arguments_are_refused(target, options, message):
     with pytest.raises(ConversionOptionError, match=message):
         to_tflite(target, **options)
+
+
+def test_what_is_refused_in_loops_and_branches_has_its_place():
+    def looped(n):
+        return jax.lax.fori_loop(0, 3, lambda i, v: jax.lax.cond(v[0] > 0, lambda v: v & 5, lambda v: v + 1, v), n)
+
+    with pytest.raises(TFLiteUnsupported, match=r"  found:  BitwiseAnd \(.*\) -> \(.*\) at jaxtf_looped/while/\S+\n"):
+        to_tflite(looped, input_signature=[tf.TensorSpec([3], tf.int32)])
+
+
+def test_what_depends_on_no_input_is_not_refused(tmp_path):
+    save_model(
+        lambda params, n: n + (params["mask"] & 5),
+        {"mask": np.array([1, 2, 7], np.int32)},
+        str(tmp_path),
+        input_signatures=[tf.TensorSpec([3], tf.int32)],
+        gradient_order=0,
+        native_serialization=False,
+        enable_xla=False,
+    )
+    assert to_tflite(str(tmp_path))[4:8] == b"TFL3"

@@ -2,7 +2,7 @@
 
 Graph mode with regular operations only, then TensorFlow's own converter, which recognizes fully connected layers,
 convolutions, pools, GELU and softmax in them. What TFLite has no builtin operation for is refused with the names that
-it has in the user's program: before the converter runs, where that is known, else with its own error behind it.
+it has in the user's program, and with the converter's own error behind it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
-from jaxtf.convert._tflite.limits import refused
 from jaxtf.convert._tflite.representative import checked_samples
 from jaxtf.serialization.interop import require_jax
 
@@ -83,8 +82,6 @@ def to_tflite(
         raise ConversionOptionError(
             f"to_tflite needs a JAX function or the folder of a SavedModel, found {type(target).__name__}"
         )
-    graph = concrete.graph.as_graph_def()
-    _check(concrete, graph)
     if representative_data is not None:
         data = checked_samples(representative_data, specs)
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
@@ -93,7 +90,7 @@ def to_tflite(
     try:
         model: bytes = converter.convert()
     except _tf.tflite_converter_error() as error:
-        raise _refusal(error, graph) from error
+        raise _refusal(error, concrete.graph.as_graph_def()) from error
     return model
 
 
@@ -122,24 +119,6 @@ def _nodes(graph: Any) -> list[Any]:
     return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
 
 
-def _check(concrete: Any, graph: Any) -> None:
-    """Refuses what the converter is known to refuse.
-
-    Raises:
-      TFLiteUnsupported: There is such an operation.
-    """
-    count = len(concrete.inputs) - len(concrete.captured_inputs)
-    inputs, results = [tensor.op.name for tensor in concrete.inputs[:count]], [x.name for x in concrete.outputs]
-    found: dict[tuple[str, tf.DType], list[str]] = {}
-    for op_type, dtype, name in refused(graph, inputs, results):
-        found.setdefault((op_type, dtype), []).append(name)
-    if found:
-        lines = [
-            f"  found:  {op_type} of {dtype.name} at {_places(places)}" for (op_type, dtype), places in found.items()
-        ]
-        raise _unsupported(dict.fromkeys(op_type for op_type, _ in found), lines)
-
-
 def _refusal(error: Exception, graph: Any) -> Exception:
     """Our error for one of the converter: it names the operations that were left over, and where they are."""
     left: dict[str, str] = {}
@@ -154,17 +133,8 @@ def _refusal(error: Exception, graph: Any) -> Exception:
     lines = []
     for name, types in left.items():
         places = [node.name for node in _nodes(graph) if node.op == name]
-        lines.append(f"  found:  {name} {types}{f' at {_places(places)}' if places else ''}")
-    return _unsupported(left, lines)
-
-
-def _places(names: Sequence[str]) -> str:
-    """The first of some names, and how many more there are."""
-    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
-
-
-def _unsupported(types: Iterable[str], found: Sequence[str]) -> TFLiteUnsupported:
-    """The error for types of operations, with a line for each."""
-    first = f"TFLite has no builtin operation for {', '.join(f'tf.{name}' for name in types)}"
+        first, more = "".join(places[:1]), f" and {len(places) - 1} more" if len(places) > 1 else ""
+        lines.append(f"  found:  {name} {types}{f' at {first}{more}' if places else ''}")
+    names = ", ".join(f"tf.{name}" for name in left)
     remedy = "  remedy: compute that part outside of the model, or write it with other operations or dtypes"
-    return TFLiteUnsupported("\n".join([first, *found, remedy]))
+    return TFLiteUnsupported("\n".join([f"TFLite has no builtin operation for {names}", *lines, remedy]))
