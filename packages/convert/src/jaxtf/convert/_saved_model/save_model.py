@@ -20,13 +20,13 @@ from jaxtf.convert._convert.convert import Conversion, make_conversion
 from jaxtf.convert._convert.mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization
 from jaxtf.convert._convert.signature import leaf_spec
 from jaxtf.convert._convert.target import target_of
-from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._function.constants import Constants
 from jaxtf.convert._function.gradient import run_differentiable, run_without_gradient
 from jaxtf.convert._saved_model.inputs import inputs_of
 from jaxtf.convert._saved_model.save_options import (
     asset_files,
     check_function_and_folder,
+    check_gradient_order,
     encoded_metadata,
     signatures_by_name,
     with_params,
@@ -105,10 +105,7 @@ def save_model(
     (images: float32[?,4]) -> scores: float32[?,2]
     """
     check_function_and_folder(fun_jax, path)
-    if not isinstance(gradient_order, int) or gradient_order < 0:
-        raise ConversionOptionError(
-            f"gradient_order must be a number of orders, 0 for no gradient. Got: {gradient_order!r}"
-        )
+    check_gradient_order(gradient_order)
     signatures, files = signatures_by_name(input_signatures), asset_files(assets)
     encoded = encoded_metadata(metadata)
     constants = Constants(as_variables=True)
@@ -130,15 +127,8 @@ def save_model(
     required = min(map(len, signatures.values()))
     model = _Model(conversion, arguments, parameter_names(fun_jax)[1:], required)
     functions = {name: model.serving(inputs) for name, inputs in signatures.items()}
-
-    root = tf.train.Checkpoint()
     leaves, held = _flat(variables), constants.variables()
-    root.params = _trackable(variables)
-    root.constants = list(held)
-    root.variables = [*leaves, *held]
-    root.trainable_variables = [variable for variable in leaves if variable.trainable]
-    root.regularization_losses = []
-    root.assets = {name: tf.saved_model.Asset(file) for name, file in files.items()}
+    root = _root(variables, leaves, held, files)
     root.__call__ = model.call
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradient_order > 0)
     with written_whole(Path(path)) as folder:
@@ -155,6 +145,27 @@ def save_model(
         constant_bytes=_bytes_of(held),
         graph_bytes=graph_bytes,
     )
+
+
+def _root(
+    variables: Any, leaves: Sequence[tf.Variable], constants: Sequence[tf.Variable], assets: Mapping[str, Any]
+) -> tf.train.Checkpoint:
+    """What TensorFlow loads, but for the function: variables and files, by the names of a reusable SavedModel.
+
+    Args:
+      variables: The parameters in their structure.
+      leaves: Each of them once.
+      constants: Those of large arrays that the function closes over.
+      assets: Files by name.
+    """
+    root = tf.train.Checkpoint()
+    root.params = _trackable(variables)
+    root.constants = list(constants)
+    root.variables = [*leaves, *constants]
+    root.trainable_variables = [variable for variable in leaves if variable.trainable]
+    root.regularization_losses = []
+    root.assets = {name: tf.saved_model.Asset(file) for name, file in assets.items()}
+    return root
 
 
 class _Model:

@@ -17,6 +17,7 @@ from jaxtf.convert._saved_model.inputs import check_specifications
 __all__ = [
     "asset_files",
     "check_function_and_folder",
+    "check_gradient_order",
     "encoded_metadata",
     "signatures_by_name",
     "with_params",
@@ -44,6 +45,18 @@ def check_function_and_folder(fun_jax: Any, path: Any) -> None:
         raise ConversionOptionError(f"save_model needs a folder to write, found {type(path).__name__}: {path!r:.60}")
     _check_name(os.fspath(path))
     _check_replaceable(Path(path))
+
+
+def check_gradient_order(gradient_order: Any) -> None:
+    """Refuses what is no number of orders.
+
+    Raises:
+      ConversionOptionError: It is another thing.
+    """
+    if not isinstance(gradient_order, int) or gradient_order < 0:
+        raise ConversionOptionError(
+            f"gradient_order must be a number of orders, 0 for no gradient. Got: {gradient_order!r}"
+        )
 
 
 def _check_name(path: Any) -> None:

@@ -14,11 +14,12 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any, Literal, overload
 
+from jaxtf.serialization._bytecode.portable import stablehlo_facts
 from jaxtf.serialization._errors import SerializationError, VjpUnavailable
 from jaxtf.serialization._record.agreement import check_agreement, check_vjp_agreement
 from jaxtf.serialization._record.avals import Aval
 from jaxtf.serialization._record.called import CalledFunction
-from jaxtf.serialization._record.checks import DisabledSafetyCheck
+from jaxtf.serialization._record.checks import DisabledSafetyCheck, checks_of
 from jaxtf.serialization._record.effects import Effect
 from jaxtf.serialization._record.shape_check import Shapes, check_shapes
 from jaxtf.serialization._record.shardings import NamedSharding
@@ -190,27 +191,39 @@ class Exported:
         >>> by_hand.call(jnp.zeros(2))
         Array([0., 0.], dtype=float32)
         """
-        made: Exported = _with_jax("from_parts").from_parts(
+        by_hand = _with_jax("from_parts")
+        arguments, results = by_hand.both_sides((in_tree, in_avals, in_shardings), (out_tree, out_avals, out_shardings))
+        names = by_hand.known_platforms(platforms)
+        is_symbolic = arguments.has_symbolic_sizes or results.has_symbolic_sizes
+        module = bytes(mlir_module_serialized)
+        facts = stablehlo_facts(module)
+        return Exported(
             fun_name=fun_name,
-            in_tree=in_tree,
-            in_avals=in_avals,
-            out_tree=out_tree,
-            out_avals=out_avals,
-            mlir_module_serialized=mlir_module_serialized,
-            platforms=platforms,
-            calling_convention_version=calling_convention_version,
-            in_shardings=in_shardings,
-            out_shardings=out_shardings,
+            in_structure=arguments.structure,
+            in_avals=arguments.avals,
+            in_names=arguments.names,
+            in_shardings=arguments.shardings,
+            out_structure=results.structure,
+            out_avals=results.avals,
+            out_names=results.names,
+            out_shardings=results.shardings,
+            platforms=names,
+            ordered_effects=by_hand.own_effects(ordered_effects),
+            unordered_effects=by_hand.own_effects(unordered_effects),
+            disabled_safety_checks=checks_of(disabled_safety_checks),
             nr_devices=nr_devices,
-            ordered_effects=ordered_effects,
-            unordered_effects=unordered_effects,
-            disabled_safety_checks=disabled_safety_checks,
-            module_kept_var_idx=module_kept_var_idx,
-            uses_global_constants=uses_global_constants,
-            uses_shardy=uses_shardy,
-            vjp=vjp,
+            mlir_module_serialized=module,
+            stablehlo_version=facts.stablehlo_version,
+            calling_convention_version=by_hand.calling_convention(calling_convention_version),
+            module_kept_var_idx=tuple(range(len(in_avals)) if module_kept_var_idx is None else module_kept_var_idx),
+            uses_global_constants=(
+                len(names) > 1 or is_symbolic if uses_global_constants is None else uses_global_constants
+            ),
+            uses_shardy=facts.uses_shardy if uses_shardy is None else uses_shardy,
+            producer=by_hand.producer(),
+            _make_vjp=None if vjp is None else functools.partial(_identity, vjp),
+            _is_read=True,  # nothing vouches for the record and the module being of each other
         )
-        return made
 
     @cached_property
     def _compared(self) -> tuple[Any, ...]:
