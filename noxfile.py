@@ -526,7 +526,7 @@ PUBLISHED_TESTS = {
 PUBLISHED_PROGRAMS = {
     "equinox_onnx": ("equinox==0.13.*", "tf2onnx==1.17.*", "onnxruntime>=1.20"),
     "jax2onnx_symbolic": ("jax2onnx==0.17.*", "onnxruntime>=1.20"),
-    "jaxonnxruntime_custom": ("jaxonnxruntime==0.3.0",),
+    "jaxonnxruntime_custom": ("jaxonnxruntime==0.3.0", "onnx>=1.17"),  # which it needs and does not declare
     "keras_hub_export": ("keras-hub==0.32.*",),
     "objax_module": ("objax==1.8.0",),
     "tensorflowjs_jax": ("flax", "setuptools<81", "packaging", "six"),

@@ -12,6 +12,7 @@ from jax.extend.mlir import ir
 from jax.interpreters import mlir
 
 from jaxtf.serialization import (
+    ArgumentMismatch,
     CallingConventionError,
     DisabledSafetyCheck,
     HostCallbackError,
@@ -64,6 +65,37 @@ def test_exporting_twice_gives_equal_records():
     jitted = jax.jit(double)
     assert export(jitted)(spec) == export(jitted)(spec)
     assert export(jitted)(spec) != export(jitted)(ShapeDtypeStruct((4,), F32))
+
+
+class Matrix:
+    """A node that looks at what it is made of; nothing but arrays of two axes will do."""
+
+    def __init__(self, rows):
+        if len(rows.shape) != 2:
+            raise TypeError("a matrix has two axes")
+        self.rows = rows
+
+
+jax.tree_util.register_pytree_with_keys(
+    Matrix, lambda m: (((jax.tree_util.GetAttrKey("rows"), m.rows),), None), lambda _, children: Matrix(children[0])
+)
+
+
+def test_classes_may_look_at_their_children():
+    b = symbolic_shape("b, 3")
+    exported = export(lambda m, k: {"m": m, "sum": m.rows.sum() + k})(Matrix(ShapeDtypeStruct(b, F32)), 2.0)
+    assert exported.in_names == ("args[0].rows", "args[1]")
+    assert exported.out_names == ("result['m'].rows", "result['sum']")
+    rows = np.ones((2, 3), F32)
+    found = exported.call(Matrix(rows), 2.0)
+    np.testing.assert_array_equal(found["m"].rows, rows)
+    assert found["sum"] == 8
+
+
+def test_the_places_of_arguments_are_named_where_a_class_refuses_what_is_put_in():
+    exported = export(lambda m, k: m.rows + k)(Matrix(ShapeDtypeStruct((2, 3), F32)), 2.0)
+    with pytest.raises(ArgumentMismatch, match=r"args\[1\]: exported as one array, and in the"):
+        exported.call(Matrix(np.ones((2, 3), F32)), {"x": 1.0})
 
 
 def test_unused_arguments_are_dropped_and_recorded():

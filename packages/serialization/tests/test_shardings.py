@@ -9,7 +9,7 @@ from jax import ShapeDtypeStruct, lax
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxtf.serialization import DeviceCountError, export
+from jaxtf.serialization import DeviceCountError, PartitionerError, deserialize, export
 from jaxtf.shapepoly import symbolic_shape
 
 F32 = jnp.float32
@@ -130,13 +130,104 @@ def test_a_function_that_splits_nothing_runs_over_any_number_of_devices(mesh):
     assert_close(jax.jit(exported.call)(rows, W), layer(X, W))
 
 
-def test_a_function_for_one_device_that_splits_is_not_run_over_several(mesh):
+def test_a_function_for_one_device_runs_over_several_whatever_it_is_split_by(mesh):
     one = Mesh(np.array(jax.devices()[:1]), ("a",))
-    exported = export(jax.jit(layer, in_shardings=NamedSharding(one, P("a"))))(spec("4, 8"), spec("8, 4"))
-    assert exported.nr_devices == 1
-    assert_close(exported.call(X, W), layer(X, W))
+
+    def constrained(x, w):
+        return layer(lax.with_sharding_constraint(x * 2, NamedSharding(one, P("a"))), w)
+
+    theirs = jax.export.export(jax.jit(constrained, in_shardings=NamedSharding(one, P("a"))))(X, W)
+    for exported in (
+        export(jax.jit(constrained, in_shardings=NamedSharding(one, P("a"))))(spec("4, 8"), spec("8, 4")),
+        deserialize(theirs.serialize()),
+    ):
+        assert exported.nr_devices == 1
+        assert_close(exported.call(X, W), layer(2 * X, W))
+        for args in (replicated(mesh, X, W), [jax.device_put(a, NamedSharding(mesh, P("a"))) for a in (X, W)]):
+            assert_close(jax.jit(exported.call)(*args), layer(2 * X, W))
+
+
+def test_a_function_that_computes_by_its_one_device_is_not_run_over_several(mesh):
+    one = Mesh(np.array(jax.devices()[:1]), ("a",))
+    by_device = jax.shard_map(lambda x: lax.psum(x, "a"), mesh=one, in_specs=P("a"), out_specs=P())
+    exported = export(jax.jit(by_device))(spec("4, 8"))
+    assert_close(exported.call(X), X)
     with pytest.raises(DeviceCountError, match="exported for 1 devices and is called in a context with 4"):
-        exported.call(*replicated(mesh, X, W))
+        exported.call(*replicated(mesh, X))
+
+
+def test_shardings_of_shardy_are_refused_where_it_is_off(mesh):
+    exported = export(sharded(mesh))(spec("4, 8"), spec("8, 4"))
+    args = replicated(mesh, X, W)
+    jax.config.update("jax_use_shardy_partitioner", False)
+    try:
+        with pytest.raises(PartitionerError, match="'layer' was exported with Shardy enabled and is called with"):
+            jax.jit(exported.call)(*args)
+    finally:
+        jax.config.update("jax_use_shardy_partitioner", True)
+    assert_close(jax.jit(exported.call)(*args), layer(X, W))
+
+
+def test_results_still_to_be_reduced_are_so_after_a_call(explicit):
+    with jax.set_mesh(explicit):
+        x, w = jax.device_put(X, P(None, "a")), jax.device_put(W, P("a", None))
+
+        def product(x, w):
+            return jnp.einsum("ij,jk->ik", x, w, out_sharding=P(None, None, unreduced={"a"}))
+
+        exported = deserialize(export(jax.jit(product))(x, w).serialize())
+        assert exported.out_shardings[0].unreduced == {"a"}
+        found = exported.call(x, w)
+        assert found.sharding.spec.unreduced == {"a"}
+        assert_close(jax.reshard(found, P(None, None)), X @ W)
+
+
+# --- memory ---
+
+
+def in_host_memory_by_shardings(mesh):
+    return jax.jit(lambda x: x * 2, out_shardings=NamedSharding(mesh, P("a"), memory_kind="pinned_host"))
+
+
+def in_host_memory_by_a_transfer(mesh):
+    return jax.jit(lambda x: jax.device_put(x * 2, jax.memory.Space.Host))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("read_again", [False, True])
+@pytest.mark.parametrize("in_host_memory", [in_host_memory_by_shardings, in_host_memory_by_a_transfer])
+def test_results_are_in_the_memory_that_the_function_puts_them_in(mesh, in_host_memory, read_again, wrap):
+    function = in_host_memory(mesh)
+    placed = jax.device_put(X, NamedSharding(mesh, P("a"))) if in_host_memory is in_host_memory_by_shardings else X
+    exported, theirs = export(function)(X), jax.export.export(function)(X)
+    assert exported.out_avals[0].memory_space == theirs.out_avals[0].memory_space.name.lower() == "host"
+    if read_again:
+        exported = deserialize(exported.serialize())
+    found = wrap(exported.call)(placed)
+    assert found.sharding.memory_kind == function(placed).sharding.memory_kind == "pinned_host"
+    assert_close(found, X * 2)
+
+
+def test_results_in_host_memory_are_differentiated(mesh):
+    exported = deserialize(export(in_host_memory_by_shardings(mesh))(X).serialize(vjp_order=1))
+
+    def total(x):
+        return jax.device_put(exported.call(x), jax.memory.Space.Device).sum()
+
+    assert_close(jax.jit(jax.grad(total))(jax.device_put(X, NamedSharding(mesh, P("a")))), np.full_like(X, 2))
+
+
+def test_a_single_device_is_recorded_with_the_memory_that_it_is_to_use():
+    host = jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host")
+    own = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    function = jax.jit(jnp.sin, in_shardings=host, out_shardings=own)
+    exported, theirs = export(function)(X), jax.export.export(function)(X)
+    for record in (exported, deserialize(exported.serialize()), deserialize(theirs.serialize())):
+        [sharding] = record.in_shardings_jax(Mesh(np.array(jax.devices()[:1]), ("a",)))
+        assert (sharding.memory_kind, sharding.spec) == ("pinned_host", P(None, None))
+        assert record.in_avals[0].memory_space == "host"
+        assert_close(record.call(jax.device_put(X, host)), jnp.sin(X))
+    assert exported.out_shardings == (None,)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ __all__ = [
     "HostCallbackError",
     "LapackNeeded",
     "LoweringRuleMissing",
+    "PartitionerError",
     "PlatformError",
     "ReferenceRefused",
     "SerializationError",
@@ -90,6 +91,10 @@ class ReferenceRefused(NotImplementedError):
 
 class DeviceCountError(ValueError):
     """A call in a program for another number of devices than the function was exported for."""
+
+
+class PartitionerError(ValueError):
+    """A call of a function whose shardings are for a partitioner that is switched off in this process."""
 
 
 class EffectsRefused(NotImplementedError):

@@ -33,7 +33,7 @@ from jaxtf.serialization._record.avals import Aval
 from jaxtf.serialization._record.checks import DisabledSafetyCheck
 from jaxtf.serialization._record.effects import Effect
 from jaxtf.serialization._record.exported import Exported, Producer
-from jaxtf.serialization._record.shardings import NamedSharding
+from jaxtf.serialization._record.shardings import NamedSharding, in_memory
 from jaxtf.serialization._record.tree import Tree
 from jaxtf.serialization._record.versions import (
     maximum_supported_calling_convention_version,
@@ -129,23 +129,25 @@ class _Function:
         out_structure = tree(required(table.out_tree, "the structure of its results"))
         devices = device_count(table)
         shardings = ShardingReader(table, devices).shardings
-        in_shardings = shardings(table.in_shardings_idxs, table.in_shardings)
-        out_shardings = shardings(table.out_shardings_idxs, table.out_shardings)
+        given_in = shardings(table.in_shardings_idxs, table.in_shardings)
+        given_out = shardings(table.out_shardings_idxs, table.out_shardings)
         avals = AvalReader(table, self._source.scope).avals
         in_avals = avals(table.in_avals_idxs, table.in_avals, () if notes is None else notes.weak_arguments)
         out_avals = avals(table.out_avals_idxs, table.out_avals, () if notes is None else notes.weak_results)
         check_count("arguments", in_structure.leaf_count, len(in_avals))
         check_count("results", out_structure.leaf_count, len(out_avals))
+        in_shardings = self._for_each(given_in, in_avals, "arguments")
+        out_shardings = self._for_each(given_out, out_avals, "results")
         return Exported(
             fun_name=required(table.function_name, "the name of the function"),
             in_structure=in_structure,
-            in_avals=in_avals,
+            in_avals=in_memory(in_avals, in_shardings),
             in_names=self._names(in_structure, None if notes is None else notes.arguments, "args", "kwargs"),
-            in_shardings=self._for_each(in_shardings, in_avals, "arguments"),
+            in_shardings=in_shardings,
             out_structure=out_structure,
-            out_avals=out_avals,
+            out_avals=in_memory(out_avals, out_shardings),
             out_names=self._names(out_structure, None if notes is None else notes.results),
-            out_shardings=self._for_each(out_shardings, out_avals, "results"),
+            out_shardings=out_shardings,
             platforms=self._platforms(),
             ordered_effects=tuple(map(self._effect, table.ordered_effects or ())),
             unordered_effects=tuple(map(self._effect, table.unordered_effects or ())),

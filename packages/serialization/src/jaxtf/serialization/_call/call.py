@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from jaxtf.serialization._call import batching, derivatives
+from jaxtf.serialization._call.placement import in_memory_spaces
 from jaxtf.serialization._call.primitive import Callee, call_exported_p
 from jaxtf.serialization._errors import ArgumentMismatch, CalledFunctionsRefused
 from jaxtf.serialization._jax_values.paths import argument_paths
@@ -38,7 +39,7 @@ def call_exported(exported: Exported, flat_call: FlatCall, args: tuple[Any, ...]
         )
     flat, tree = jax.tree.flatten((args, kwargs))
     if tree != exported.in_tree:
-        raise ArgumentMismatch(_structure_mismatch(exported, tree))
+        raise ArgumentMismatch(_structure_mismatch(exported, tree, flat))
     return jax.tree.unflatten(exported.out_tree, flat_call(*flat))
 
 
@@ -52,13 +53,13 @@ def differentiable_flat_call(exported: Exported) -> FlatCall:
     callee = Callee(exported)
 
     def call(*flat: Any) -> tuple[Any, ...]:
-        return tuple(call_exported_p.bind(*vary_alike(flat), callee=callee))
+        return tuple(in_memory_spaces(call_exported_p.bind(*vary_alike(flat), callee=callee), exported))
 
     return call
 
 
-def _structure_mismatch(exported: Exported, found: Any) -> str:
-    expected_paths, found_paths = exported.in_names, argument_paths(found)
+def _structure_mismatch(exported: Exported, found: Any, leaves: Sequence[Any]) -> str:
+    expected_paths, found_paths = exported.in_names, argument_paths(found, leaves)
     missing, surplus = set(expected_paths) - set(found_paths), set(found_paths) - set(expected_paths)
     lines = []
     for path in filter(missing.__contains__, expected_paths):

@@ -16,32 +16,98 @@ from typing import Any
 import jax
 from jax.extend.mlir import ir
 
-from jaxtf.serialization._errors import DeviceCountError
+from jaxtf.serialization._errors import DeviceCountError, PartitionerError
+from jaxtf.serialization._jax_values.settings import uses_shardy
 from jaxtf.serialization._jax_values.shardings import to_jax
 from jaxtf.serialization._record.exported import Exported
 from jaxtf.serialization._record.shardings import NamedSharding
 
-__all__ = ["check_device_count", "constrained", "typed_shardings"]
+__all__ = ["constrained", "fit_to_devices", "in_memory_spaces", "typed_shardings"]
 
 _SHARDY, _BEFORE = "sdy.sharding", "mhlo.sharding"
 
+# Operations and custom calls that give their operand as it is, placed.
+_PLACING_OPERATIONS = ("sdy.sharding_constraint", "sdy.reshard")
+_PLACING_CALLS = ("Sharding", "xla.sdy.FuncResultSharding")
 
-def check_device_count(exported: Exported, module: ir.Module, found: int) -> None:
-    """Refuses a call in a program for another number of devices than the module is lowered for.
+# What computes by the devices of a mesh, even of one.
+_COLLECTIVES = (
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "collective_broadcast",
+    "collective_permute",
+    "reduce_scatter",
+)
+_BY_DEVICE_OPERATIONS = (
+    "sdy.manual_computation",
+    *(f"stablehlo.{name}" for name in (*_COLLECTIVES, "partition_id", "replica_id")),
+)
+_BY_DEVICE_CALLS = ("SPMDFullToShardShape", "SPMDShardToFullShape")
 
-    A module for one device that splits nothing runs in any program.
+
+def fit_to_devices(exported: Exported, module: ir.Module, found: int) -> None:
+    """Makes the module one for a program for `found` devices, or refuses the call.
+
+    A module for one device runs in any program: over a mesh of one device its shardings say nothing, and they are taken
+    out where the program has more.
 
     Raises:
-      DeviceCountError: The number differs.
+      DeviceCountError: It is for another number of devices, or for one, by whose number it computes.
+      PartitionerError: It is split by Shardy, which is switched off.
     """
-    if found == exported.nr_devices or (exported.nr_devices == 1 and not _splits(module)):
-        return
-    raise DeviceCountError(
-        f"Function '{exported.fun_name}' was exported for {exported.nr_devices} devices and is called in a context "
-        f"with {found} devices, which is not allowed.\n"
-        f"  remedy: place the arguments over {exported.nr_devices} devices (jax.device_put with "
-        "`Exported.in_shardings_jax(mesh)`, or jax.jit with in_shardings), or call it under jax.set_mesh(mesh)"
-    )
+    alone = exported.nr_devices == 1 and found != 1
+    if found != exported.nr_devices and not (alone and _take_out_shardings(module)):
+        raise DeviceCountError(
+            f"Function '{exported.fun_name}' was exported for {exported.nr_devices} devices and is called in a context "
+            f"with {found} devices, which is not allowed.\n"
+            f"  remedy: place the arguments over {exported.nr_devices} devices (jax.device_put with "
+            "`Exported.in_shardings_jax(mesh)`, or jax.jit with in_shardings), or call it under jax.set_mesh(mesh)"
+        )
+    if exported.uses_shardy and not uses_shardy() and _splits(module):
+        raise PartitionerError(
+            f"Function '{exported.fun_name}' was exported with Shardy enabled and is called with Shardy disabled: its "
+            "shardings would be ignored\n"
+            "  remedy: jax.config.update('jax_use_shardy_partitioner', True), or export it with Shardy disabled"
+        )
+
+
+def _take_out_shardings(module: ir.Module) -> bool:
+    """Takes all shardings out of a module; whether nothing in it computes by the devices of a mesh."""
+    operations: list[Any] = []
+
+    def visit(operation: Any) -> Any:
+        operations.append(operation.operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    if any(_is_one_of(operation, _BY_DEVICE_OPERATIONS, _BY_DEVICE_CALLS) for operation in operations):
+        return False
+    for operation in operations:
+        _take_out_attributes(operation)
+        if _is_one_of(operation, _PLACING_OPERATIONS, _PLACING_CALLS):
+            operation.results[0].replace_all_uses_with(operation.operands[0])
+            operation.erase()
+        elif operation.name == "sdy.mesh":
+            operation.erase()
+    return True
+
+
+def _is_one_of(operation: Any, names: Sequence[str], custom_calls: Sequence[str]) -> bool:
+    if operation.name != "stablehlo.custom_call":
+        return operation.name in names
+    return ir.StringAttr(operation.attributes["call_target_name"]).value in custom_calls
+
+
+def _take_out_attributes(operation: Any) -> None:
+    for name in (_SHARDY, _BEFORE):
+        if name in operation.attributes:
+            del operation.attributes[name]
+    for name in ("arg_attrs", "res_attrs"):
+        if name in operation.attributes:
+            each = map(ir.DictAttr, ir.ArrayAttr(operation.attributes[name]))
+            left = [{a.name: a.attr for a in of_one if a.name not in (_SHARDY, _BEFORE)} for of_one in each]
+            operation.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(of_one) for of_one in left])
 
 
 def _splits(module: ir.Module) -> bool:
@@ -101,7 +167,16 @@ def typed_shardings(
         return tuple(results)
     return tuple(
         aval
-        if not isinstance(sharding, NamedSharding)
+        if sharding is None or not sharding.mesh.axis_names
         else aval.update(sharding=jax.sharding.NamedSharding(mesh, to_jax(sharding, mesh).spec))
         for aval, sharding in zip(results, shardings, strict=True)
     )
+
+
+def in_memory_spaces(results: Sequence[Any], exported: Exported) -> list[Any]:
+    """The results, of which those in another memory than the device's are put there: JAX looks for such operations."""
+    spaces = [aval.memory_space for aval in exported.out_avals]
+    return [
+        result if space == "device" else jax.device_put(result, getattr(jax.memory.Space, space.capitalize()))
+        for result, space in zip(results, spaces, strict=True)
+    ]

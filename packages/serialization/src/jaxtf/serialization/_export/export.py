@@ -34,7 +34,7 @@ from jaxtf.serialization._record.avals import Aval
 from jaxtf.serialization._record.called import CalledFunction
 from jaxtf.serialization._record.checks import STABLE_DIALECTS, check_custom_calls, check_dialects
 from jaxtf.serialization._record.exported import EndlessVjp, Exported
-from jaxtf.serialization._record.shardings import NamedSharding
+from jaxtf.serialization._record.shardings import NamedSharding, in_memory
 from jaxtf.serialization._record.stablehlo import refines_composites
 from jaxtf.serialization._record.tree import Tree
 from jaxtf.shapepoly import is_symbolic_dim, solve_dimension_variables
@@ -56,24 +56,28 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
     _check_scopes(args, kwargs)
     traced = as_jitted(fun).trace(*_as_specs(args), **_as_specs(kwargs))
     refuse_references(traced)
-    in_avals = _as_declared(tuple(map(to_aval, jax.tree.leaves(traced.in_avals))), jax.tree.leaves((args, kwargs)))
-    out_avals = tuple(map(to_aval, jax.tree.leaves(traced.out_avals)))
+    abstract_in, abstract_out = jax.tree.leaves(traced.in_avals), jax.tree.leaves(traced.out_avals)
+    in_avals = _as_declared(tuple(map(to_aval, abstract_in)), jax.tree.leaves((args, kwargs)))
+    in_names = argument_paths(traced.in_tree, abstract_in)
     with partitioner_that_fits(target.calling_convention_version):
-        module, facts, called = _lower(traced, target, in_avals)
+        module, facts, called = _lower(traced, target, in_names, in_avals)
         by_shardy = uses_shardy()
     in_shardings: list[Any] = [None] * len(in_avals)
     for index, sharding in zip(facts.kept_arguments, facts.in_shardings, strict=True):
         in_shardings[index] = sharding
+    traced_out = tuple(map(to_aval, abstract_out))
+    in_types, out_types = _specs(in_avals, in_shardings), _specs(traced_out, facts.out_shardings)
+    recorded_in, recorded_out = _recorded(in_shardings, in_avals), _recorded(facts.out_shardings, traced_out)
     return Exported(
         fun_name=traced.fun_name,
         in_structure=Tree.of_treedef(traced.in_tree),
-        in_avals=in_avals,
-        in_names=argument_paths(traced.in_tree),
-        in_shardings=_recorded(in_shardings, in_avals),
+        in_avals=in_memory(in_avals, recorded_in),
+        in_names=in_names,
+        in_shardings=recorded_in,
         out_structure=Tree.of_treedef(traced.out_tree),
-        out_avals=out_avals,
-        out_names=result_paths(traced.out_tree),
-        out_shardings=_recorded(facts.out_shardings, out_avals),
+        out_avals=in_memory(traced_out, recorded_out),
+        out_names=result_paths(traced.out_tree, abstract_out),
+        out_shardings=recorded_out,
         platforms=target.platforms,
         ordered_effects=tuple(map(to_effect, facts.ordered_effects)),
         unordered_effects=tuple(map(to_effect, facts.unordered_effects)),
@@ -87,11 +91,7 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
         uses_shardy=by_shardy,
         producer=producer(),
         called_functions=called,
-        _make_vjp=EndlessVjp(
-            functools.partial(
-                _export_vjp, traced, target, _specs(in_avals, in_shardings), _specs(out_avals, facts.out_shardings)
-            )
-        ),
+        _make_vjp=EndlessVjp(functools.partial(_export_vjp, traced, target, in_types, out_types)),
     )
 
 
@@ -101,7 +101,7 @@ def _check_scopes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     shapes = [shape if isinstance(shape := getattr(leaf, "shape", ()), tuple) else () for leaf in leaves]
     scopes = {id(size.scope) for shape in shapes for size in shape if is_symbolic_dim(size)}
     if len(scopes) > 1:
-        solve_dimension_variables(tuple(zip(argument_paths(tree), shapes, strict=True)))
+        solve_dimension_variables(tuple(zip(argument_paths(tree, leaves), shapes, strict=True)))
 
 
 def _as_declared(traced: tuple[Aval, ...], declared: Sequence[Any]) -> tuple[Aval, ...]:
@@ -119,10 +119,12 @@ def _as_declared(traced: tuple[Aval, ...], declared: Sequence[Any]) -> tuple[Ava
     )
 
 
-def _lower(traced: Any, target: Target, in_avals: tuple[Aval, ...]) -> tuple[bytes, Any, tuple[CalledFunction, ...]]:
+def _lower(
+    traced: Any, target: Target, in_names: tuple[str, ...], in_avals: tuple[Aval, ...]
+) -> tuple[bytes, Any, tuple[CalledFunction, ...]]:
     """The serialized module of a traced function, the facts of its lowering, the functions that it calls by name."""
     shapes = tuple(aval.shape for aval in in_avals)
-    solution = solve_dimension_variables(tuple(zip(argument_paths(traced.in_tree), shapes, strict=True)))
+    solution = solve_dimension_variables(tuple(zip(in_names, shapes, strict=True)))
     try:
         facts = _jax.lower(traced, target.platforms, overriding_rules(target.linear_algebra, target.platforms))
     except (NotImplementedError, ValueError) as error:

@@ -158,7 +158,15 @@ def vjp_function(traced: Any, argument_count: int) -> Callable[..., tuple[Any, .
     def vjp(*flat: Any) -> tuple[Any, ...]:
         arguments, cotangents = flat[:argument_count], flat[argument_count:]
         _, pull_back = jax.vjp(primal, *arguments)
-        return tuple(pull_back(list(cotangents)))
+        results = traced.jaxpr.out_avals
+        return tuple(pull_back([_in_memory_of(aval, x) for aval, x in zip(results, cotangents, strict=True)]))
 
     vjp.__name__ = vjp.__qualname__ = f"{traced.fun_name}_vjp"
     return vjp
+
+
+def _in_memory_of(aval: Any, cotangent: Any) -> Any:
+    """A cotangent in the memory in which its value was computed: `out_shardings` may have put that elsewhere."""
+    space = getattr(aval, "memory_space", None)
+    found = getattr(jax.typeof(cotangent), "memory_space", None)
+    return cotangent if space == found or is_zero(cotangent) else jax.device_put(cotangent, space)

@@ -12,7 +12,8 @@ import jax
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxtf.serialization import _jax
-from jaxtf.serialization._record.shardings import AbstractDevice, AbstractMesh, NamedSharding
+from jaxtf.serialization._errors import SerializationError
+from jaxtf.serialization._record.shardings import OWN_MEMORY, AbstractDevice, AbstractMesh, NamedSharding
 
 __all__ = ["from_jax", "to_hlo", "to_jax"]
 
@@ -20,14 +21,24 @@ __all__ = ["from_jax", "to_hlo", "to_jax"]
 def from_jax(sharding: Any, rank: int) -> NamedSharding | None:
     """Our form of a sharding of JAX of an array of `rank` axes; None where it says nothing that can be recorded.
 
-    A single device says nothing, nor does a sharding that leaves an axis to the partitioner.
+    A sharding that leaves an axis to the partitioner says nothing, nor does a single device but where it names a kind
+    of memory other than the device's own: then it is a sharding over a mesh without axes, as `jax.export` has it.
+
+    Raises:
+      SerializationError: The array is still to be reduced otherwise than by a sum, for which artifacts have no form.
     """
+    if isinstance(sharding, jax.sharding.SingleDeviceSharding) and sharding.memory_kind not in OWN_MEMORY:
+        return NamedSharding(AbstractMesh((), (), ()), ((),) * rank, memory_kind=sharding.memory_kind)
     if not isinstance(sharding, jax.sharding.NamedSharding):
         return None
     spec = sharding.spec
-    if any(names is PartitionSpec.UNCONSTRAINED for names in spec):
+    entries = spec.partitions if hasattr(spec, "partitions") else tuple(spec)  # JAX 0.10 has no `partitions`
+    if any(names is PartitionSpec.UNCONSTRAINED for names in entries):
         return None
-    partitions = tuple(_names(names) for names in spec)
+    kind = getattr(spec, "unreduced_kind", None)
+    if spec.unreduced and getattr(kind, "name", kind) not in (None, "sum"):
+        raise SerializationError(f"{spec} is still to be reduced by {kind}, for which artifacts have no form")
+    partitions = tuple(_names(names) for names in entries)
     return NamedSharding(
         mesh=_mesh_from_jax(sharding.mesh.abstract_mesh),
         partitions=partitions + ((),) * (rank - len(partitions)),
@@ -63,6 +74,8 @@ def to_jax(sharding: NamedSharding | None, mesh: Any = None) -> Any:
         return None
     if mesh is None:
         mesh = _mesh_to_jax(sharding.mesh)
+    elif not sharding.mesh.axis_names and mesh.size == 1:
+        pass  # one device, whatever the names of its axes
     elif tuple(mesh.axis_names) != sharding.mesh.axis_names or tuple(mesh.axis_sizes) != sharding.mesh.axis_sizes:
         found = ", ".join(f"{name}={size}" for name, size in zip(mesh.axis_names, mesh.axis_sizes, strict=True))
         raise ValueError(

@@ -7,9 +7,15 @@ when they are read (`_artifact/hlo_sharding.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-__all__ = ["AbstractDevice", "AbstractMesh", "NamedSharding"]
+from jaxtf.serialization._record.avals import Aval
+
+__all__ = ["OWN_MEMORY", "AbstractDevice", "AbstractMesh", "NamedSharding", "in_memory"]
+
+# Kinds of memory that a device has its arrays in when nothing is said; the second is that of CPUs in JAX 0.10.
+OWN_MEMORY = (None, "device", "unpinned_host")
 
 
 @dataclass(frozen=True)
@@ -62,3 +68,12 @@ class NamedSharding:
     def __str__(self) -> str:
         axes = ", ".join("+".join(names) if names else "-" for names in self.partitions)
         return f"({axes}) over {self.mesh}"
+
+
+def in_memory(avals: Sequence[Aval], shardings: Sequence[NamedSharding | None]) -> tuple[Aval, ...]:
+    """The avals, each in the memory that its sharding names."""
+    kinds = [None if sharding is None else sharding.memory_kind for sharding in shardings]
+    return tuple(
+        aval if kind is None or kind in OWN_MEMORY or not kind.endswith("_host") else replace(aval, memory_space="host")
+        for aval, kind in zip(avals, kinds, strict=True)
+    )
