@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
+from jaxtf.convert._tf import NameScope, new_node
 
 ADD = nodes.elementwise("AddV2", tf.add)
 SUM = nodes.reduction("Sum", tf.reduce_sum)
@@ -114,15 +115,45 @@ def test_loops_branches_and_gradients_of_them_hold_nodes():
 def test_graphs_of_tensorflow_1_hold_nodes():
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         x = tf.constant(X)
-        with tf.control_dependencies([tf.constant(1)]), tf.name_scope("sum/of"):
+        with tf.control_dependencies([tf.constant(1)]), NameScope("sum/of"):
             total = ADD(x, nodes.constant(X))
         assert total.op.name == "sum/of/AddV2"
         np.testing.assert_array_equal(session.run(total), 2 * X)
 
 
+def test_name_scopes_are_those_of_tensorflow():
+    def names(scope):
+        def run():
+            for _ in range(2):
+                with scope("Layer/mul"):
+                    tf.constant(1)
+                    with scope("inner"):
+                        tf.constant(2)
+
+        return [node.name for node in nodes_of(run)]
+
+    assert (
+        names(NameScope)
+        == names(tf.name_scope)
+        == [
+            "Layer/mul/Const",
+            "Layer/mul/inner/Const",
+            "Layer/mul_1/Const",
+            "Layer/mul_1/inner/Const",
+        ]
+    )
+
+
+def test_a_scope_ends_also_where_an_error_is_raised():
+    with tf.Graph().as_default() as graph:
+        with pytest.raises(KeyError), NameScope("broken"):
+            raise KeyError
+        assert graph.get_name_scope() == ""
+
+
 def test_what_an_operation_is_not_defined_for_is_a_value_error():
     def run(x):
-        return nodes.new_node("MatMul", (x, x), {"T": nodes._attribute(tf.float32)})
+        return new_node("MatMul", (x, x), {"T": nodes._attribute(tf.float32)})
 
     with pytest.raises(ValueError, match="Dimensions must be equal, but are 3 and 2"):
         nodes_of(run, tf.TensorSpec([2, 3]))

@@ -26,6 +26,7 @@ from jaxtf.convert._graph.program import Block, Operation, Program, TensorType, 
 from jaxtf.convert._graph.registry import Bound, Entry
 from jaxtf.convert._graph.reshapes import RESHAPE
 from jaxtf.convert._graph.table import entries, entry_of
+from jaxtf.convert._tf import NameScope
 
 __all__ = ["Emitter"]
 
@@ -156,7 +157,7 @@ class Emitter:
         found = scope.find(value, value in self._constants)
         if found is None:
             operation = self._constants[value]
-            with tf.name_scope(operation.location or "constant"):
+            with NameScope(operation.location or "constant"):
                 found = scope.values[value] = scope.constant(operation.attributes["value"])
         return found
 
@@ -268,9 +269,7 @@ def _named(operation: Operation) -> AbstractContextManager[Any]:
     """The name scope of an operation: where the user wrote it; a call without a place is no place of its own."""
     if operation.name == "func.call" and not operation.location:
         return nullcontext()
-    own = _NOT_IN_NAMES.sub("_", operation.name.rpartition(".")[2]).strip("_")
-    scope: AbstractContextManager[Any] = tf.name_scope(operation.location or own or "operation")
-    return scope
+    return NameScope(operation.location or operation.name.rpartition(".")[2])
 
 
 def _constant(value: np.ndarray[Any, Any]) -> tf.Tensor:

@@ -41,7 +41,12 @@ def _text(value: Value) -> str:
 
 
 def is_of_tensorflow(error: BaseException) -> bool:
-    """Whether TensorFlow raised an error, or passed it on, in what this package called; any other is ours."""
+    """Whether TensorFlow raised an error, or passed it on, in what this package called; any other is a fault of ours.
+
+    Nodes that this package makes without TensorFlow's Python code raise from its C functions, with such a cause.
+    """
+    if type(error.__cause__).__module__.partition(".")[0] == "tensorflow":
+        return True
     packages = [
         frame.f_globals.get("__name__", "").partition(".")[0] for frame, _ in traceback.walk_tb(error.__traceback__)
     ]
