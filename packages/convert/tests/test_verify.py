@@ -106,7 +106,7 @@ def test_every_dtype_has_numbers(dtype):
 
 def test_sizes_are_those_that_the_constraints_allow():
     exported = export(lambda x, y: x + y.sum())(*specs("2*b", "c", constraints=["b >= 3", "c <= b", "c == b - 1"]))
-    assert admissible_sizes(exported, 4) == [{"b": 3, "c": 2}, {"b": 4, "c": 3}, {"b": 5, "c": 4}, {"b": 6, "c": 5}]
+    assert admissible_sizes(exported, 4) == [{"c": 2}, {"c": 3}, {"c": 4}, {"c": 5}]
 
 
 def test_a_size_that_constraints_fix_is_no_variable():

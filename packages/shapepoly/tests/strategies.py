@@ -63,3 +63,19 @@ expressions = st.recursive(_leaves, lambda inner: _combine(inner, linear=False),
 _simple = st.recursive(_leaves, lambda inner: _combine(inner, linear=True), max_leaves=3)
 constraints = st.lists(st.builds("{} {} {}".format, _simple, st.sampled_from([">=", "<=", "=="]), _simple), max_size=3)
 """Texts of constraints that are linear in a, b, c."""
+
+_sides = st.one_of(
+    st.sampled_from(NAMES),
+    st.builds("{} * {}".format, st.sampled_from(("2", "3", "4", *NAMES)), st.sampled_from(NAMES)),
+    st.builds("{}({}, {})".format, st.sampled_from(list(PYTHON)), st.sampled_from(NAMES), st.sampled_from("2b3")),
+)
+equalities = st.lists(
+    st.builds(
+        "{} == {}".format,
+        _sides,
+        st.recursive(st.one_of(_leaves, _sides), lambda e: _combine(e, linear=False), max_leaves=3),
+    ),
+    min_size=1,
+    max_size=2,
+)
+"""Texts of equalities with a product, a quotient, a remainder or a variable on the left."""

@@ -127,7 +127,7 @@ def test_a_violated_constraint_is_told():
     )
     equal = solve("(a, b)", constraints_str=["floordiv(b, 2) == a"])
     assert "Expected '-a + floordiv(b, 2)' to be equal to 0, but found -1." in failure(equal, (2, 3))
-    assert run(equal, (2, 5)) == {"a": 2, "b": 5}
+    assert run(equal, (2, 5)) == {"b": 5}
 
 
 def test_variables_solved_together_name_all_their_sources():
@@ -187,8 +187,8 @@ def test_a_product_determines_a_factor_only_where_the_other_one_is_positive():
 
 def test_equality_constraints_help_to_solve():
     solution = solve("(a + b,)", constraints_str=["a == 2*b"])
-    assert run(solution, (9,)) == {"a": 6, "b": 3}
-    assert "Division had remainder 2" in failure(solution, (10,))
+    assert run(solution, (9,)) == {"b": 3}
+    assert "Division had remainder 1" in failure(solution, (10,))
 
 
 def test_a_constraint_over_a_variable_that_no_shape_determines_is_refused():

@@ -358,3 +358,26 @@ def test_a_reshape_knows_that_sizes_of_products_are_not_negative(function, size)
     b, a = symbolic_shape("b, a")
     traced = jax.jit(function).trace(jax.ShapeDtypeStruct((b, a), "float32"))
     assert traced.out_info.shape == (size(a, b),)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "texts", "function", "shape"),
+    [
+        (
+            "mod(b, 4) == 0",
+            ["b, c, d"],
+            lambda x: x.reshape(4, x.shape[0] // 4, *x.shape[1:]).reshape(x.shape[0], -1),
+            "b, c*d",
+        ),
+        ("a == 2*b", ["b, 2, c, d", "a, c, d"], lambda x, y: x.reshape(-1) + y.reshape(-1), "2*b*c*d"),
+        ("a == 2*b", ["a"], lambda x: x.reshape(2, -1), "2, b"),
+        ("mod(b, 4) == 0", ["b, c"], lambda x: x.reshape(x.shape[0] // 4, -1), "floordiv(b, 4), 4*c"),
+        ("a*b == c*d", ["a, b", "c, d"], lambda x, y: x.reshape(y.shape) + y, "c, d"),
+        ("a*c == b*d", ["a, b, c"], lambda x: x.reshape(x.shape[1], -1), "b, b*d"),
+        ("mod(a*b, c) == 0", ["a, b", "c"], lambda x, y: x.reshape(-1, y.shape[0]) + y, "floordiv(a*b, c), c"),
+    ],
+)
+def test_reshapes_know_what_equalities_make_equal(constraint, texts, function, shape):
+    scope = SymbolicScope([constraint])
+    traced = jax.jit(function).trace(*specs(texts, scope))
+    assert traced.out_info.shape == symbolic_shape(shape, scope=scope)

@@ -15,6 +15,7 @@ from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
+from jaxtf.shapepoly._decide.equalities import NO_EQUALITIES, Equalities
 from jaxtf.shapepoly._decide.facts import Facts, FreeSizes, spread_size
 from jaxtf.shapepoly._decide.intervals import Bound, Enclosure, Interval
 from jaxtf.shapepoly._decide.linear_bounds import linear_bounds
@@ -74,15 +75,21 @@ class Decider:
       facts: Expressions that are at least 0 for all sizes of the scope. That variables are at least
         1 is always known.
       budget: Bound on the work of all questions.
+      equalities: Of the scope; their facts are among the facts. Questions must be without the variables that they
+        define.
 
     Each method raises `OutOfSteps` where the budget is used up.
 
     Attributes:
       budget: The same.
+      equalities: The same.
     """
 
-    def __init__(self, facts: Sequence[Expression] = (), budget: Budget = UNBOUNDED) -> None:
+    def __init__(
+        self, facts: Sequence[Expression] = (), budget: Budget = UNBOUNDED, equalities: Equalities = NO_EQUALITIES
+    ) -> None:
         self.budget = budget
+        self.equalities = equalities
         self._facts = Facts(facts)
         self._enclosure = Enclosure(self._facts.interval)
         self._tight_enclosure = Enclosure(self._exact_interval)
@@ -92,12 +99,12 @@ class Decider:
 
     @property
     def names(self) -> frozenset[str]:
-        """The variables that the facts mention."""
-        return self._facts.names
+        """The variables that the facts mention, or equalities define."""
+        return self._facts.names | self.equalities.names
 
     def under(self, facts: Sequence[Expression]) -> "Decider":
-        """Returns a decider that knows further facts."""
-        return Decider((*self._facts.all, *facts), self.budget)
+        """Returns a decider that knows further facts, without the variables that are defined here."""
+        return Decider((*self._facts.all, *facts), self.budget, self.equalities)
 
     def is_contradictory(self) -> bool:
         """Returns whether it is known that no sizes satisfy the facts."""

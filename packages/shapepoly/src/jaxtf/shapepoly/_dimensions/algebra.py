@@ -11,10 +11,10 @@ from functools import cached_property
 from jaxtf.shapepoly._decide.advice import refused_division
 from jaxtf.shapepoly._decide.decision import Decider
 from jaxtf.shapepoly._errors import inconclusive
-from jaxtf.shapepoly._expressions import normal
 from jaxtf.shapepoly._expressions.expression import Expression, Operation, has_operations, integer, variable
 from jaxtf.shapepoly._expressions.maximum import linear_maxima, maximum
 from jaxtf.shapepoly._expressions.memo import Memo
+from jaxtf.shapepoly._expressions.substitution import substituted
 from jaxtf.shapepoly._expressions.text import to_text
 
 _MOST_COMPARED = 8
@@ -45,21 +45,52 @@ class Algebra:
     @cached_property
     def fixed_variables(self) -> Mapping[str, Expression]:
         """The variables that can have one size only, and this size."""
+        return {name: value for name, value in self._values.items() if value.as_integer is not None}
+
+    @cached_property
+    def _values(self) -> Mapping[str, Expression]:
+        """The expressions that are used in place of variables: of others, or integers."""
         sizes = {name: self.decider.only_value(variable(name)) for name in sorted(self.decider.tied_variables)}
-        return {name: integer(size) for name, size in sizes.items() if size is not None}
+        fixed = {name: integer(size) for name, size in sizes.items() if size is not None}
+        definitions = self.decider.equalities.definitions
+        return fixed | {name: substituted(value, fixed) if fixed else value for name, value in definitions.items()}
 
     def variable(self, name: str) -> Expression:
-        """Returns the dimension variable of a name, or the only size that it can have."""
-        return self.fixed_variables.get(name) or variable(name)
+        """Returns the dimension variable of a name, or what it is equal to."""
+        value = self._values.get(name)
+        return variable(name) if value is None else value
+
+    def named(self, expression: Expression) -> Expression:
+        """Returns an expression in terms of variables that equalities define by operations, for people and solvers."""
+        return self.decider.equalities.named(expression)
+
+    def text(self, expression: Expression) -> str:
+        """Returns the text of an expression, which the parser reads back to the same expression in this scope."""
+        return to_text(self.named(expression))
+
+    def variables(self, expression: Expression) -> frozenset[str]:
+        """Returns the variables of an expression, and those that equalities may bring into its multiples."""
+        return self.decider.equalities.with_tied(expression.variables())
 
     def equal(self, left: Expression, right: Expression) -> bool:
         """Returns whether two expressions denote the same value for all sizes."""
         known = self._equalities.get((left, right))
-        return known if known is not None else self._equalities.put((left, right), self.decider.is_zero(left - right))
+        return known if known is not None else self._equalities.put((left, right), self.is_zero(left - right))
+
+    def is_zero(self, expression: Expression) -> bool:
+        """Returns whether the expression is known to be 0 for all sizes."""
+        return self.decider.equalities.are_zero(expression) or self.decider.is_zero(expression)
+
+    def simplified(self, expression: Expression) -> Expression:
+        """Returns an equal expression, simplified by the equalities of the scope."""
+        return self.decider.equalities.simplified(expression)
 
     def settled(self, expression: Expression) -> Expression:
-        """Returns an expression, or the only integer that it can be."""
-        if not self.is_watchful or not self.decider.may_be_one_integer(expression):
+        """Returns an expression in simplified form, or the only integer that it can be."""
+        if not self.is_watchful:
+            return expression
+        expression = self.simplified(expression)
+        if not self.decider.may_be_one_integer(expression):
             return expression
         value = self.decider.only_value(expression)
         return expression if value is None else integer(value)
@@ -90,7 +121,7 @@ class Algebra:
         if by.as_integer is None:
             self.decider.budget.spend(_STEPS_OF_A_DIVISION * len(divided.terms) ** 2)
             self._check_divisor(divided, by)
-        quotient = self._settled_operation(normal.floordiv(divided, by))
+        quotient = self._settled_operation(self.decider.equalities.quotient(divided, by))
         return self._quotients.put((dividend, divisor), quotient)
 
     def mod(self, dividend: Expression, divisor: Expression) -> Expression:
@@ -131,6 +162,6 @@ class Algebra:
         """Raises where the divisor can be 0."""
         if self.decider.is_never_zero(divisor):
             return
-        if self.decider.is_zero(divisor):
+        if self.is_zero(divisor):
             raise ZeroDivisionError(f"division of the symbolic dimension '{to_text(dividend)}' by zero")
         raise inconclusive(refused_division(self.decider, dividend, divisor))

@@ -14,7 +14,6 @@ from jaxtf.shapepoly._decide.witnesses import sizes_text
 from jaxtf.shapepoly._dimensions.scope import SymbolicScope
 from jaxtf.shapepoly._errors import InconclusiveDimensionOperation, inconclusive
 from jaxtf.shapepoly._expressions.expression import Expression, integer
-from jaxtf.shapepoly._expressions.text import to_text
 
 # What stands between a user's line and a question: us, JAX, and what both call through, such as contextlib.
 _NOT_THE_USERS = frozenset(("jaxtf", "jax", "jaxlib")) | sys.stdlib_module_names
@@ -46,9 +45,9 @@ def nonzero(scope: SymbolicScope, expression: Expression) -> bool:
     decider = scope.algebra.decider
     if decider.is_never_zero(expression):
         return True
-    if decider.is_zero(expression):
+    if scope.algebra.is_zero(expression):
         return False
-    text = to_text(expression)
+    text = scope.algebra.text(expression)
     advice = advice_on_nonzero(decider, expression, f"'{text}'")
     raise _error(scope, f"'{text}' != 0", decider.witnesses_of_nonzero(expression), advice)
 
@@ -57,14 +56,15 @@ def _decide(
     scope: SymbolicScope, difference: Expression, left: Expression, relation: Literal[">=", ">"], right: Expression
 ) -> bool:
     """Returns whether `difference >= 0`, which is the same as `left relation right`."""
+    difference, text = scope.algebra.simplified(difference), scope.algebra.text
     verdict = scope.algebra.decider.verdict(difference)
     if verdict.always:
         return True
     if verdict.never:
         return False
-    constraint = f"{to_text(left)} >= {to_text(right if relation == '>=' else right + _ONE)}"
+    constraint = f"{text(left)} >= {text(right if relation == '>=' else right + _ONE)}"
     advice = [f'  if it always holds for you, add the constraint "{constraint}"']
-    comparison = f"'{to_text(left)}' {relation} '{to_text(right)}'"
+    comparison = f"'{text(left)}' {relation} '{text(right)}'"
     raise _error(scope, comparison, scope.algebra.decider.witnesses(difference), advice)
 
 

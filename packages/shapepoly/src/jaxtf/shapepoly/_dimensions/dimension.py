@@ -24,7 +24,6 @@ from jaxtf.shapepoly._errors import JaxRequiredError, ScopeError, inconclusive
 from jaxtf.shapepoly._expressions.evaluation import Arithmetic, evaluate_expression, evaluate_integer
 from jaxtf.shapepoly._expressions.expression import Expression, integer
 from jaxtf.shapepoly._expressions.parser import parse_shape
-from jaxtf.shapepoly._expressions.text import to_text
 from jaxtf.shapepoly._loaded import jax_is_loaded
 
 V = TypeVar("V")
@@ -67,7 +66,7 @@ class Dimension:
 
     def __str__(self) -> str:
         if self._text is None:
-            self._text = to_text(self._expression)
+            self._text = self._scope.algebra.text(self._expression)
         return self._text
 
     def __repr__(self) -> str:
@@ -281,11 +280,11 @@ class Dimension:
 
     def _get_vars(self) -> set[str]:
         """Returns the names of the variables; JAX collects them from the argument shapes."""
-        return set(self._expression.variables())
+        return set(self._scope.algebra.variables(self._expression))
 
     def _evaluate(self, env: Mapping[str, Any]) -> Any:
         """Returns the value, given the values of variables by name: integers, or JAX values."""
-        missing = self._get_vars() - env.keys()
+        missing = self._expression.variables() - env.keys()
         if missing:
             names = ", ".join(f"'{name}'" for name in sorted(missing))
             raise ValueError(f"the value of '{self}' needs {names}, which no shape of the arguments determines")
@@ -315,8 +314,8 @@ class Dimension:
     def _make(self, expression: Expression, other: object) -> Any:
         """Returns what an operand makes of this dimension, as an integer where it can only be one."""
         algebra = self._scope.algebra
-        if algebra.is_watchful and type(other) is not int:  # adding an integer, or a multiple, fixes no size
-            expression = algebra.settled(expression)
+        if algebra.is_watchful:  # adding an integer, or a multiple, fixes no size
+            expression = algebra.simplified(expression) if type(other) is int else algebra.settled(expression)
         constant = expression.as_integer
         return Dimension(expression, self._scope) if constant is None else constant
 

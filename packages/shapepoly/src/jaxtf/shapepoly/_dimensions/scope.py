@@ -12,11 +12,13 @@ from typing import Any, Literal, NamedTuple, Self
 from weakref import WeakValueDictionary
 
 from jaxtf.shapepoly._decide.decision import Decider
+from jaxtf.shapepoly._decide.equalities import Equalities
 from jaxtf.shapepoly._dimensions.algebra import Algebra
 from jaxtf.shapepoly._errors import InconclusiveDimensionOperation, ScopeError
 from jaxtf.shapepoly._expressions.budget import UNBOUNDED, Budget
-from jaxtf.shapepoly._expressions.expression import Expression
+from jaxtf.shapepoly._expressions.expression import Expression, has_operations
 from jaxtf.shapepoly._expressions.parser import parse_constraint
+from jaxtf.shapepoly._expressions.substitution import substituted
 from jaxtf.shapepoly._expressions.text import to_text
 
 _MOST_STEPS = 500_000
@@ -42,10 +44,6 @@ class Constraint(NamedTuple):
     def difference_text(self) -> str:
         """The text of the difference, for messages."""
         return to_text(self.difference)
-
-    def facts(self) -> tuple[Expression, ...]:
-        """Returns the expressions that the constraint says are at least 0."""
-        return (self.difference,) if self.relation == ">=" else (self.difference, -self.difference)
 
     def __str__(self) -> str:
         return self.text
@@ -82,10 +80,10 @@ class SymbolicScope:
             constraints_str = (constraints_str,)
         budget = UNBOUNDED if most_steps is None else Budget(most_steps, _TOO_MANY_STEPS)
         self.constraints = _read_all(constraints_str, budget)
-        decider = _decider(self.constraints, budget)
+        decider = decider_of(self.constraints, budget)
         if decider.is_contradictory():
             raise ScopeError(_contradiction(self.constraints, budget))
-        self.algebra = Algebra(decider if budget is UNBOUNDED else _decider(self.constraints))
+        self.algebra = Algebra(decider if budget is UNBOUNDED else decider_of(self.constraints))
         self._known_as((secrets.token_bytes(16), tuple(c.text for c in self.constraints)))
 
     def _known_as(self, key: "_Key") -> None:
@@ -135,7 +133,7 @@ def _read_all(texts: Sequence[str], budget: Budget) -> tuple[Constraint, ...]:
     of_texts = Budget(_MOST_STEPS, _TOO_MANY_PRODUCTS) if budget is UNBOUNDED else budget
     while len(found) < len(texts):
         known = [found[position] for position in sorted(found)]
-        algebra = Algebra(_decider(known, budget))
+        algebra = Algebra(decider_of(known, budget))
         refusal: InconclusiveDimensionOperation | None = None
         for position, text in enumerate(texts):
             if position in found:
@@ -162,9 +160,29 @@ def _read(text: str, algebra: Algebra, depth: int, budget: Budget) -> Constraint
             return Constraint(parsed.left - parsed.right, relation, text, depth)
 
 
-def _decider(constraints: Sequence[Constraint], budget: Budget = UNBOUNDED) -> Decider:
+def decider_of(constraints: Sequence[Constraint], budget: Budget = UNBOUNDED) -> Decider:
     """Returns a decider that knows the constraints."""
-    return Decider(tuple(fact for constraint in constraints for fact in constraint.facts()), budget)
+    equations = [constraint.difference for constraint in constraints if constraint.relation == "=="]
+    inequalities = [constraint.difference for constraint in constraints if constraint.relation == ">="]
+    if not equations:
+        return Decider(inequalities, budget)
+    equalities = Equalities(equations, inequalities, budget)
+    found = equalities.equations
+    if any(map(has_operations, found)):
+        # with all constraints known, a maximum may be one of its operands, and a quotient an integer
+        algebra = Algebra(Decider(equalities.facts, budget))
+        simpler = [_evaluated(equation, algebra) for equation in found]
+        if simpler != found:
+            equalities = Equalities((*simpler, *equations), inequalities, budget)
+    return Decider(equalities.facts, budget, equalities)
+
+
+def _evaluated(expression: Expression, algebra: Algebra) -> Expression:
+    """Returns an expression whose operations an algebra made; the same where it refuses a division."""
+    try:
+        return substituted(expression, {}, algebra)
+    except (InconclusiveDimensionOperation, ZeroDivisionError):
+        return expression
 
 
 def _contradiction(constraints: Sequence[Constraint], budget: Budget) -> str:
@@ -172,7 +190,7 @@ def _contradiction(constraints: Sequence[Constraint], budget: Budget) -> str:
     culprits = list(constraints)
     for constraint in constraints:
         others = [c for c in culprits if c is not constraint]
-        if _decider(others, budget).is_contradictory():
+        if decider_of(others, budget).is_contradictory():
             culprits = others
     if len(culprits) == 1:
         return f"no sizes satisfy the symbolic constraint '{culprits[0]}' (dimension variables are at least 1)"

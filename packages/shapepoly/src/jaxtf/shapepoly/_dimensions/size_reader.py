@@ -1,9 +1,8 @@
 """Sizes of shapes from texts that nobody vouches for: those of an artifact."""
 
-from jaxtf.shapepoly._decide.decision import Decider
 from jaxtf.shapepoly._dimensions.algebra import Algebra
 from jaxtf.shapepoly._dimensions.dimension import Dimension
-from jaxtf.shapepoly._dimensions.scope import SymbolicScope
+from jaxtf.shapepoly._dimensions.scope import SymbolicScope, decider_of
 from jaxtf.shapepoly._dimensions.sizes import DimSize
 from jaxtf.shapepoly._errors import ShapeSpecError
 from jaxtf.shapepoly._expressions.budget import Budget
@@ -31,8 +30,7 @@ class SizeReader:
     def __init__(self, scope: SymbolicScope, most_steps: int) -> None:
         self._scope = scope
         self._budget = Budget(most_steps, "the sizes take too many steps to read")
-        facts = tuple(fact for constraint in scope.constraints for fact in constraint.facts())
-        self._algebra = Algebra(Decider(facts, self._budget))
+        self._algebra = Algebra(decider_of(scope.constraints, self._budget))
 
     def size(self, text: str) -> DimSize:
         """The size that a text denotes: an integer, or a dimension of the scope.

@@ -55,13 +55,13 @@ def anonymous(
     """Returns the question whether `expression >= 0` under facts, in names of its own."""
     terms = expression.size + sum(fact.size for fact in facts)
     budget.spend(_STEPS_OF_A_TERM * terms * (len(variables) * len(_OWN_SIZES) * _ROUNDS + 10))
-    ranked = sorted(_colours(expression, facts, variables).items(), key=lambda item: (item[1], item[0]))
+    ranked = sorted(colours(expression, facts, variables).items(), key=lambda item: (item[1], item[0]))
     names = {name: f"v{position:03}" for position, (name, _) in enumerate(ranked)}
     renamed = sorted((_renamed(fact, names) for fact in facts), key=repr)
     return Anonymous(_renamed(expression, names), tuple(renamed), names)
 
 
-def _colours(expression: Expression, facts: Sequence[Expression], variables: frozenset[str]) -> dict[str, int]:
+def colours(expression: Expression, facts: Sequence[Expression], variables: frozenset[str]) -> dict[str, int]:
     """Returns a number for each variable: the same for those that play the same part."""
     colours = dict.fromkeys(variables, 0)
     for _ in range(_ROUNDS):

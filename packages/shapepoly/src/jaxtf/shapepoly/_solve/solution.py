@@ -158,7 +158,7 @@ class _Run(Generic[V]):
                 for equation, *_ in step.terms
             ):
                 return
-            expected = self._value(specification.expression)
+            expected = self._value(specification.scope.algebra.named(specification.expression))
         else:
             expected = self._operations.constant(specification)
         size = self._size(source)

@@ -56,11 +56,18 @@ def solve_dimension_variables(specs: Sequence[tuple[str, Shape]]) -> Solution:
     specifications = ", ".join(
         f"{path}.shape = {_shape_text(shape)}" for path, shape in specs if any(isinstance(d, Dimension) for d in shape)
     )
-    equations = [Equation(s.specification.expression, s) for s in sources if isinstance(s.specification, Dimension)]
-    wanted = frozenset[str]().union(*(equation.expression.variables() for equation in equations))
+    symbolic = [s.specification for s in sources if isinstance(s.specification, Dimension)]
+    wanted = frozenset[str]().union(*(size._get_vars() for size in symbolic))
+    equations = [
+        Equation(s.specification.scope.algebra.named(s.specification.expression), s)
+        for s in sources
+        if isinstance(s.specification, Dimension)
+    ]
     constraints = _constraints_about(scope, wanted)
+    needed = wanted.union(
+        *(equation.expression.variables() for equation in equations), *(c.difference.variables() for c in constraints)
+    )
     equations += [Equation(c.difference, None) for c in constraints if c.relation == "=="]
-    needed = wanted.union(*(c.difference.variables() for c in constraints))
     steps = _plan(equations, needed, scope, specifications)
     return Solution(tuple(sorted(wanted)), steps, sources, constraints, specifications)
 
