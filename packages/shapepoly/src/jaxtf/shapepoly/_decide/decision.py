@@ -191,14 +191,17 @@ class Decider:
     def may_be_one_integer(self, expression: Expression) -> bool:
         """Returns whether an expression may have one value only; False is certain where decisions are exact."""
         if self.is_unbounded:
-            return _may_be_constant(expression)
-        tied, is_free = self.tied_variables, False
-        for monomial in expression.terms:
-            for atom, exponent in monomial:
-                if exponent > 1 or len(monomial) > 1 or not isinstance(atom, Variable):
+            return not expression.is_plain and _may_be_constant(expression)
+        # A sum with a free variable is not constant if it is linear in it, or grows with all variables.
+        tied, is_free, is_linear, grows = self.tied_variables, False, True, True
+        for monomial, coefficient in expression.terms.items():
+            grows = grows and (coefficient > 0 or not monomial)
+            is_linear = is_linear and (not monomial or (len(monomial) == 1 and monomial[0][1] == 1))
+            for atom, _ in monomial:
+                if not isinstance(atom, Variable):
                     return True
                 is_free = is_free or atom.name not in tied
-        return not is_free
+        return not (is_free and (is_linear or grows))
 
     def only_value(self, expression: Expression) -> int | None:
         """Returns the only value that the expression has, if it is known to have only one."""
@@ -379,7 +382,7 @@ def _may_be_constant(expression: Expression) -> bool:
     """Returns whether an expression of unbounded variables may have one value only.
 
     A polynomial has not, nor has its sum with one quotient of polynomials by an integer or one maximum of them: in
-    normal form these are no polynomials.
+    normal form these are no polynomials. Nor has a multiple of a quotient that grows with a variable without bound.
     """
     operations = 0
     for monomial in expression.terms:
@@ -389,9 +392,20 @@ def _may_be_constant(expression: Expression) -> bool:
             operations += 1
             if operations > 1 or exponent > 1 or len(monomial) > 1 or any(map(has_operations, atom.operands)):
                 return True
-            if atom.name == FLOORDIV and atom.operands[1].as_integer is None:
+            by_expression = atom.name == FLOORDIV and atom.operands[1].as_integer is None
+            if by_expression and (len(expression.terms) > 1 or not _grows(*atom.operands)):
                 return True
     return False
+
+
+def _grows(dividend: Expression, divisor: Expression) -> bool:
+    """Returns whether a quotient grows, or falls, without bound with a variable that its divisor does not have."""
+    fixed = set(divisor.atoms())
+    return any(
+        atom not in fixed
+        and len({c > 0 for m, c in dividend.terms.items() if any(atom == factor for factor, _ in m)}) == 1
+        for atom in dividend.atoms()
+    )
 
 
 def _monomials(expressions: Sequence[Expression]) -> list[Monomial]:

@@ -27,6 +27,7 @@ from jaxtf.shapepoly._expressions import normal
 from jaxtf.shapepoly._expressions.anonymous import colours
 from jaxtf.shapepoly._expressions.budget import UNBOUNDED, Budget
 from jaxtf.shapepoly._expressions.expression import (
+    FLOORDIV,
     ONE,
     ZERO,
     Atom,
@@ -77,10 +78,13 @@ class Equalities:
             return
         found = _Elimination(equations, inequalities, budget)
         self.definitions, self.rules = found.definitions, tuple(found.equations)
+        for value in self.definitions.values():
+            value.is_plain = not has_operations(value)
         remaining = [found.without_defined(fact) for fact in inequalities]
         remaining += [value - integer(1) for value in self.definitions.values()]
         remaining += [side for rule in self.rules for side in (rule, -rule)]
-        self.facts = tuple(dict.fromkeys(fact for fact in remaining if not _is_evident(fact)))
+        simpler = map(_without_quotient, remaining)
+        self.facts = tuple(dict.fromkeys(fact for fact in simpler if not _is_evident(fact)))
 
     @property
     def equations(self) -> list[Expression]:
@@ -283,6 +287,22 @@ def _candidates(equation: Expression) -> Iterator[_Candidate]:
         by = integer(abs(coefficient))
         value = normal.floordiv(multiple, by)
         yield _Candidate(equation, name, value, multiple - by * value)
+
+
+def _without_quotient(fact: Expression) -> Expression:
+    """Returns a fact that says the same, for `e // k >= n` and `e // k <= n` one without the quotient."""
+    others = [monomial for monomial in fact.terms if monomial != ONE]
+    if len(others) != 1 or len(others[0]) != 1 or others[0][0][1] != 1:
+        return fact
+    (atom, _), factor = others[0][0], fact.terms[others[0]]
+    if not isinstance(atom, Operation) or atom.name != FLOORDIV:
+        return fact
+    by = atom.operands[1].as_integer
+    if by is None or by < 0:
+        return fact
+    if factor > 0:
+        return atom.operands[0] - integer(by * -(fact.constant // factor))
+    return integer(by * (fact.constant // -factor) + by - 1) - atom.operands[0]
 
 
 def _is_evident(fact: Expression) -> bool:

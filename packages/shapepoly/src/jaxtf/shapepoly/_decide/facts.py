@@ -6,6 +6,7 @@ variables: because they mention them, or mention variables that others mention w
 
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from math import inf
 
 from jaxtf.shapepoly._decide.intervals import Interval
@@ -80,6 +81,7 @@ class Facts:
         return True
 
 
+@lru_cache(4096)  # the same few names in every scope
 def spread_size(seed: int, name: str, width: int) -> int:
     """Returns a number below `width` that depends on seed and name only; the same in every process.
 

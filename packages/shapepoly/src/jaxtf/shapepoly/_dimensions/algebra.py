@@ -29,15 +29,14 @@ class Algebra:
 
     Attributes:
       answers: Whether `left >= right`, for pairs that were asked before and decided.
-      is_watchful: Whether sums and products may be one integer by more than their form: there are constraints, or
-        quotients or maxima were made.
+      is_free: Whether polynomials of variables are one integer by their form alone, and have no other form.
     """
 
     def __init__(self, decider: Decider) -> None:
         self.decider = decider
         self.answers: Memo[tuple[Expression, Expression], bool] = Memo(1024)
         self._equalities: Memo[tuple[Expression, Expression], bool] = Memo(1024)
-        self.is_watchful = not decider.is_unbounded
+        self.is_free = decider.is_unbounded and not decider.equalities.rules
         self._quotients: Memo[tuple[Expression, Expression], Expression] = Memo(1024)
         self._remainders: Memo[tuple[Expression, Expression], Expression] = Memo(1024)
         self._maxima: Memo[tuple[Expression, Expression], Expression] = Memo(1024)
@@ -87,7 +86,7 @@ class Algebra:
 
     def settled(self, expression: Expression) -> Expression:
         """Returns an expression in simplified form, or the only integer that it can be."""
-        if not self.is_watchful:
+        if self.is_free and expression.is_plain:
             return expression
         expression = self.simplified(expression)
         if not self.decider.may_be_one_integer(expression):
@@ -97,14 +96,17 @@ class Algebra:
 
     def _settled_operation(self, result: Expression) -> Expression:
         """Returns a quotient, remainder or maximum, or the only integer that it can be; so its terms that are such."""
-        for monomial, coefficient in result.terms.items():
+        result = self.simplified(result)
+        others = [monomial for monomial in result.terms if monomial]
+        for monomial in others:
             if len(monomial) == 1 and isinstance(monomial[0][0], Operation):
-                self.is_watchful = True
                 operation = Expression({monomial: 1})
                 value = self.settled(operation)
                 if value is not operation:
-                    result = result.plus(value - operation, coefficient)
-        self.is_watchful = self.is_watchful or has_operations(result)
+                    result = result.plus(value - operation, result.terms[monomial])
+                elif len(others) == 1:
+                    return result
+        result.is_plain = not has_operations(result)
         return self.settled(result)
 
     def floordiv(self, dividend: Expression, divisor: Expression) -> Expression:

@@ -314,7 +314,7 @@ class Dimension:
     def _make(self, expression: Expression, other: object) -> Any:
         """Returns what an operand makes of this dimension, as an integer where it can only be one."""
         algebra = self._scope.algebra
-        if algebra.is_watchful:  # adding an integer, or a multiple, fixes no size
+        if not (algebra.is_free and expression.is_plain):  # adding an integer, or a multiple, fixes no size
             expression = algebra.simplified(expression) if type(other) is int else algebra.settled(expression)
         constant = expression.as_integer
         return Dimension(expression, self._scope) if constant is None else constant

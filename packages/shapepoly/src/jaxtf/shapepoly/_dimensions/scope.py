@@ -16,7 +16,7 @@ from jaxtf.shapepoly._decide.equalities import Equalities
 from jaxtf.shapepoly._dimensions.algebra import Algebra
 from jaxtf.shapepoly._errors import InconclusiveDimensionOperation, ScopeError
 from jaxtf.shapepoly._expressions.budget import UNBOUNDED, Budget
-from jaxtf.shapepoly._expressions.expression import Expression, has_operations
+from jaxtf.shapepoly._expressions.expression import MAXIMUM, Expression, Operation, has_operations, integer, variable
 from jaxtf.shapepoly._expressions.parser import parse_constraint
 from jaxtf.shapepoly._expressions.substitution import substituted
 from jaxtf.shapepoly._expressions.text import to_text
@@ -168,13 +168,35 @@ def decider_of(constraints: Sequence[Constraint], budget: Budget = UNBOUNDED) ->
         return Decider(inequalities, budget)
     equalities = Equalities(equations, inequalities, budget)
     found = equalities.equations
-    if any(map(has_operations, found)):
-        # with all constraints known, a maximum may be one of its operands, and a quotient an integer
+    if any(_has_maxima(equation) or (inequalities and has_operations(equation)) for equation in found):
+        # With all constraints known, a maximum may be one of its operands, and a quotient an integer.
         algebra = Algebra(Decider(equalities.facts, budget))
         simpler = [_evaluated(equation, algebra) for equation in found]
         if simpler != found:
             equalities = Equalities((*simpler, *equations), inequalities, budget)
+    decider = Decider(equalities.facts, budget, equalities)
+    fixed = _fixed(decider)
+    if not fixed:
+        return decider
+    equalities = Equalities((*fixed, *equalities.equations, *equations), inequalities, budget)
     return Decider(equalities.facts, budget, equalities)
+
+
+def _fixed(decider: Decider) -> list[Expression]:
+    """Returns the equations of variables that can only be one integer by more than an equality alone."""
+    names = sorted(decider.tied_variables)
+    sizes = [variable(name) for name in names]
+    sizes += [value for value in decider.equalities.definitions.values() if decider.may_be_one_integer(value)]
+    found = [(size, decider.only_value(size)) for size in sizes if size.as_integer is None]
+    return [size - integer(value) for size, value in found if value is not None]
+
+
+def _has_maxima(expression: Expression) -> bool:
+    """Returns whether maxima occur anywhere in an expression."""
+    return any(
+        isinstance(atom, Operation) and (atom.name == MAXIMUM or any(map(_has_maxima, atom.operands)))
+        for atom in expression.atoms()
+    )
 
 
 def _evaluated(expression: Expression, algebra: Algebra) -> Expression:

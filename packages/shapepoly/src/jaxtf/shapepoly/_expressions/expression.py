@@ -108,12 +108,18 @@ def monomial_order(monomial: Monomial) -> tuple[int, tuple[tuple[tuple[int, str]
 
 
 class Expression:
-    """An integer polynomial over atoms, as a mapping from monomials to coefficients other than 0."""
+    """An integer polynomial over atoms, as a mapping from monomials to coefficients other than 0.
 
-    __slots__ = ("_hash", "terms")
+    Attributes:
+      terms: The mapping.
+      is_plain: Whether all atoms are known to be variables; sums and products of such expressions are such, too.
+    """
 
-    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+    __slots__ = ("_hash", "is_plain", "terms")
+
+    def __init__(self, terms: Mapping[Monomial, int], is_plain: bool = False) -> None:
         self.terms = terms
+        self.is_plain = is_plain
         self._hash: int | None = None
 
     @property
@@ -151,7 +157,7 @@ class Expression:
                 terms[monomial] = total
             else:
                 terms.pop(monomial, None)
-        return Expression(terms)
+        return Expression(terms, self.is_plain and other.is_plain)
 
     def __neg__(self) -> Expression:
         return self.scaled(-1)
@@ -162,7 +168,9 @@ class Expression:
             return self
         if factor == 0:
             return ZERO
-        return Expression({monomial: factor * coefficient for monomial, coefficient in self.terms.items()})
+        return Expression(
+            {monomial: factor * coefficient for monomial, coefficient in self.terms.items()}, self.is_plain
+        )
 
     def __mul__(self, other: Expression) -> Expression:
         for one, another in ((self, other), (other, self)):
@@ -174,13 +182,17 @@ class Expression:
             for other_monomial, other_coefficient in other.terms.items():
                 product = multiply_monomials(monomial, other_monomial)
                 terms[product] = terms.get(product, 0) + coefficient * other_coefficient
-        return Expression({monomial: coefficient for monomial, coefficient in terms.items() if coefficient})
+        return Expression(
+            {monomial: coefficient for monomial, coefficient in terms.items() if coefficient},
+            self.is_plain and other.is_plain,
+        )
 
     def to_the_power(self, exponent: int) -> Expression:
         """Returns the power for an exponent of 0 or more."""
         if len(self.terms) == 1:
             ((monomial, coefficient),) = self.terms.items()
-            return Expression({tuple((atom, e * exponent) for atom, e in monomial if exponent): coefficient**exponent})
+            power = tuple((atom, e * exponent) for atom, e in monomial if exponent)
+            return Expression({power: coefficient**exponent}, self.is_plain)
         result = integer(1)
         for _ in range(exponent):
             result = result * self
@@ -231,11 +243,13 @@ class Expression:
         )
 
 
-ZERO: Final = Expression({})
+ZERO: Final = Expression({}, is_plain=True)
 
 
 def has_operations(expression: Expression) -> bool:
     """Returns whether quotients or maxima are factors of terms."""
+    if expression.is_plain:
+        return False
     for monomial in expression.terms:
         for atom, _ in monomial:
             if isinstance(atom, Operation):
@@ -245,7 +259,7 @@ def has_operations(expression: Expression) -> bool:
 
 def integer(value: int) -> Expression:
     """Returns the constant expression `value`."""
-    return Expression({ONE: value}) if value else ZERO
+    return Expression({ONE: value}, is_plain=True) if value else ZERO
 
 
 def from_atom(atom: Atom) -> Expression:
@@ -255,4 +269,4 @@ def from_atom(atom: Atom) -> Expression:
 
 def variable(name: str) -> Expression:
     """Returns the expression that consists of one dimension variable."""
-    return from_atom(Variable(name))
+    return Expression({((Variable(name), 1),): 1}, is_plain=True)
