@@ -49,12 +49,21 @@ class Verdict(NamedTuple):
 
     `always` and `never` are both False where it holds for some sizes and fails for others, or where
     that is not known; then `holds_for` and `fails_for` are sizes that show it, as far as some were found.
+    `by` says what found it, for people.
     """
 
     always: bool = False
     never: bool = False
     holds_for: Sizes | None = None
     fails_for: Sizes | None = None
+    by: str = "sizes of both kinds"
+
+
+class Zero(NamedTuple):
+    """Whether an expression is known to be 0 for all sizes, and by what, for people."""
+
+    holds: bool
+    by: str
 
 
 _SAMPLES = 3
@@ -64,8 +73,9 @@ _MOST_TRIES = 4096
 _MOST_POINTS = 8
 _STEPS_OF_A_QUESTION = 20
 
-ALWAYS = Verdict(always=True)
-NEVER = Verdict(never=True)
+ALWAYS, NEVER = Verdict(always=True, by="intervals"), Verdict(never=True, by="intervals")
+ALWAYS_BY_FACTORS, NEVER_BY_FACTORS = ALWAYS._replace(by="signs of factors"), NEVER._replace(by="signs of factors")
+ALWAYS_BY_SETS, NEVER_BY_SETS = ALWAYS._replace(by="integer sets"), NEVER._replace(by="integer sets")
 
 
 class Decider:
@@ -169,11 +179,18 @@ class Decider:
 
     def is_zero(self, expression: Expression) -> bool:
         """Returns whether the expression is known to be 0 for all sizes."""
+        return self.zero(expression).holds
+
+    def zero(self, expression: Expression) -> Zero:
+        """Returns whether the expression is known to be 0 for all sizes, and by what."""
         if not expression.terms:
-            return True
+            return Zero(True, "normal form")
         if any(evaluate_integer(expression, sizes) for sizes in self._points):
-            return False
-        return self.verdict(expression).always and self.verdict(-expression).always
+            return Zero(False, "sizes for which it fails")
+        verdict = self.verdict(expression)
+        if verdict.always:
+            verdict = self.verdict(-expression)
+        return Zero(verdict.always, verdict.by)
 
     @cached_property
     def is_unbounded(self) -> bool:
@@ -233,20 +250,21 @@ class Decider:
         if holds is not None and fails is not None:
             return Verdict(holds_for=holds, fails_for=fails)
         if fails is None and self._product_bound(expression) >= 0:
-            return ALWAYS
+            return ALWAYS_BY_FACTORS
         if holds is None and self._product_bound(-expression) > 0:
-            return NEVER
+            return NEVER_BY_FACTORS
+        by = "integer sets"
         try:
             question = self._question(expression)
             if fails is None and not question.can_be_negative():
-                return ALWAYS
+                return ALWAYS_BY_SETS
             if holds is None and not question.can_be_at_least_zero():
-                return NEVER
+                return NEVER_BY_SETS
             holds = holds or self._found(question.sizes(negative=False), expression, _is_at_least_zero)
             fails = fails or self._found(question.sizes(negative=True), expression, _is_negative)
         except TooHard:
-            pass  # what was found until then is still true
-        return Verdict(holds_for=holds, fails_for=fails)
+            by = "the bound on the work of integer sets"  # what was found until then is still true
+        return Verdict(holds_for=holds, fails_for=fails, by=by)
 
     def _product_bound(self, expression: Expression) -> Bound:
         """Returns a lower bound of an expression that has products, from the factors that its form hides."""

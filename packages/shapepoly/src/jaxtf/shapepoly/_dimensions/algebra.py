@@ -7,9 +7,11 @@ integer. Implements the protocol by which the parser makes expressions.
 
 from collections.abc import Mapping
 from functools import cached_property
+from time import perf_counter
 
 from jaxtf.shapepoly._decide.advice import refused_division
-from jaxtf.shapepoly._decide.decision import Decider
+from jaxtf.shapepoly._decide.decision import Decider, Zero
+from jaxtf.shapepoly._dimensions.log import active_logger, log_answer
 from jaxtf.shapepoly._errors import inconclusive
 from jaxtf.shapepoly._expressions.expression import Expression, Operation, has_operations, integer, variable
 from jaxtf.shapepoly._expressions.maximum import linear_maxima, maximum
@@ -29,11 +31,13 @@ class Algebra:
 
     Attributes:
       answers: Whether `left >= right`, for pairs that were asked before and decided.
+      logger: Where comparisons are to be logged, answers are not kept; else None.
       is_free: Whether polynomials of variables are one integer by their form alone, and have no other form.
     """
 
     def __init__(self, decider: Decider) -> None:
         self.decider = decider
+        self.logger = active_logger()
         self.answers: Memo[tuple[Expression, Expression], bool] = Memo(1024)
         self._equalities: Memo[tuple[Expression, Expression], bool] = Memo(1024)
         self.is_free = decider.is_unbounded and not decider.equalities.rules
@@ -74,11 +78,29 @@ class Algebra:
     def equal(self, left: Expression, right: Expression) -> bool:
         """Returns whether two expressions denote the same value for all sizes."""
         known = self._equalities.get((left, right))
-        return known if known is not None else self._equalities.put((left, right), self.is_zero(left - right))
+        if known is not None:
+            return known
+        start = perf_counter() if self.logger else 0.0
+        zero = self._zero(left - right)
+        if self.logger:
+            log_answer(self.logger, f"{self.text(left)} == {self.text(right)}", zero.holds, zero.by, start)
+            return zero.holds
+        return self._equalities.put((left, right), zero.holds)
+
+    def log_integer(self, expression: Expression, value: object) -> None:
+        """Logs that a dimension, which is no integer, was compared with one."""
+        if self.logger is not None:
+            log_answer(self.logger, f"{self.text(expression)} == {value}", False, "normal form", perf_counter())
 
     def is_zero(self, expression: Expression) -> bool:
         """Returns whether the expression is known to be 0 for all sizes."""
-        return self.decider.equalities.are_zero(expression) or self.decider.is_zero(expression)
+        return self._zero(expression).holds
+
+    def _zero(self, expression: Expression) -> Zero:
+        """Returns whether the expression is known to be 0 for all sizes, and by what."""
+        if expression.terms and self.decider.equalities.are_zero(expression):
+            return Zero(True, "equalities")
+        return self.decider.zero(expression)
 
     def simplified(self, expression: Expression) -> Expression:
         """Returns an equal expression, simplified by the equalities of the scope."""

@@ -4,19 +4,18 @@ The error tells what was asked, sizes for which it holds and fails, the constrai
 it, and the line of the user's program that asked.
 """
 
-import sys
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Literal
 
 from jaxtf.shapepoly._decide.advice import advice_on_nonzero
 from jaxtf.shapepoly._decide.decision import Verdict
 from jaxtf.shapepoly._decide.witnesses import sizes_text
+from jaxtf.shapepoly._dimensions.log import caller, log_answer
 from jaxtf.shapepoly._dimensions.scope import SymbolicScope
 from jaxtf.shapepoly._errors import InconclusiveDimensionOperation, inconclusive
 from jaxtf.shapepoly._expressions.expression import Expression, integer
 
-# What stands between a user's line and a question: us, JAX, and what both call through, such as contextlib.
-_NOT_THE_USERS = frozenset(("jaxtf", "jax", "jaxlib")) | sys.stdlib_module_names
 _ONE = integer(1)
 
 
@@ -26,18 +25,14 @@ def at_least(scope: SymbolicScope, left: Expression, right: Expression) -> bool:
     Raises:
       InconclusiveDimensionOperation: It holds for some sizes and fails for others, or cannot be decided.
     """
-    answers = scope.algebra.answers
-    known = answers.get((left, right))
-    return known if known is not None else answers.put((left, right), _decide(scope, left - right, left, ">=", right))
+    known = scope.algebra.answers.get((left, right))
+    return known if known is not None else _decide(scope, left - right, left, ">=", right)
 
 
 def greater(scope: SymbolicScope, left: Expression, right: Expression) -> bool:
     """Returns whether `left > right` for all sizes or for none; raises as `at_least` does."""
-    answers = scope.algebra.answers
-    known = answers.get((right, left))
-    if known is not None:
-        return not known
-    return not answers.put((right, left), not _decide(scope, left - right - _ONE, left, ">", right))
+    known = scope.algebra.answers.get((right, left))
+    return not known if known is not None else _decide(scope, left - right - _ONE, left, ">", right)
 
 
 def nonzero(scope: SymbolicScope, expression: Expression) -> bool:
@@ -55,13 +50,21 @@ def nonzero(scope: SymbolicScope, expression: Expression) -> bool:
 def _decide(
     scope: SymbolicScope, difference: Expression, left: Expression, relation: Literal[">=", ">"], right: Expression
 ) -> bool:
-    """Returns whether `difference >= 0`, which is the same as `left relation right`."""
-    difference, text = scope.algebra.simplified(difference), scope.algebra.text
-    verdict = scope.algebra.decider.verdict(difference)
-    if verdict.always:
-        return True
-    if verdict.never:
-        return False
+    """Returns whether `difference >= 0`, which is the same as `left relation right`, and remembers it."""
+    algebra, text = scope.algebra, scope.algebra.text
+    start = perf_counter() if algebra.logger else 0.0
+    difference = algebra.simplified(difference)
+    verdict = algebra.decider.verdict(difference)
+    decided = verdict.always or verdict.never
+    if algebra.logger:
+        answer = verdict.always if decided else None
+        log_answer(algebra.logger, f"{text(left)} {relation} {text(right)}", answer, verdict.by, start)
+        if decided:
+            return verdict.always
+    if decided:
+        key, known = ((left, right), verdict.always) if relation == ">=" else ((right, left), verdict.never)
+        algebra.answers.put(key, known)
+        return verdict.always
     constraint = f"{text(left)} >= {text(right if relation == '>=' else right + _ONE)}"
     advice = [f'  if it always holds for you, add the constraint "{constraint}"']
     comparison = f"'{text(left)}' {relation} '{text(right)}'"
@@ -98,20 +101,9 @@ def _witnesses_text(witnesses: Verdict) -> str:
 def _context(scope: SymbolicScope) -> Sequence[str]:
     """Describes where the question was asked, and under which constraints."""
     lines = []
-    caller = _caller()
-    if caller:
-        lines.append(f"  asked at: {caller}")
+    asked_at = caller()
+    if asked_at:
+        lines.append(f"  asked at: {asked_at}")
     if scope.constraints:
         lines.append(f"  known:    {', '.join(c.text for c in scope.constraints)}")
     return lines
-
-
-def _caller() -> str | None:
-    """Returns file, line and function of the innermost frame that is the user's."""
-    frame = sys._getframe()
-    while frame.f_back is not None:
-        frame = frame.f_back
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package not in _NOT_THE_USERS:
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}"
-    return None

@@ -205,6 +205,8 @@ class Dimension:
                 return False
             return self._scope.algebra.equal(self._expression, other._expression)
         if _as_integer(other) is not None:
+            if self._scope.algebra.logger is not None:
+                self._scope.algebra.log_integer(self._expression, other)
             return False  # what can only be one integer is that integer, and no dimension
         return self._with_array(other, operator.eq) if _is_array(other) else NotImplemented
 
