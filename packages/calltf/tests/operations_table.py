@@ -5,25 +5,30 @@ python packages/calltf/tests/operations_table.py
 
 import inspect
 import os
-from collections import defaultdict
+import sys
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from jaxtf.calltf._symbolic_ops import RULES
+from jaxtf.calltf._operations import RULES
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "calltf_operations.md"
 
 
 def page() -> str:
     """The page."""
-    of_rule = defaultdict(list)
+    families: dict[str, dict[Any, list[str]]] = {}
     for operation, rule in RULES.items():
-        of_rule[rule].append(operation)
+        families.setdefault(rule.__module__, {}).setdefault(rule, []).append(operation)
     rows = []
-    for rule, operations in of_rule.items():
-        text = " ".join((inspect.getdoc(rule) or "").split())
-        rows.append(f"| {', '.join(f'`{name}`' for name in sorted(operations))} | {text} |")
+    for family in sorted(families):
+        about = " ".join((sys.modules[family].__doc__ or "").split("\n\n")[0].split())
+        rows += ["", f"## {family.rpartition('.')[2].capitalize()}", "", about, ""]
+        rows += ["| operations | for symbolic sizes |", "| --- | --- |"]
+        for rule, operations in families[family].items():
+            text = " ".join((inspect.getdoc(rule) or "").split())
+            rows.append(f"| {', '.join(f'`{name}`' for name in sorted(operations))} | {text} |")
     return "\n".join(
         [
             "# `call_tf`: operations with symbolic sizes",
@@ -33,9 +38,6 @@ def page() -> str:
             "reads of variables are followed too. Any other operation is refused there by its name; it needs no entry",
             "where all its shapes are constant.",
             "Made by `python packages/calltf/tests/operations_table.py`; do not edit.",
-            "",
-            "| operations | for symbolic sizes |",
-            "| --- | --- |",
             *rows,
             "",
         ]

@@ -7,7 +7,8 @@ import tensorflow as tf
 from jax import export
 
 from jaxtf.calltf import call_tf
-from jaxtf.calltf._symbolic_ops import RULES, rule
+from jaxtf.calltf._operations import RULES
+from jaxtf.calltf._operations.table import rule
 
 from .operations_table import PAGE, page
 

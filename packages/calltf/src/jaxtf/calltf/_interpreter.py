@@ -7,7 +7,7 @@ and branches, loops and roots over sizes are run when the program is. What must 
 its numbers at the sample. What is needed there and not known is refused.
 
 An operation whose operands and results have constant shapes needs no more. Any other needs an entry in the table of
-`_symbolic_ops`, which says what its results are and that what TensorFlow compiles for it has one form for all sizes but
+`_operations`, which says what its results are and that what TensorFlow compiles for it has one form for all sizes but
 for the sizes themselves. An operation without an entry is refused.
 
 Knows graphs of TensorFlow; nothing of StableHLO or JAX's primitives.

@@ -22,10 +22,10 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func, stablehlo
 from jax.interpreters import mlir
 
+from jaxtf.calltf._common_form import CommonForm, NoCommonForm
 from jaxtf.calltf._declared import shape_text
 from jaxtf.calltf._effects import CALL_TF_ORDERED_EFFECT
 from jaxtf.calltf._errors import LIMITATIONS, CaptureWarning, CompilationError, UnsupportedError
-from jaxtf.calltf._generalize import Generalized, NotGeneral
 from jaxtf.calltf._jax import dimension_values, hlo_to_stablehlo, ir_types, is_for_export, token_type
 from jaxtf.calltf._primitive import call_tf_p, refuse_variable_writes
 from jaxtf.calltf._traced import SymbolicTraced, Traced
@@ -146,8 +146,8 @@ def _lower_symbolic(
         return scalar
 
     try:
-        results = Generalized(traced.samples, modules, traced.numbers, value).emit(args)
-    except NotGeneral as error:
+        results = CommonForm(traced.samples, modules, traced.numbers, value).emit(args)
+    except NoCommonForm as error:
         raise UnsupportedError(
             f"call_tf: {traced.function}, compiled by TensorFlow for constant sizes, has no common form for all "
             f"sizes {', '.join(map(str, traced.sizes))}: {error}\n"

@@ -27,8 +27,8 @@ from jaxtf.calltf._errors import (
 from jaxtf.calltf._interpreter import Interpreter
 from jaxtf.calltf._jax import custom_call_targets, dimension_variables, is_symbolic, short_text
 from jaxtf.calltf._notes import without_libraries
+from jaxtf.calltf._operations import RULES
 from jaxtf.calltf._sizes import Numbers, Sample, first_sample, samples, symbolic_sizes
-from jaxtf.calltf._symbolic_ops import RULES
 from jaxtf.calltf._symbolic_values import same_shape
 from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs
 from jaxtf.calltf._transfer import canonical_dtype, jax_dtype, tensorflow_dtype

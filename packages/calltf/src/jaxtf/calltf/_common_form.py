@@ -1,7 +1,7 @@
 """One StableHLO program for all sizes, from programs for some of them.
 
 TensorFlow compiles for constant sizes only. Compiled at several samples, a function gives programs that are the same
-but for numbers: sizes in types, bounds of slices, constants. `Generalized.emit` reads them side by side, looks up each
+but for numbers: sizes in types, bounds of slices, constants. `CommonForm.emit` reads them side by side, looks up each
 number that varies among the sizes that the operations of the trace have (`Numbers`), and writes the program with
 dynamic shapes: `dynamic_reshape` for `reshape`, and so on. Programs that differ in more than numbers, or by numbers
 that are not such sizes, are refused.
@@ -27,11 +27,11 @@ from jaxtf.calltf._sizes import Numbers, Sample
 _LAYOUTS = ("xla_shape", "result_layout", "operand_layouts")  # hints of HLO, for constant sizes
 
 
-class NotGeneral(Exception):
+class NoCommonForm(Exception):
     """The programs have no common form; the message says where they differ."""
 
 
-class Generalized:
+class CommonForm:
     """Writes the common form of programs into the program being lowered.
 
     Args:
@@ -67,7 +67,7 @@ class Generalized:
         """The results of `main`.
 
         Raises:
-          NotGeneral: The programs have no common form.
+          NoCommonForm: The programs have no common form.
         """
         return self._inline([functions["main"] for functions in self._functions], arguments)
 
@@ -80,11 +80,11 @@ class Generalized:
         self._enter([block.arguments for block in blocks], arguments)
         for column in zip(*columns, strict=False):  # a terminator ends the shortest
             if len({op.operation.name for op in column}) > 1:
-                raise NotGeneral("it is compiled to different operations at different sizes")
+                raise NoCommonForm("it is compiled to different operations at different sizes")
             operations = [op.operation for op in column]
             wiring = [[ids[x] for x in op.operands] for ids, op in zip(self._ids, operations, strict=True)]
             if any(places != wiring[0] for places in wiring):
-                raise NotGeneral("its operations are connected differently at different sizes")
+                raise NoCommonForm("its operations are connected differently at different sizes")
             operands = [self._written[place] for place in wiring[0]]
             if operations[0].name in ("func.return", "stablehlo.return"):
                 return operands
@@ -115,9 +115,9 @@ class Generalized:
         if (varying or is_dynamic) and first.name in _SPECIAL:
             return _SPECIAL[first.name](self, operations, operands, types)
         if varying:
-            raise NotGeneral(f"{first.name} has no form for {', '.join(varying)} that depends on symbolic sizes")
+            raise NoCommonForm(f"{first.name} has no form for {', '.join(varying)} that depends on symbolic sizes")
         if is_dynamic and first.name in ("stablehlo.custom_call", "stablehlo.rng_bit_generator"):
-            raise NotGeneral(f"{first.name} has no form for results of symbolic sizes")
+            raise NoCommonForm(f"{first.name} has no form for results of symbolic sizes")
         attributes = {name: first.attributes[name] for name in _attribute_names(first)}
         written = ir.Operation.create(first.name, types, operands, attributes, regions=len(first.regions))
         for index in range(len(first.regions)):
@@ -138,7 +138,7 @@ class Generalized:
             return types[0]
         ranked = [t for t in types if isinstance(t, ir.RankedTensorType)]
         if len({(t.rank, str(t.element_type)) for t in ranked}) != 1 or len(ranked) != len(types):
-            raise NotGeneral(f"the type of an intermediate result depends on symbolic sizes: {types[0]}, {types[-1]}")
+            raise NoCommonForm(f"the type of an intermediate result depends on symbolic sizes: {types[0]}, {types[-1]}")
         unknown = ir.ShapedType.get_dynamic_size()
         shape = [
             sizes[0] if len(set(sizes)) == 1 else unknown for sizes in zip(*(t.shape for t in ranked), strict=True)
@@ -152,7 +152,7 @@ class Generalized:
         size = self._numbers.find([int(value) for value in column])
         if size is None:
             shown = "; ".join(f"{v} for {s}" for v, s in list(zip(column, self._samples, strict=True))[:4])
-            raise NotGeneral(f"{what} is none of the sizes that its operations have: {shown}")
+            raise NoCommonForm(f"{what} is none of the sizes that its operations have: {shown}")
         if size not in self._known:
             self._known[size] = self._int32(self._values(size)) if is_symbolic(size) else _int32(size)
         return self._known[size]
@@ -194,7 +194,7 @@ class Generalized:
                 return [scalar]
             return [stablehlo.dynamic_broadcast_in_dim(type_, scalar, self._shape(operations), none)]
         if "complex" in str(element):
-            raise NotGeneral(f"a constant of it, {type_}, depends on symbolic sizes")
+            raise NoCommonForm(f"a constant of it, {type_}, depends on symbolic sizes")
         values = [np.array(attribute) for attribute in attributes]
         if ir.RankedTensorType(type_).has_static_shape and values[0].ndim == 1:  # indices, bounds
             one = ir.RankedTensorType.get([1], element)
@@ -206,7 +206,7 @@ class Generalized:
         axis = int(np.argmax(longest.shape))
         counted = [np.arange(value.size).reshape(value.shape) for value in values]
         if longest.size != longest.shape[axis] or not all(map(np.array_equal, values, counted)):
-            raise NotGeneral(f"a constant of it, {type_}, depends on symbolic sizes")
+            raise NoCommonForm(f"a constant of it, {type_}, depends on symbolic sizes")
         return [stablehlo.dynamic_iota(type_, self._shape(operations), axis)]
 
     def _element(self, values: Sequence[float], element: ir.Type) -> ir.Value:
@@ -219,7 +219,9 @@ class Generalized:
         if rounding and all(n and rounding(1) / rounding(n) == x for n, x in zip(inverse, values, strict=True)):
             number = stablehlo.convert(type_, self._scalar(inverse, "a constant"))
             return stablehlo.divide(stablehlo.convert(type_, _int32(1)), number)
-        raise NotGeneral(f"a constant of it is {values[0]} for {self._samples[0]}, {values[1]} for {self._samples[1]}")
+        raise NoCommonForm(
+            f"a constant of it is {values[0]} for {self._samples[0]}, {values[1]} for {self._samples[1]}"
+        )
 
     def _whole(self, operations: Sequence[Any], operands: list[ir.Value]) -> list[ir.Value]:
         """An operand that is declared to have the size that it has."""
@@ -228,7 +230,7 @@ class Generalized:
             owner: Any = op.operands[1].owner
             size = ir.DenseElementsAttr(owner.attributes["value"]).get_splat_value()
             if size.value != ir.RankedTensorType(op.operands[0].type).shape[axis]:
-                raise NotGeneral("it has a result of dynamic size")
+                raise NoCommonForm("it has a result of dynamic size")
         return operands[:1]
 
     def _broadcast(self, operations: Sequence[Any], operands: Any, types: Any) -> list[ir.Value]:
@@ -312,14 +314,14 @@ def _attribute_names(operation: Any) -> list[str]:
     return [name for name in names if name not in _LAYOUTS]
 
 
-_Rule = Callable[[Generalized, Sequence[Any], Any, Any], list[ir.Value]]
+_Rule = Callable[[CommonForm, Sequence[Any], Any, Any], list[ir.Value]]
 _SPECIAL: dict[str, _Rule] = {
-    "stablehlo.constant": Generalized._constant,
-    "stablehlo.broadcast_in_dim": Generalized._broadcast,
-    "stablehlo.iota": Generalized._iota,
-    "stablehlo.reshape": Generalized._reshape,
-    "stablehlo.slice": Generalized._slice,
-    "stablehlo.pad": Generalized._pad,
-    "stablehlo.gather": Generalized._gather,
-    "stablehlo.dynamic_slice": Generalized._dynamic_slice,
+    "stablehlo.constant": CommonForm._constant,
+    "stablehlo.broadcast_in_dim": CommonForm._broadcast,
+    "stablehlo.iota": CommonForm._iota,
+    "stablehlo.reshape": CommonForm._reshape,
+    "stablehlo.slice": CommonForm._slice,
+    "stablehlo.pad": CommonForm._pad,
+    "stablehlo.gather": CommonForm._gather,
+    "stablehlo.dynamic_slice": CommonForm._dynamic_slice,
 }

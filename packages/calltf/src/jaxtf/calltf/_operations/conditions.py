@@ -1,0 +1,78 @@
+"""What an entry asks of sizes: that they are equal, not negative, numbers, within 32 bits, for all sizes.
+
+What is not decided is refused by the name of the operation.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from jaxtf.calltf._interpreter import Interpreter
+from jaxtf.calltf._jax import is_symbolic
+from jaxtf.calltf._symbolic_values import Shape, decided, same, same_shape
+
+
+def broadcast(i: Interpreter, op: Any, shapes: Iterable[Shape]) -> Shape:
+    """The common shape of operands: sizes are equal for all sizes, or one of them is the number 1."""
+    result: list[Any] = []
+    for shape in shapes:
+        longer = max(len(result), len(shape))
+        pairs = zip([1] * (longer - len(result)) + result, [1] * (longer - len(shape)) + list(shape), strict=True)
+        result = [_broadcast_size(i, op, x, y) for x, y in pairs]
+    return tuple(result)
+
+
+def _broadcast_size(i: Interpreter, op: Any, x: Any, y: Any) -> Any:
+    if is_one(x):
+        return y
+    if is_one(y) or same(x, y):
+        return x
+    raise i.refused(op, f"broadcasts sizes {x} and {y}, not equal for all sizes,")
+
+
+def is_one(size: Any) -> bool:
+    """Whether a size is the number 1, along which TensorFlow broadcasts."""
+    return not is_symbolic(size) and size == 1
+
+
+def require_same(i: Interpreter, op: Any, x: Sequence[Any], y: Sequence[Any]) -> None:
+    """Refuses shapes that are not known to be equal."""
+    if not same_shape(tuple(x), tuple(y)):
+        raise i.refused(op, f"has operands of shapes {list(x)} and {list(y)}, not equal for all sizes,")
+
+
+def is_within(i: Interpreter, number: Any) -> bool:
+    """Whether an integer cannot leave 32 bits, in which JAX computes sizes.
+
+    Arrays have at most 2**31 - 2**21 elements.
+    """
+    if not is_symbolic(number):
+        return bool(abs(number) < 1 << 31)
+    limits = [count + (1 << 20) for count in i.counts]
+    return any(
+        decided(operator.ge, limit, number) is True and decided(operator.ge, number + limit, 0) is True
+        for limit in limits
+    )
+
+
+def bounded(i: Interpreter, op: Any, number: Any) -> Any:
+    """The number, if it cannot leave 32 bits."""
+    if not is_within(i, number):
+        raise i.refused(op, f"has a bound {number} that may leave 32 bits,")
+    return number
+
+
+def not_negative(i: Interpreter, op: Any, numbers: Iterable[Any]) -> None:
+    """Refuses sizes that may be negative."""
+    for number in numbers:
+        if not decided(operator.ge, number, 0):
+            raise i.refused(op, f"has a size {number} that may be negative,")
+
+
+def constant_size(i: Interpreter, op: Any, size: Any) -> Any:
+    """The size, if it is a number."""
+    if is_symbolic(size):
+        raise i.refused(op, f"needs a size to be a number, and it is {size},")
+    return size

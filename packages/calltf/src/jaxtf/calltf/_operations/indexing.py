@@ -1,0 +1,67 @@
+"""Operations whose indices are data: gathers, scatters, segments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.calltf._interpreter import Interpreter
+from jaxtf.calltf._operations.conditions import constant_size, not_negative, require_same
+from jaxtf.calltf._operations.table import moving, rule
+from jaxtf.calltf._symbolic_values import Value
+
+
+@rule("GatherV2", "Gather", "ResourceGather")
+def gather(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
+    """The indices are data."""
+    x, indices = inputs[0].shape, inputs[1].shape
+    axis = i.integers(op, inputs, 2)[0] % len(x) if op.type == "GatherV2" else 0
+    batch = op.get_attr("batch_dims") if op.type != "Gather" else 0
+    batch = batch if batch >= 0 else batch + len(indices)
+    require_same(i, op, x[:batch], indices[:batch])
+    shape = (*x[:axis], *indices[batch:], *x[axis + 1 :])
+    if op.type == "ResourceGather":
+        return [i.value(tf.gather(inputs[0].tensor, inputs[1].tensor, batch_dims=batch), shape)]
+    [tensor] = i.compiled(op, inputs, (2,) if op.type == "GatherV2" else ())
+    return [i.value(tensor, shape, moving(i, op, inputs, (0,)))]
+
+
+@rule("GatherNd")
+def gather_nd(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
+    """The last axis of the indices is as long as an index."""
+    x, indices = inputs[0].shape, inputs[1].shape
+    depth = int(constant_size(i, op, indices[-1]))
+    [tensor] = i.compiled(op, inputs)
+    return [i.value(tensor, (*indices[:-1], *x[depth:]))]
+
+
+@rule("ScatterNd")
+def scatter_nd(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
+    """A known shape."""
+    shape = tuple(i.known(op, inputs, 2))
+    not_negative(i, op, shape)
+    indices, updates = inputs[0].shape, inputs[1].shape
+    require_same(i, op, updates, (*indices[:-1], *shape[int(constant_size(i, op, indices[-1])) :]))
+    [tensor] = i.compiled(op, inputs, (2,))
+    return [i.value(tensor, shape)]
+
+
+@rule(*(f"TensorScatter{what}" for what in ("Update", "Add", "Sub", "Max", "Min")))
+def tensor_scatter(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
+    """The shape is that of the first operand."""
+    x, indices, updates = (value.shape for value in inputs)
+    require_same(i, op, updates, (*indices[:-1], *x[int(constant_size(i, op, indices[-1])) :]))
+    [tensor] = i.compiled(op, inputs)
+    return [i.value(tensor, x)]
+
+
+@rule(*(f"UnsortedSegment{what}" for what in ("Sum", "Max", "Min", "Prod")))
+def unsorted_segments(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
+    """A known number of segments."""
+    data, ids = inputs[0].shape, inputs[1].shape
+    require_same(i, op, data[: len(ids)], ids)
+    count = i.known(op, inputs, 2).item()
+    not_negative(i, op, [count])
+    [tensor] = i.compiled(op, inputs, (2,))
+    return [i.value(tensor, (count, *data[len(ids) :]))]
