@@ -58,23 +58,26 @@ MAY_IMPORT = {
         "_gpus": "_tf",
         "_graph": "_tf",
         "_symbolic_values": "_jax",
-        "_sizes": "_jax _symbolic_values",
+        "_scope": "_jax _symbolic_values",
+        "_sizes": "_jax _symbolic_values _scope",
         "_modules": "_symbolic_values",
-        "_interpreter": "_errors _jax _tf _graph _symbolic_values _sizes",
+        "_interpreter": "_errors _jax _tf _graph _symbolic_values _scope _sizes",
         "_operations": "_jax _symbolic_values _modules _interpreter",
         "_common_form": "_jax _sizes",
+        "_guards": "_jax _symbolic_values _scope",
         "_transfer": "_errors _jax _tf _gpus",
         "_notes": "_transfer",
         "_eager": "_jax _tf _transfer",
         "_declared": "_errors _jax _transfer",
-        "_traced": "_errors _jax _tf _graph _symbolic_values _sizes _interpreter _operations _transfer _notes"
-        " _declared",
-        "_function": "_errors _jax _tf _graph _sizes _transfer _declared _traced",
+        "_traced": "_errors _jax _tf _graph _transfer _notes _declared",
+        "_symbolic_traced": "_errors _jax _tf _symbolic_values _scope _sizes _interpreter _operations _transfer"
+        " _declared _traced",
+        "_function": "_errors _jax _tf _graph _sizes _transfer _declared _traced _symbolic_traced",
         "_vjp": "_errors _tf _graph _transfer _declared _traced _function",
         "_vectorized": "_graph _transfer _traced _function _vjp",
         "_recorded": "_jax _tf _transfer _function _vjp",
         "_primitive": "_errors _jax _tf _effects _graph _transfer _traced _function _recorded",
-        "_lowering": "_errors _jax _effects _common_form _declared _traced _primitive",
+        "_lowering": "_errors _jax _effects _common_form _guards _declared _traced _symbolic_traced _primitive",
         "_gradient": "_errors _jax _transfer _traced _function _vectorized _recorded _primitive",
         "_batching": "_errors _jax _traced _function _vectorized _recorded _primitive",
         "_call": "_errors _jax _transfer _notes _eager _declared _function _primitive _lowering _gradient _batching",
@@ -103,7 +106,7 @@ ENTRANCES = {
         }
     ),
     "convert": frozenset(),
-    "calltf": frozenset({("_traced", "_function")}),
+    "calltf": frozenset({("_traced", "_function"), ("_symbolic_traced", "_function")}),
 }
 
 # The number of import statements in functions: where a framework may be absent, or takes long to load.

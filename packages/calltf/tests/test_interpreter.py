@@ -86,7 +86,7 @@ CASES = {
 
 
 REFUSED = {
-    *("root as a bound", "a range that may be negative", "cumulative", "cosines"),
+    *("root as a bound", "cumulative", "cosines"),
     *("a bound that leaves 32 bits", "a random number of rows", "random"),
 }
 

@@ -29,8 +29,9 @@ from jaxtf.calltf._declared import Declared, known_sizes
 from jaxtf.calltf._errors import LIMITATIONS, CompilationError, DynamicShapeError
 from jaxtf.calltf._jax import result_types
 from jaxtf.calltf._sizes import symbolic_sizes
+from jaxtf.calltf._symbolic_traced import SymbolicTraced
 from jaxtf.calltf._tf import outside_of_graphs
-from jaxtf.calltf._traced import Signature, SymbolicTraced, Traced
+from jaxtf.calltf._traced import Signature, Traced
 from jaxtf.calltf._transfer import as_tensor, canonical_dtype, jax_dtype, tensorflow_dtype
 
 _SIGNATURES_KEPT = 128

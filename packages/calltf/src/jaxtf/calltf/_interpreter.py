@@ -4,7 +4,8 @@ The trace is written again, into a graph for one sample of the sizes, operation 
 sizes stays a computation there: a size enters as a number behind an optimization barrier, so that no compiler folds it,
 and branches, loops and roots over sizes are run when the program is. What must be constant when TensorFlow compiles
 (the shape of a reshape, the bounds of a slice) is known exactly, as symbolic sizes (`Value.known`), and is written as
-its numbers at the sample. What is needed there and not known is refused.
+its numbers at the sample. What is needed there and not known is refused. Where TensorFlow refuses an operation at some
+sizes the program does, too (`require`).
 
 An operation whose operands and results have constant shapes needs no more. Any other needs an entry in the table of
 `_operations`, which says what its results are and that what TensorFlow compiles for it has one form for all sizes but
@@ -15,7 +16,8 @@ Knows graphs of TensorFlow; nothing of StableHLO or JAX's primitives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +27,19 @@ import tensorflow as tf
 from jaxtf.calltf._errors import LIMITATIONS, UnsupportedError
 from jaxtf.calltf._graph import does_more_than_compute
 from jaxtf.calltf._jax import is_symbolic
+from jaxtf.calltf._scope import RELATIONS, CallScope, Required, Requirement
 from jaxtf.calltf._sizes import Sample
-from jaxtf.calltf._symbolic_values import Known, ListOf, Shape, Value, array_of, product, same_known, same_shape
+from jaxtf.calltf._symbolic_values import (
+    Known,
+    ListOf,
+    Shape,
+    Value,
+    array_of,
+    decided,
+    product,
+    same_known,
+    same_shape,
+)
 from jaxtf.calltf._tf import executed, function_graph, is_stateful, outside_of_graphs
 
 _MOST_KNOWN = 4096  # elements of a tensor that is followed
@@ -45,6 +58,7 @@ class Interpreter:
     Args:
       function: What was traced, for messages.
       concrete: The trace.
+      scope: Of the symbolic sizes.
       sample: The sizes of the graph that is written.
       rules: The table of operations.
 
@@ -53,9 +67,11 @@ class Interpreter:
       counts: The numbers of elements of the arguments of symbolic shapes.
     """
 
-    def __init__(self, function: Any, concrete: Any, sample: Sample, rules: Mapping[str, Rule]):
+    def __init__(self, function: Any, concrete: Any, scope: CallScope, sample: Sample, rules: Mapping[str, Rule]):
         self._function = function
         self._sample = sample
+        self._required = dict.fromkeys(requirement.text for requirement in scope.requirements)
+        self._is_conditional = False
         self._rules = rules
         self._graph = concrete.graph
         library = self._graph.as_graph_def().library
@@ -73,6 +89,7 @@ class Interpreter:
 
         Raises:
           UnsupportedError: An operation that is not in the table, or is not decided for all sizes.
+          Required: TensorFlow refuses an operation at some sizes; it is not known yet that there are none.
         """
         values = [self.value(tensor, shape) for tensor, shape in zip(arguments, shapes, strict=True)]
         self.counts = tuple(dict.fromkeys(product(shape) for shape in shapes if any(map(is_symbolic, shape))))
@@ -299,7 +316,8 @@ class Interpreter:
 
         def branch(place: int) -> Callable[[], Any]:
             def run() -> Any:
-                found[place] = self.call(names[place], arguments)
+                with self._conditionally():
+                    found[place] = self.call(names[place], arguments)
                 return tuple(value.tensor for value in found[place])
 
             return run
@@ -339,7 +357,8 @@ class Interpreter:
                 return self.call(condition, values(tensors))[0].tensor
 
             def turn(*tensors: Any, values: Any = values, after: list[Value] = after) -> Any:
-                after[:] = self.call(body, values(tensors))
+                with self._conditionally():
+                    after[:] = self.call(body, values(tensors))
                 return tuple(value.tensor for value in after)
 
             written = tf.while_loop(test, turn, tuple(value.tensor for value in carried))
@@ -364,6 +383,31 @@ class Interpreter:
             if source is before:
                 found.add(index)
         return found
+
+    @contextlib.contextmanager
+    def _conditionally(self) -> Iterator[None]:
+        """Within it operations are written that may not be run."""
+        before, self._is_conditional = self._is_conditional, True
+        yield
+        self._is_conditional = before
+
+    # --- what is not so for all sizes ---
+
+    def require(self, op: Any, left: Any, relation: str, right: Any, what: str) -> None:
+        """Requires a relation of sizes (`>=` or `==`), without which TensorFlow refuses the operation.
+
+        Raises:
+          UnsupportedError: It holds for no sizes, or the operation is not always run.
+          Required: It holds for some.
+        """
+        holds = decided(RELATIONS[relation], left, right)
+        requirement = Requirement(left, relation, right, f"{op.type} ({op.name}) {what}")
+        if holds or requirement.text in self._required:
+            return
+        if holds is False or self._is_conditional:
+            given = f" given {' and '.join(self._required)}" if self._required else ""
+            raise self.refused(op, f"{what}, not {requirement.text} for all sizes{given},")
+        raise Required(requirement)
 
     def refused(self, op: Any, what: str) -> UnsupportedError:
         """The error for an operation that has no form for symbolic sizes."""

@@ -7,6 +7,7 @@ installed (tests/test_private_names.py). Everything else of the package uses `ja
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -88,6 +89,7 @@ PRIVATE_NAMES = {
     # Symbolic dimensions of `jax.export`.
     "jax._src.export.shape_poly._DimExpr._get_vars": ("0.12.0.1", "the dimension variables of a size"),
     "jax._src.export.shape_poly._DimExpr._evaluate": ("0.12.0.1", "its value for values of these"),
+    "jax._src.export.shape_poly._DimExpr._from_var": ("0.12.0.1", "the size that is a dimension variable"),
     "jax._src.export.shape_poly.SymbolicScope._explicit_constraints": ("0.12.0.1", "the constraints of a scope"),
 }
 
@@ -238,22 +240,19 @@ def evaluated_dimension(size: Any, variables: Mapping[str, int]) -> int:
     return int(size._evaluate(dict(variables)))
 
 
-def constraints_hold(sizes: Sequence[Any], variables: Mapping[str, int]) -> bool:
-    """Whether the constraints of the scope that the sizes live in allow these values, as far as these tell."""
-    scope = sizes[0].scope
+def constraint_texts(size: Any) -> list[str]:
+    """The constraints of the scope that a symbolic size lives in, in the notation of jaxtf.shapepoly."""
+    scope = size.scope
     if isinstance(scope, SymbolicScope):
-        differences = [
-            (symbolic_shape(constraint.difference_text, scope=scope)[0], constraint.relation == "==")
-            for constraint in scope.constraints
-        ]
-    else:  # of JAX itself
-        differences = [(c.diff, c.cmp.name == "EQ") for c in scope._explicit_constraints]
-    for difference, is_equality in differences:
-        if is_symbolic(difference) and dimension_variables(difference) <= variables.keys():
-            value = evaluated_dimension(difference, variables)
-            if value < 0 or (is_equality and value):
-                return False
-    return True
+        return [constraint.text for constraint in scope.constraints]
+    return [f"{c.diff} {'==' if c.cmp.name == 'EQ' else '>='} 0" for c in scope._explicit_constraints]  # of JAX itself
+
+
+def dimension_variable(name: str, size: Any) -> Any:
+    """The dimension variable of this name, in the scope of a symbolic size."""
+    if isinstance(size.scope, SymbolicScope):
+        return symbolic_shape(name, scope=size.scope)[0]
+    return type(size)._from_var(name, size.scope)
 
 
 class Batch(NamedTuple):
@@ -291,6 +290,17 @@ def dimension_values(ctx: mlir.LoweringRuleContext, sizes: Sequence[Any]) -> Seq
     """The values of symbolic sizes in the program being lowered: integer scalars."""
     values: Sequence[Any] = _eval_dynamic_shape(ctx, tuple(sizes))
     return values
+
+
+def dimension_variable_values(ctx: mlir.LoweringRuleContext) -> dict[str, Any]:
+    """The values of the dimension variables in the program being lowered, by name."""
+    return dict(zip(ctx.module_context.shape_poly_state.dim_vars, ctx.dim_var_values, strict=True))
+
+
+def with_dimension_variables(ctx: mlir.LoweringRuleContext, values: Mapping[str, Any]) -> mlir.LoweringRuleContext:
+    """The context in which the dimension variables have other values."""
+    inner = [values.get(name, value) for name, value in dimension_variable_values(ctx).items()]
+    return dataclasses.replace(ctx, dim_var_values=inner)
 
 
 def is_for_export(ctx: mlir.LoweringRuleContext) -> bool:

@@ -26,9 +26,11 @@ from jaxtf.calltf._common_form import CommonForm, NoCommonForm
 from jaxtf.calltf._declared import shape_text
 from jaxtf.calltf._effects import CALL_TF_ORDERED_EFFECT
 from jaxtf.calltf._errors import LIMITATIONS, CaptureWarning, CompilationError, UnsupportedError
+from jaxtf.calltf._guards import Guards
 from jaxtf.calltf._jax import dimension_values, hlo_to_stablehlo, ir_types, is_for_export, token_type
 from jaxtf.calltf._primitive import call_tf_p, refuse_variable_writes
-from jaxtf.calltf._traced import SymbolicTraced, Traced
+from jaxtf.calltf._symbolic_traced import SymbolicTraced
+from jaxtf.calltf._traced import Traced
 from jaxtf.serialization.interop import add_function, lowering_platforms, set_tokens, token_of
 
 TENSORFLOW_PLATFORMS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
@@ -139,14 +141,17 @@ def _shape_vector(sizes: Sequence[int | ir.Value]) -> ir.Value:
 def _lower_symbolic(
     ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], traced: SymbolicTraced, tensorflow_platform: str
 ) -> Sequence[ir.Value]:
+    assert traced.scope is not None
     modules = [_stablehlo(hlo) for hlo in traced.hlos(tensorflow_platform)]
+    guards = Guards(ctx, traced.function, traced.scope, traced.sizes, traced.samples[0].variables)
 
     def value(size: Any) -> ir.Value:
-        [scalar] = dimension_values(ctx, (size,))
+        [scalar] = dimension_values(guards.ctx, (size,))
         return scalar
 
+    arguments = guards.enter(args, traced.given_shapes, traced.argument_shapes)
     try:
-        results = CommonForm(traced.samples, modules, traced.numbers, value).emit(args)
+        results = CommonForm(traced.samples, modules, traced.numbers, value).emit(arguments)
     except NoCommonForm as error:
         raise UnsupportedError(
             f"call_tf: {traced.function}, compiled by TensorFlow for constant sizes, has no common form for all "
@@ -154,6 +159,7 @@ def _lower_symbolic(
             "  remedy: use constant shapes for the arguments of this function, or split it, and write in JAX the part "
             f"that depends on sizes in this way; see {LIMITATIONS}"
         ) from error
+    results = guards.leave(results, traced.result_shapes, [tuple(aval.shape) for aval in traced.avals])
     expected = ir_types(ctx, traced.avals)
     return [
         result if result.type == type_expected else stablehlo.convert(type_expected, result)

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxtf.calltf._jax import constraints_hold, dimension_variables, evaluated_dimension, is_symbolic
+from jaxtf.calltf._jax import dimension_variables, evaluated_dimension, is_symbolic
+from jaxtf.calltf._scope import CallScope
 from jaxtf.calltf._symbolic_values import same
 
 _TRIES = 2000
@@ -71,24 +72,24 @@ def symbolic_sizes(shapes: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
     return tuple(sorted(found, key=lambda size: len(str(size))))
 
 
-def first_sample(sizes: Sequence[Any]) -> Sample | None:
-    """Sizes that the constraints allow, larger than 1 where possible; None if none are found."""
-    return next(iter(_allowed(sizes, [])), None)
+def first_sample(scope: CallScope) -> Sample | None:
+    """Sizes that the scope allows, larger than 1 where possible; None if none are found."""
+    return next(_allowed(scope, scope.numbers), None)
 
 
-def samples(sizes: Sequence[Any], expressions: Sequence[Any]) -> tuple[list[Sample], tuple[Any, Any] | None]:
+def samples(scope: CallScope, expressions: Sequence[Any]) -> tuple[list[Sample], tuple[Any, Any] | None]:
     """Samples at which sizes differ that may differ, the first one among them.
 
     Returns:
       The samples, and two sizes for which there are none, if there are such.
     """
-    numbers = sorted({int(text) for size in expressions for text in re.findall(r"\d+", str(size))})
+    numbers = {int(text) for size in expressions for text in re.findall(r"\d+", str(size))}
     candidates, rows = [], []
-    for sample in itertools.islice(_allowed(sizes, numbers), _CANDIDATES):
+    for sample in itertools.islice(_allowed(scope, sorted(numbers.union(scope.numbers))), _CANDIDATES):
         # JAX computes its sizes in 32 bits.
         with contextlib.suppress(OverflowError, FloatingPointError), np.errstate(over="raise"):
             row = sample.shape(expressions)
-            if max(map(abs, row)) < 1 << 31:
+            if max(map(abs, row), default=0) < 1 << 31:
                 rows.append(row)
                 candidates.append(sample)
     columns = dict(zip(expressions, zip(*rows, strict=True), strict=True))
@@ -114,13 +115,15 @@ def _separated(columns: Iterable[tuple[int, ...]], places: Sequence[int]) -> int
     return sum(len(set(part)) > 1 for part in parts)
 
 
-def _allowed(sizes: Sequence[Any], numbers: Sequence[int]) -> Iterator[Sample]:
-    names = sorted(set[str]().union(*map(dimension_variables, sizes)))
+def _allowed(scope: CallScope, numbers: Sequence[int]) -> Iterator[Sample]:
+    """What the scope allows, for values of the variables that others follow from."""
+    free = sorted(set[str]().union(*map(dimension_variables, filter(is_symbolic, scope.variables.values()))))
     met = set()
-    for variables in itertools.islice(_assignments(names, numbers), _TRIES):
-        key = tuple(variables.values())
-        if key not in met and constraints_hold(sizes, variables):
-            met.add(key)
+    for chosen in itertools.islice(_assignments(free, numbers), _TRIES):
+        values = Sample(chosen).shape(tuple(scope.variables.values()))
+        variables = dict(zip(scope.variables, values, strict=True))
+        if values not in met and scope.allows(variables):
+            met.add(values)
             yield Sample(variables)
 
 

@@ -119,20 +119,21 @@ def decided(comparison: Callable[[Any, Any], Any], x: Any, y: Any) -> bool | Non
 
 def larger(x: Any, y: Any) -> Any:
     """The larger of two sizes."""
-    if decided(operator.ge, x, y):
-        return x
-    if decided(operator.ge, y, x):
-        return y
-    return x.max(y) if is_symbolic(x) else y.rmax(x)
+    order = _order(x, y)
+    return order[1] if order else x.max(y) if is_symbolic(x) else y.rmax(x)
 
 
 def smaller(x: Any, y: Any) -> Any:
     """The smaller of two sizes."""
+    order = _order(x, y)
+    return order[0] if order else x.min(y) if is_symbolic(x) else y.rmin(x)
+
+
+def _order(x: Any, y: Any) -> tuple[Any, Any] | None:
+    """Two sizes, the smaller first; None if that is not known for all sizes."""
     if decided(operator.ge, x, y):
-        return y
-    if decided(operator.ge, y, x):
-        return x
-    return x.min(y) if is_symbolic(x) else y.rmin(x)
+        return y, x
+    return (x, y) if decided(operator.ge, y, x) else None
 
 
 def product(sizes: Iterable[Any]) -> Any:

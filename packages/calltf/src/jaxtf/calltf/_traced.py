@@ -1,6 +1,5 @@
 """One trace of a TensorFlow function: what its results are, what it captures, and its HLO for a platform.
 
-For symbolic shapes a trace is interpreted with them (`_interpreter`), and compiled at samples of them.
 Knows TensorFlow, avals and pytrees; nothing of primitives, lowering or differentiation.
 """
 
@@ -8,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,21 +16,13 @@ from jax.core import ShapedArray
 from jax.tree_util import PyTreeDef
 
 from jaxtf.calltf import _graph
-from jaxtf.calltf._declared import known_sizes
 from jaxtf.calltf._errors import (
     LIMITATIONS,
     CompilationError,
-    DeclarationError,
-    UnsupportedError,
 )
-from jaxtf.calltf._interpreter import Interpreter
-from jaxtf.calltf._jax import custom_call_targets, dimension_variables, is_symbolic, short_text
+from jaxtf.calltf._jax import custom_call_targets
 from jaxtf.calltf._notes import without_libraries
-from jaxtf.calltf._operations import RULES
-from jaxtf.calltf._sizes import Numbers, Sample, first_sample, samples, symbolic_sizes
-from jaxtf.calltf._symbolic_values import same_shape
 from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs
-from jaxtf.calltf._transfer import canonical_dtype, jax_dtype, tensorflow_dtype
 from jaxtf.serialization.interop import CalledFunction
 
 if TYPE_CHECKING:
@@ -161,107 +152,3 @@ class Traced:
                     f"tf.function(function, jit_compile=True) work; see {LIMITATIONS}\n\n"
                     f"Caught TensorFlow exception: {without_libraries(str(error))}"
                 ) from error
-
-
-@dataclass(frozen=True, eq=False)
-class SymbolicTraced(Traced):
-    """A function traced for symbolic shapes: interpreted with them, and compiled at samples.
-
-    Attributes:
-      sizes: The symbolic sizes of the arguments.
-      samples: Where the function is compiled.
-      numbers: What the numbers of the compiled programs may be.
-      written: The trace, as the interpreter has written it for each sample, with the captures as arguments.
-    """
-
-    sizes: tuple[Any, ...] = ()
-    samples: tuple[Sample, ...] = ()
-    numbers: Numbers = field(default_factory=lambda: Numbers((), ()))
-    written: tuple[Any, ...] = ()
-
-    @classmethod
-    def of(cls, function: Function, concrete: Any, signature: Signature, tree: PyTreeDef) -> SymbolicTraced:
-        """The trace, with the shapes of its results as declared, or else as inferred.
-
-        Raises:
-          DeclarationError: A result has another size than declared.
-          UnsupportedError: An operation that has no form for all sizes.
-        """
-        specs = tuple(tf.TensorSpec(known_sizes(shape), tensorflow_dtype(dtype)) for shape, dtype in signature)
-        sizes = symbolic_sizes([shape for shape, _ in signature])
-        traced = cls(function, concrete, specs, tree, (), sizes=sizes)
-        if function.staging.by_name and function.declared is not None:  # nothing is compiled here
-            avals = tuple(traced._result_aval(i, tuple(aval.shape)) for i, aval in enumerate(function.declared.avals))
-            return replace(traced, avals=avals)
-        traced._require_values()
-        shapes = [*(shape for shape, _ in signature), *(tuple(value.shape) for value in traced.captured)]
-        dtypes = [*(spec.dtype for spec in specs), *(value.dtype for value in traced.captured)]
-        first = first_sample(sizes)
-        if first is None:
-            raise UnsupportedError(
-                f"call_tf: {function} is called with shapes {', '.join(map(str, shapes))}, and no sizes were found "
-                "that their constraints allow\n  remedy: use constant shapes"
-            )
-        result_shapes, expressions, written = _written(traced, first, shapes, dtypes)
-        expressions = tuple(dict.fromkeys([*sizes, *expressions]))
-        chosen, unknown = samples(sizes, expressions)
-        if unknown is not None:
-            raise UnsupportedError(
-                f"call_tf: {function} has sizes {unknown[0]} and {unknown[1]}, which are equal wherever they were "
-                "tried and not known to be equal for all sizes\n"
-                "  remedy: add a constraint that says so, or use constant shapes"
-            )
-        all_written = [written if sample == first else _written(traced, sample, shapes, dtypes)[2] for sample in chosen]
-        traced = replace(
-            traced, samples=tuple(chosen), numbers=Numbers(chosen, expressions), written=tuple(all_written)
-        )
-        return replace(traced, avals=tuple(traced._result_aval(i, shape) for i, shape in enumerate(result_shapes)))
-
-    def hlo(self, platform: str) -> bytes:
-        """The HLO module at the first sample."""
-        return self.hlos(platform)[0]
-
-    def hlos(self, platform: str) -> list[bytes]:
-        """The HLO module at each sample; its parameters are the arguments, then the captures."""
-        if platform not in self._compiled:
-            self._compiled[platform] = [
-                replace(self, concrete=concrete, _compiled={})._hlo_of_each(
-                    (concrete.structured_input_signature[0],), platform
-                )[0]
-                for concrete in self.written
-            ]
-        return self._compiled[platform]
-
-    def _result_aval(self, index: int, shape: tuple[Any, ...]) -> ShapedArray:
-        declared = self.function.declared
-        if declared is None:
-            return ShapedArray(shape, canonical_dtype(jax_dtype(self.concrete.outputs[index].dtype)))
-        aval = declared.avals[index]
-        of_call = set[str]().union(*map(dimension_variables, self.sizes))
-        for size in aval.shape:
-            if is_symbolic(size) and (strangers := sorted(dimension_variables(size) - of_call)):
-                raise DeclarationError(
-                    f"output_shape_dtype declares result[{index}] of {self.function} to be {short_text(aval)}, and no "
-                    f"argument of the call has the dimension variable {strangers[0]!r}\n"
-                    "  remedy: declare sizes by those of the arguments, like x.shape[0]"
-                )
-        if not same_shape(shape, tuple(aval.shape)):
-            raise declared.mismatch(index, f"{aval.dtype.name}[{', '.join(map(str, shape))}]")
-        return aval
-
-
-def _written(
-    traced: SymbolicTraced, sample: Sample, shapes: Sequence[Any], dtypes: Sequence[Any]
-) -> tuple[list[tuple[Any, ...]], tuple[Any, ...], Any]:
-    """The shapes of the results, the sizes that were met, and the trace as it is written for a sample."""
-    interpreter = Interpreter(traced.function, traced.concrete, sample, RULES)
-    results: list[Any] = []
-
-    def body(*tensors: Any) -> list[Any]:
-        results[:] = interpreter.run(tensors, shapes)
-        return [tf.identity(value.tensor) for value in results]
-
-    specs = [tf.TensorSpec(sample.shape(shape), dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
-    with outside_of_graphs():
-        concrete = tf.function(body, autograph=False, jit_compile=True).get_concrete_function(*specs)
-    return [value.shape for value in results], tuple(interpreter.expressions), concrete

@@ -12,6 +12,7 @@
 - `source_line`, `users_files`: the line of the user's program in a location of MLIR, or in any stack.
 - `is_differentiable`, `is_zero`, `pushed_forward`, `linear_jvp`, `linear_transpose`, `transpose_at_zero`: the rules of
   differentiation of a primitive that calls what JAX cannot see into. `vjp_function`: the VJP of a traced function.
+- `shape_assertion`: a check of sizes in a module, by which it is refused with a text.
 - `vary_alike`, `varying_like`: calls inside of `jax.shard_map`.
 
 These names keep their parameters and meaning as long as the minor version of jaxtf-serialization stays, which
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._bytecode.portable import custom_call_targets
     from jaxtf.serialization._entrances import export_for_graph
     from jaxtf.serialization._errors import ArgumentTypeError
+    from jaxtf.serialization._export.dimensions import shape_assertion
     from jaxtf.serialization._export.jitted import as_jitted, static_parameters
     from jaxtf.serialization._export.lapack import lapack_function
     from jaxtf.serialization._jax import add_function, lowering_platforms, set_tokens, token_of
@@ -62,6 +64,7 @@ __all__ = [
     "pushed_forward",
     "require_jax",
     "set_tokens",
+    "shape_assertion",
     "source_line",
     "static_parameters",
     "token_of",
@@ -91,6 +94,7 @@ _MODULES = {
     "require_jax": "_requires",
     "set_tokens": "_jax",
     "source_line": "_record.locations",
+    "shape_assertion": "_export.dimensions",
     "static_parameters": "_export.jitted",
     "token_of": "_jax",
     "transpose_at_zero": "_jax_values.derivatives",

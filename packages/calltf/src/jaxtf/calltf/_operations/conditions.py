@@ -1,6 +1,7 @@
-"""What an entry asks of sizes: that they are equal, not negative, numbers, within 32 bits, for all sizes.
+"""What an entry asks of sizes: that they are equal, not negative, numbers, within 32 bits.
 
-What is not decided is refused by the name of the operation.
+What TensorFlow refuses is looked at when the program runs, if it is not decided for all sizes (`Interpreter.require`).
+What only a program for all sizes needs is refused by the name of the operation.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 from jaxtf.calltf._interpreter import Interpreter
 from jaxtf.calltf._jax import is_symbolic
-from jaxtf.calltf._symbolic_values import Shape, decided, same, same_shape
+from jaxtf.calltf._symbolic_values import Shape, decided, same
 
 
 def broadcast(i: Interpreter, op: Any, shapes: Iterable[Shape]) -> Shape:
@@ -38,9 +39,12 @@ def is_one(size: Any) -> bool:
 
 
 def require_same(i: Interpreter, op: Any, x: Sequence[Any], y: Sequence[Any]) -> None:
-    """Refuses shapes that are not known to be equal."""
-    if not same_shape(tuple(x), tuple(y)):
-        raise i.refused(op, f"has operands of shapes {list(x)} and {list(y)}, not equal for all sizes,")
+    """Requires shapes to be equal."""
+    what = f"has operands of shapes {list(x)} and {list(y)}"
+    if len(x) != len(y):
+        raise i.refused(op, f"{what},")
+    for size, other in zip(x, y, strict=True):
+        i.require(op, size, "==", other, what)
 
 
 def is_within(i: Interpreter, number: Any) -> bool:
@@ -65,10 +69,9 @@ def bounded(i: Interpreter, op: Any, number: Any) -> Any:
 
 
 def not_negative(i: Interpreter, op: Any, numbers: Iterable[Any]) -> None:
-    """Refuses sizes that may be negative."""
+    """Requires sizes not to be negative."""
     for number in numbers:
-        if not decided(operator.ge, number, 0):
-            raise i.refused(op, f"has a size {number} that may be negative,")
+        i.require(op, number, ">=", 0, f"has a size {number}")
 
 
 def constant_size(i: Interpreter, op: Any, size: Any) -> Any:

@@ -65,7 +65,7 @@ def select(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
 
 @rule("EnsureShape")
 def ensure_shape(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
-    """What is ensured must hold for all sizes."""
+    """The sizes are those that are ensured."""
     wanted = tf.TensorShape(op.get_attr("shape"))
     if wanted.rank is not None:
         known = [size if ensured is None else ensured for size, ensured in zip(inputs[0].shape, wanted, strict=True)]

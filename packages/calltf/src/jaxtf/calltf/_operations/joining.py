@@ -9,7 +9,7 @@ from jaxtf.calltf._interpreter import Interpreter
 from jaxtf.calltf._jax import is_symbolic
 from jaxtf.calltf._operations.conditions import not_negative, require_same
 from jaxtf.calltf._operations.table import moving, rule
-from jaxtf.calltf._symbolic_values import Known, Value, array_of, same
+from jaxtf.calltf._symbolic_values import Known, Value, array_of
 
 
 @rule("ConcatV2")
@@ -53,8 +53,7 @@ def split(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     [axis] = i.integers(op, inputs, 0)
     shape, parts = list(inputs[1].shape), len(op.outputs)
     part = shape[axis] // parts
-    if not same(part * parts, shape[axis]):
-        raise i.refused(op, f"divides {shape[axis]} into {parts} parts,")
+    i.require(op, part * parts, "==", shape[axis], f"divides {shape[axis]} into {parts} parts")
     shape[axis] = part
     i.remember(part * place for place in range(parts))
     return [i.value(x, shape) for x in i.compiled(op, inputs, (0,))]
@@ -69,8 +68,7 @@ def split_sizes(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
         if not is_symbolic(size) and size == -1:
             sizes[place] = whole - sum(other for index, other in enumerate(sizes) if index != place)
     not_negative(i, op, sizes)
-    if not same(sum(sizes), whole):
-        raise i.refused(op, f"divides {whole} into {sizes},")
+    i.require(op, sum(sizes), "==", whole, f"divides {whole} into {sizes}")
     i.remember(sum(sizes[:place]) for place in range(len(sizes)))
     tensors = [inputs[0].tensor, i.at_sample(array_of(sizes, (len(sizes),)), op.inputs[1].dtype), inputs[2].tensor]
     results = []

@@ -9,23 +9,23 @@ import tensorflow as tf
 
 from jaxtf.calltf._interpreter import Interpreter
 from jaxtf.calltf._jax import is_symbolic
-from jaxtf.calltf._operations.conditions import broadcast, is_one, not_negative
+from jaxtf.calltf._operations.conditions import broadcast, is_one, not_negative, require_same
 from jaxtf.calltf._operations.table import moving, rule, type_attribute
-from jaxtf.calltf._symbolic_values import Value, array_of, decided, product, same, same_shape
+from jaxtf.calltf._symbolic_values import Value, array_of, decided, larger, product
 
 
 @rule("Reshape")
 def reshape(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
-    """The number of elements is the same for all sizes; -1 is what remains."""
+    """The number of elements stays; -1 is what remains."""
     x, wanted = inputs[0], list(i.known(op, inputs, 1))
     total = product(x.shape)
     unknown = [place for place, size in enumerate(wanted) if not is_symbolic(size) and size == -1]
     if unknown:
         rest = product(size for place, size in enumerate(wanted) if place not in unknown)
-        wanted[unknown[0]] = total // rest if decided(operator.ge, rest, 1) else 0
+        i.require(op, rest, ">=", 1, f"infers a size from the shape {wanted}")
+        wanted[unknown[0]] = total // larger(rest, 1)
     not_negative(i, op, wanted)
-    if not same(product(wanted), total):
-        raise i.refused(op, f"makes the shape {wanted} of {list(x.shape)}, of which the elements are not as many,")
+    i.require(op, product(wanted), "==", total, f"makes the shape {wanted} of {list(x.shape)}")
     i.remember(wanted)
     known = array_of(x.known.flat, [int(size) for size in wanted]) if x.known is not None else None
     [tensor] = i.emit(
@@ -54,8 +54,8 @@ def squeeze(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
             if is_symbolic(size) and not decided(operator.gt, size, 1):
                 raise i.refused(op, f"drops an axis of size {size} where it is 1,")
         axes = [axis for axis, size in enumerate(shape) if is_one(size)]
-    if not all(is_one(shape[axis]) for axis in axes):
-        raise i.refused(op, f"drops axes {axes} of {list(shape)},")
+    for axis in axes:
+        i.require(op, shape[axis], "==", 1, f"drops axis {axis} of {list(shape)}")
     [tensor] = i.compiled(op, inputs)
     kept = [size for axis, size in enumerate(shape) if axis not in axes]
     return [i.value(tensor, kept, moving(i, op, inputs, (0,)))]
@@ -96,8 +96,7 @@ def broadcast_to(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     """A known shape, that of the operand broadcast."""
     shape = tuple(i.known(op, inputs, 1))
     not_negative(i, op, shape)
-    if not same_shape(broadcast(i, op, [inputs[0].shape, shape]), shape):
-        raise i.refused(op, f"makes the shape {list(shape)} of {list(inputs[0].shape)},")
+    require_same(i, op, broadcast(i, op, [inputs[0].shape, shape]), shape)
     [tensor] = i.compiled(op, inputs, (1,))
     return [i.value(tensor, shape)]
 

@@ -8,7 +8,7 @@ from typing import Any
 from jaxtf.calltf._interpreter import Interpreter
 from jaxtf.calltf._operations.conditions import is_within, not_negative
 from jaxtf.calltf._operations.table import INTEGERS, rule
-from jaxtf.calltf._symbolic_values import Value, array_of, decided, larger, product, smaller
+from jaxtf.calltf._symbolic_values import Value, array_of, larger, product, smaller
 
 
 @rule("Sum", "Mean", "Max", "Min", "Prod", "All", "Any", "EuclideanNorm")
@@ -55,6 +55,5 @@ def top_k(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     count = i.known(op, inputs, 1).item() if op.type == "TopKV2" else op.get_attr("k")
     shape = inputs[0].shape
     not_negative(i, op, [count])
-    if not decided(operator.ge, shape[-1], count):
-        raise i.refused(op, f"takes {count} of {shape[-1]}, which are not there for all sizes,")
+    i.require(op, shape[-1], ">=", count, f"takes {count} of {shape[-1]}")
     return [i.value(x, (*shape[:-1], count)) for x in i.compiled(op, inputs, (1,) if op.type == "TopKV2" else ())]

@@ -127,8 +127,8 @@ def _bounds(i: Interpreter, op: Any, place: int, bounds: Sequence[Any], size: An
     begin, end, step = bounds
     if op.get_attr("shrink_axis_mask") >> place & 1:
         index = _from_start(i, op, bounded(i, op, begin), size)
-        if not (decided(operator.ge, index, 0) and decided(operator.lt, index, size)):
-            raise i.refused(op, f"takes element {begin} of {size}, which is not there for all sizes,")
+        i.require(op, index, ">=", 0, f"takes element {begin} of {size}")
+        i.require(op, size, ">=", index + 1, f"takes element {begin} of {size}")
         return index, index + 1, 1
     lowest, highest = (0, size) if step > 0 else (-1, size - 1)
     is_open = [op.get_attr(f"{name}_mask") >> place & 1 for name in ("begin", "end")]
@@ -164,7 +164,7 @@ def _indexed(i: Interpreter, op: Any, whole: Shape, strides: list[int]) -> Shape
 
 @rule("Slice")
 def slice_(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
-    """Inside the operand for all sizes; a size of -1 is what remains."""
+    """Inside the operand; a size of -1 is what remains."""
     x, sizes = inputs[0], list(i.known(op, inputs, 2))
     begins = inputs[1].known
     constants = [2]
@@ -175,10 +175,9 @@ def slice_(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
                 sizes[axis] = whole - begin
             bounded(i, op, begin)
             bounded(i, op, sizes[axis])
-            if not decided(operator.ge, begin, 0) or not decided(operator.ge, whole, begin + sizes[axis]):
-                raise i.refused(
-                    op, f"takes {sizes[axis]} from {begin} on of {whole}, which are not there for all sizes,"
-                )
+            what = f"takes {sizes[axis]} from {begin} on of {whole}"
+            i.require(op, begin, ">=", 0, what)
+            i.require(op, whole, ">=", begin + sizes[axis], what)
         i.remember([*begins, *(begin + size for begin, size in zip(begins, sizes, strict=True))])
     not_negative(i, op, sizes)
     tensors = [x.tensor, inputs[1].tensor, i.at_sample(array_of(sizes, (len(sizes),)), op.inputs[2].dtype)]

@@ -6,6 +6,7 @@ and for `jax.vmap` (`_call.batching`), so that it stands wherever JAX functions 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +25,9 @@ __all__ = ["call_exported", "differentiable_flat_call"]
 # Of a structure that differs in more places, this many are shown.
 _LINES_SHOWN = 12
 
+# In a diagnostic of MLIR: up to a line of source, which is indented by 4, or the next location.
+_DIAGNOSTIC = re.compile(r"error: (?P<text>.*?)\n(?:    |[^\n ]+:\d+:\d+: |note: |\Z)", re.DOTALL)
+
 FlatCall = Callable[..., Sequence[Any]]
 
 derivatives.register()
@@ -40,7 +44,24 @@ def call_exported(exported: Exported, flat_call: FlatCall, args: tuple[Any, ...]
     flat, tree = jax.tree.flatten((args, kwargs))
     if tree != exported.in_tree:
         raise ArgumentMismatch(_structure_mismatch(exported, tree, flat))
-    return jax.tree.unflatten(exported.out_tree, flat_call(*flat))
+    try:
+        results = flat_call(*flat)
+    except ValueError as error:
+        if refusal := _failed_assertion(error):
+            raise ArgumentMismatch(f"in the call of the exported function '{exported.fun_name}': {refusal}") from error
+        raise
+    return jax.tree.unflatten(exported.out_tree, results)
+
+
+def _failed_assertion(error: ValueError) -> str | None:
+    """The text of the assertion about sizes that failed when the module was refined to constant sizes, if one did.
+
+    JAX says "Error refining shapes"; the cause has the text, then source lines and where these were called from.
+    """
+    cause = str(error.__cause__)
+    if '"shape_assertion"' not in cause or (found := _DIAGNOSTIC.search(cause)) is None:
+        return None
+    return found["text"]
 
 
 def differentiable_flat_call(exported: Exported) -> FlatCall:

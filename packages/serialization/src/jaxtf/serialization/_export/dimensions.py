@@ -18,7 +18,7 @@ from typing import Literal
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 
-__all__ = ["StablehloOperations"]
+__all__ = ["StablehloOperations", "shape_assertion"]
 
 
 # StableHLO, `shape_assertion`: 33 operands, the truth value among them.
@@ -112,24 +112,32 @@ class StablehloOperations:
         if left == right:
             return
         holds = self._compare({"==": "EQ", ">=": "GE"}[relation], left, right)
-        values: list[ir.Value] = []
-        text: list[str] = []
-        for piece in message:
-            if isinstance(piece, str):
-                text.append(piece.replace("{", "{{").replace("}", "}}"))
+        shape_assertion(holds, message)
+
+
+def shape_assertion(holds: ir.Value, message: Sequence[str | ir.Value]) -> None:
+    """Checks a condition on sizes when they are known; `message` is what a failure says, values among its text.
+
+    Of a message with more values than an assertion takes the first are given.
+    """
+    values: list[ir.Value] = []
+    text: list[str] = []
+    for piece in message:
+        if isinstance(piece, str):
+            text.append(piece.replace("{", "{{").replace("}", "}}"))
+            continue
+        if piece not in values:
+            if len(values) == _MOST_VALUES:
+                text.append("...")
                 continue
-            if piece not in values:
-                if len(values) == _MOST_VALUES:
-                    text.append("...")
-                    continue
-                values.append(piece)
-            text.append(f"{{{values.index(piece)}}}")
-        assertion = stablehlo.CustomCallOp(
-            [],
-            [holds, *values],
-            call_target_name=ir.StringAttr.get("shape_assertion"),
-            # Without it the call has no use and vanishes before it is checked.
-            has_side_effect=ir.BoolAttr.get(True),
-            api_version=ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 2),
-        )
-        assertion.attributes["error_message"] = ir.StringAttr.get("".join(text))
+            values.append(piece)
+        text.append(f"{{{values.index(piece)}}}")
+    assertion = stablehlo.CustomCallOp(
+        [],
+        [holds, *values],
+        call_target_name=ir.StringAttr.get("shape_assertion"),
+        # Without it the call has no use and vanishes before it is checked.
+        has_side_effect=ir.BoolAttr.get(True),
+        api_version=ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 2),
+    )
+    assertion.attributes["error_message"] = ir.StringAttr.get("".join(text))
