@@ -74,8 +74,8 @@ _MOST_POINTS = 8
 _STEPS_OF_A_QUESTION = 20
 
 ALWAYS, NEVER = Verdict(always=True, by="intervals"), Verdict(never=True, by="intervals")
-ALWAYS_BY_FACTORS, NEVER_BY_FACTORS = ALWAYS._replace(by="signs of factors"), NEVER._replace(by="signs of factors")
-ALWAYS_BY_SETS, NEVER_BY_SETS = ALWAYS._replace(by="integer sets"), NEVER._replace(by="integer sets")
+ALWAYS_BY_FACTORS, ALWAYS_BY_SETS = (Verdict(always=True, by=by) for by in ("signs of factors", "integer sets"))
+NEVER_BY_FACTORS, NEVER_BY_SETS = (Verdict(never=True, by=by) for by in ("signs of factors", "integer sets"))
 
 
 class Decider:
