@@ -9,7 +9,7 @@
 - `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
 - `lazy_names`: names that are imported when they are asked for.
 - `require_jax`: the refusal of what needs JAX where there is none.
-- `source_line`, `users_files`: the line of the user's program in a location of MLIR, or in any stack.
+- `users_line`, `users_files`: the line of the user's program in a stack, and which of its files are the user's.
 - `is_differentiable`, `is_zero`, `pushed_forward`, `linear_jvp`, `linear_transpose`, `transpose_at_zero`: the rules of
   differentiation of a primitive that calls what JAX cannot see into. `vjp_function`: the VJP of a traced function.
 - `shape_assertion`: a check of sizes in a module, by which it is refused with a text.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._jax_values.paths import argument_paths
     from jaxtf.serialization._jax_values.varying import vary_alike, varying_like
     from jaxtf.serialization._record.called import CalledFunction
-    from jaxtf.serialization._record.locations import source_line, users_files
+    from jaxtf.serialization._record.locations import users_files, users_line
     from jaxtf.serialization._requires import require_jax
 
 __all__ = [
@@ -65,11 +65,11 @@ __all__ = [
     "require_jax",
     "set_tokens",
     "shape_assertion",
-    "source_line",
     "static_parameters",
     "token_of",
     "transpose_at_zero",
     "users_files",
+    "users_line",
     "vary_alike",
     "varying_like",
     "vjp_function",
@@ -93,12 +93,12 @@ _MODULES = {
     "pushed_forward": "_jax_values.derivatives",
     "require_jax": "_requires",
     "set_tokens": "_jax",
-    "source_line": "_record.locations",
     "shape_assertion": "_export.dimensions",
     "static_parameters": "_export.jitted",
     "token_of": "_jax",
     "transpose_at_zero": "_jax_values.derivatives",
     "users_files": "_record.locations",
+    "users_line": "_record.locations",
     "vary_alike": "_jax_values.varying",
     "varying_like": "_jax_values.varying",
     "vjp_function": "_jax_values.derivatives",

@@ -1,4 +1,4 @@
-"""Where an operation comes from: the name that JAX gave it, as a name scope.
+"""Where an operation comes from: the name that JAX gave it, and a line of the user's program.
 
 `jit(loss)/transpose(jvp(dense))/mul` becomes `dense/mul`: names of transformations are left out.
 """
@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 from jaxtf.convert._jaxlib import ir
+from jaxtf.serialization.interop import users_line
 
-__all__ = ["scope_of"]
+__all__ = ["scope_of", "source_of"]
 
 _WRAPPED = re.compile(r"(\w+)\(((?:[^()]|\([^()]*\))*)\)")
 _JIT = re.compile(r"^p?jit\(")
@@ -53,3 +55,27 @@ def _unwrapped(part: str) -> str:
         part = found[2]
     words = [_NOT_IN_NAMES.sub("_", word).strip("_.-") for word in part.split("/")]
     return "/".join(filter(None, words))
+
+
+def source_of(location: Any) -> str:
+    """`file:line` of the innermost frame of the user's program; empty if there is none."""
+    return users_line(_frames(location))
+
+
+def _frames(location: Any) -> Iterator[tuple[str, int]]:
+    """File and line of the frames of a location, the innermost first."""
+    while True:
+        if isinstance(location, ir.FileLineColLoc):
+            yield location.filename, location.start_line
+            return
+        if isinstance(location, ir.CallSiteLoc):
+            yield from _frames(location.callee)
+            location = location.caller
+        elif isinstance(location, ir.FusedLoc):
+            for part in location.locations:
+                yield from _frames(part)
+            return
+        elif isinstance(location, ir.NameLoc):
+            location = location.child_loc
+        else:
+            return

@@ -11,10 +11,9 @@ import numpy as np
 from jaxtf.convert._errors import GraphModeUnsupported
 from jaxtf.convert._graph.attributes import array_of_text, attribute_value, value_type
 from jaxtf.convert._graph.calls import reached
-from jaxtf.convert._graph.locations import scope_of
+from jaxtf.convert._graph.locations import scope_of, source_of
 from jaxtf.convert._graph.program import Block, Function, Operation, Program, TensorType, Value
 from jaxtf.convert._jaxlib import ir, read_module
-from jaxtf.serialization.interop import source_line
 
 __all__ = ["parse"]
 
@@ -50,7 +49,7 @@ class _Reader:
         self._values: dict[Any, Value] = {}
         self._type = cache(value_type)
         self._attribute = cache(attribute_value)
-        self._source = cache(source_line)
+        self._source = cache(source_of)
 
     def program(self) -> Program:
         """The whole module."""

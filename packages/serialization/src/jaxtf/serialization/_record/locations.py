@@ -1,7 +1,7 @@
 """Source locations of a module, as a person reads them: the operation and one line of the user's program.
 
-A location prints as the whole stack of calls, ours and JAX's included. `users_files` decides for all packages which
-frames of a stack are the user's, also of one that TensorFlow prints.
+A location prints as the whole stack of calls, ours and JAX's included. Which frames of a stack are the user's, also of
+one that TensorFlow prints, is decided here for all packages.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from enum import Enum
+from functools import lru_cache
 
-__all__ = ["source_line", "user_line", "users_files"]
+__all__ = ["source_line", "user_line", "users_files", "users_line"]
 
 _FRAME = re.compile(r'"([^"]+)":(\d+)')
 _NAME = re.compile(r'loc\("([^"]+)"')
@@ -32,24 +34,49 @@ def user_line(location: object) -> str:
 
 def source_line(location: object) -> str:
     """`file:line` of the innermost frame of the user's program in a location of MLIR; empty if there is none."""
-    frames = _FRAME.findall(str(location))
-    files = users_files(path for path, _ in frames)
-    return next((f"{path}:{line}" for path, line in frames if path in files), "")
+    return users_line(_FRAME.findall(str(location)))
+
+
+def users_line(frames: Iterable[tuple[str, object]]) -> str:
+    """`file:line` of the innermost frame of the user's program; empty if there is none.
+
+    Args:
+      frames: File and line of each, the innermost first; read as far as needed.
+
+    >>> users_line([("<frozen runpy>", 3), ("/v/site-packages/flax/linen.py", 7), ("/home/jax/model.py", 41)])
+    '/home/jax/model.py:41'
+    """
+    libraries, installed = _folders_never_the_users(), ""
+    for path, line in frames:
+        origin = _origin(path, libraries)
+        if origin is _Origin.USER:
+            return f"{path}:{line}"
+        if origin is _Origin.INSTALLED and not installed:
+            installed = f"{path}:{line}"
+    return installed
 
 
 def users_files(paths: Iterable[str]) -> frozenset[str]:
-    """Those files of a stack that are of the user's program.
-
-    They are of an installed package if all are, but never of JAX, TensorFlow, Python or ours.
-
-    >>> sorted(users_files(["/home/jax/model.py", "/v/lib/python3.12/site-packages/flax/linen.py", "<frozen runpy>"]))
-    ['/home/jax/model.py']
-    """
+    """Those files of a stack that are of the user's program; of an installed package if none is the user's own."""
     libraries = _folders_never_the_users()
-    files = frozenset(
-        path for path in paths if path != "-" and not path.startswith(libraries) and not _STANDARD_LIBRARY.search(path)
-    )
-    return frozenset(path for path in files if not _INSTALLED.search(path)) or files
+    origins = {path: _origin(path, libraries) for path in paths}
+    least = _Origin.USER if _Origin.USER in origins.values() else _Origin.INSTALLED
+    return frozenset(path for path, origin in origins.items() if origin is least)
+
+
+class _Origin(Enum):
+    """Whose a file is: the user's, of an installed package, or of Python, JAX, TensorFlow or ours."""
+
+    USER = 0
+    INSTALLED = 1
+    LIBRARY = 2
+
+
+@lru_cache(4096)
+def _origin(path: str, libraries: tuple[str, ...]) -> _Origin:
+    if path == "-" or path.startswith(libraries) or _STANDARD_LIBRARY.search(path):
+        return _Origin.LIBRARY
+    return _Origin.INSTALLED if _INSTALLED.search(path) else _Origin.USER
 
 
 def _folders_never_the_users() -> tuple[str, ...]:
