@@ -7,8 +7,11 @@ from pathlib import Path
 
 HAS_JAX = importlib.util.find_spec("jax") is not None
 NEEDS_JAX = re.compile(r"^(import|from) (jax|jaxlib)[. \n]", re.MULTILINE)
+HERE = Path(__file__).parent
 collect_ignore = [
-    path.name for path in Path(__file__).parent.glob("test_*.py") if not HAS_JAX and NEEDS_JAX.search(path.read_text())
+    str(path.relative_to(HERE))
+    for path in HERE.rglob("test_*.py")
+    if not HAS_JAX and NEEDS_JAX.search(path.read_text())
 ]
 
 # Read when the first program is compiled.

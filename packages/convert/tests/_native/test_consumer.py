@@ -122,7 +122,7 @@ def test_the_table_of_tensorflow_releases_is_what_the_installed_one_says():
 
 
 def test_the_page_has_the_table_of_tensorflow_releases():
-    page = (Path(__file__).parents[3] / "docs" / "convert.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "convert.md").read_text(encoding="utf-8")
     rows = [
         f"| {'.'.join(map(str, release))} | {reads.stablehlo_version} | {reads.calling_convention_version} |"
         for release, reads in RELEASES.items()

@@ -9,7 +9,7 @@ from jaxtf.serialization._artifact import schema
 from jaxtf.serialization._artifact.trailer import MAGIC, TRAILER_FORMAT
 from jaxtf.serialization._record import kinds as kinds_module
 
-PAGE = Path(__file__).parents[3] / "docs" / "artifact_format.md"
+PAGE = Path(__file__).parents[4] / "docs" / "artifact_format.md"
 NUMBERS = {"b": "int8", "h": "int16", "H": "uint16", "I": "uint32", "?": "bool"}
 
 if not PAGE.exists():

@@ -15,7 +15,7 @@ from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._artifact.trailer import append_trailer
 from jaxtf.serialization._artifact.writer import write_payload
 
-CORPUS = Path(__file__).parent / "artifacts"
+CORPUS = Path(__file__).parent.parent / "artifacts"
 
 
 def blob_of(name):

@@ -18,7 +18,7 @@ from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._cli import files
 from jaxtf.serialization._cli.program import main
 
-CORPUS = Path(__file__).parent / "artifacts"
+CORPUS = Path(__file__).parent.parent / "artifacts"
 SYMBOLIC = str(CORPUS / "0.12.0.1" / "vjp_symbolic.bin")
 STATIC = str(CORPUS / "0.12.0.1" / "vjp_2.bin")
 CHECKS = ["digest", "structure", "model", "record", "calls"]

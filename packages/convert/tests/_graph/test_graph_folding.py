@@ -16,7 +16,7 @@ from jaxtf.convert._graph.plan.folding import MOST_BYTES
 from jaxtf.convert._graph.plan.plan import plan
 from jaxtf.convert._graph.program import operations_of
 
-CONSUMERS = Path(__file__).parents[3] / "examples" / "consumers"
+CONSUMERS = Path(__file__).parents[4] / "examples" / "consumers"
 
 
 def types_of(function, *specs, shapes=None):
