@@ -29,11 +29,11 @@ from jaxtf.serialization._artifact.trailer import writer_of
 from jaxtf.serialization._artifact.trees import tree
 from jaxtf.serialization._bytecode.portable import stablehlo_facts
 from jaxtf.serialization._errors import ArtifactError, VersionError
-from jaxtf.serialization._record.avals import Aval
+from jaxtf.serialization._record.avals import Aval, in_memory
 from jaxtf.serialization._record.checks import DisabledSafetyCheck
 from jaxtf.serialization._record.effects import Effect
 from jaxtf.serialization._record.exported import Exported, Producer
-from jaxtf.serialization._record.shardings import NamedSharding, in_memory
+from jaxtf.serialization._record.shardings import NamedSharding
 from jaxtf.serialization._record.tree import Tree
 from jaxtf.serialization._record.versions import (
     maximum_supported_calling_convention_version,

@@ -30,11 +30,11 @@ from jaxtf.serialization._jax_values.shardings import from_jax
 from jaxtf.serialization._jax_values.sizes import with_own_sizes
 from jaxtf.serialization._program import portable_artifact
 from jaxtf.serialization._program.operations import number_called_functions, operations_to_check
-from jaxtf.serialization._record.avals import Aval
+from jaxtf.serialization._record.avals import Aval, in_memory
 from jaxtf.serialization._record.called import CalledFunction
 from jaxtf.serialization._record.checks import STABLE_DIALECTS, check_custom_calls, check_dialects
 from jaxtf.serialization._record.exported import EndlessVjp, Exported
-from jaxtf.serialization._record.shardings import NamedSharding, in_memory
+from jaxtf.serialization._record.shardings import NamedSharding
 from jaxtf.serialization._record.stablehlo import refines_composites
 from jaxtf.serialization._record.tree import Tree
 from jaxtf.shapepoly import is_symbolic_dim, solve_dimension_variables

@@ -6,14 +6,17 @@ Knows dimensions as integers or symbolic dimensions, dtypes as NumPy dtypes (wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-__all__ = ["Aval", "ExtendedDtype", "Shape", "dtype_from_name", "dtype_name"]
+from jaxtf.serialization._record.shardings import OWN_MEMORY, NamedSharding
+
+__all__ = ["Aval", "ExtendedDtype", "Shape", "dtype_from_name", "dtype_name", "in_memory"]
 
 Shape = tuple[Any, ...]
 
@@ -74,3 +77,12 @@ def dtype_from_name(name: str) -> Any:
     if name == "float0":
         return np.dtype([("float0", np.void, 0)])
     return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def in_memory(avals: Sequence[Aval], shardings: Sequence[NamedSharding | None]) -> tuple[Aval, ...]:
+    """The avals, each in the memory that its sharding names."""
+    kinds = [None if sharding is None else sharding.memory_kind for sharding in shardings]
+    return tuple(
+        aval if kind is None or kind in OWN_MEMORY or not kind.endswith("_host") else replace(aval, memory_space="host")
+        for aval, kind in zip(avals, kinds, strict=True)
+    )

@@ -1,4 +1,4 @@
-"""How arguments and results are split over devices: records that need no JAX.
+"""How arguments and results are split over devices: records that need no JAX, nor NumPy.
 
 A sharding of an exported function refers to a mesh by the names and sizes of its axes, never of
 particular devices. Artifacts from before 2026 have it in XLA's own form instead, which becomes this one
@@ -7,12 +7,9 @@ when they are read (`_artifact/hlo_sharding.py`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from jaxtf.serialization._record.avals import Aval
-
-__all__ = ["OWN_MEMORY", "AbstractDevice", "AbstractMesh", "NamedSharding", "in_memory"]
+__all__ = ["OWN_MEMORY", "AbstractDevice", "AbstractMesh", "NamedSharding"]
 
 # Kinds of memory that a device has its arrays in when nothing is said; the second is that of CPUs in JAX 0.10.
 OWN_MEMORY = (None, "device", "unpinned_host")
@@ -68,12 +65,3 @@ class NamedSharding:
     def __str__(self) -> str:
         axes = ", ".join("+".join(names) if names else "-" for names in self.partitions)
         return f"({axes}) over {self.mesh}"
-
-
-def in_memory(avals: Sequence[Aval], shardings: Sequence[NamedSharding | None]) -> tuple[Aval, ...]:
-    """The avals, each in the memory that its sharding names."""
-    kinds = [None if sharding is None else sharding.memory_kind for sharding in shardings]
-    return tuple(
-        aval if kind is None or kind in OWN_MEMORY or not kind.endswith("_host") else replace(aval, memory_space="host")
-        for aval, kind in zip(avals, kinds, strict=True)
-    )
