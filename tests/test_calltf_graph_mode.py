@@ -96,3 +96,16 @@ def test_inside_control_flow():
     found = tf.function(in_graph_mode(scanned), autograph=False)(X)
     for a, b in zip(found, jax.lax.scan(lambda c, row: (c + jnp.sin(row), c), jnp.zeros(3), X), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_a_call_by_name_with_symbolic_sizes_keeps_a_function_that_does_not_compile():
+    def printed(x):
+        tf.print("rows:", tf.shape(x)[0], output_stream="file:///dev/null")
+        scale = tf.ensure_shape(tf.py_function(lambda x: x.numpy().max(), [x], tf.float32), [])
+        return tf.concat([x, x], 0) * scale
+
+    converted = in_graph_mode(call_tf(printed, call_tf_graph=True), polymorphic_shapes=["(b, _)"])
+    graph = tf.function(converted, autograph=False, input_signature=[tf.TensorSpec([None, 3])])
+    for size in (1, 4):
+        np.testing.assert_allclose(graph(X[:size]), np.concatenate([X[:size]] * 2) * X[:size].max(), rtol=1e-6)
+    assert {"PrintV2", "EagerPyFunc"} <= operations(graph.get_concrete_function().graph)

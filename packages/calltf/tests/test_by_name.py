@@ -164,3 +164,45 @@ def test_with_declared_symbolic_shapes_the_function_may_contain_anything():
     exported = export(program)(jax.ShapeDtypeStruct(symbolic_shape("b, 3"), np.float32))
     assert str(exported.out_avals[0]) == "float32[b,3]"
     assert len(calls(exported)) == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (
+            lambda x: (tf.print("rows:", tf.shape(x)[0], output_stream="file:///dev/null"), tf.concat([x, x], 0))[1],
+            "2*b,3",
+        ),
+        (lambda x: x * tf.ensure_shape(tf.py_function(lambda x: x.numpy().sum(), [x], tf.float32), []), "b,3"),
+        (lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: x, lambda: x @ tf.linalg.expm(tf.ones([3, 3]))), "b,3"),
+        (lambda x: tf.strings.length(tf.strings.as_string(tf.reduce_sum(x))), ""),
+    ],
+)
+def test_with_inferred_symbolic_shapes_the_function_may_contain_anything(function, shape):
+    exported = export(call_tf(function, call_tf_graph=True))(
+        jax.ShapeDtypeStruct(symbolic_shape("b, 3", constraints=["b == 3"] if shape == "" else []), np.float32)
+    )
+    assert str(exported.out_avals[0]).partition("[")[2] == f"{shape}]"
+    assert len(calls(exported)) == 1
+
+
+def test_shapes_that_are_not_inferred_are_to_be_declared():
+    function = lambda x: tf.py_function(lambda x: x * 2, [x], tf.float32) + 1  # noqa: E731
+    spec = jax.ShapeDtypeStruct(symbolic_shape("b, 3"), np.float32)
+    with pytest.raises(NotImplementedError) as raised:
+        export(call_tf(function, call_tf_graph=True))(spec)
+    assert re.search(
+        r"shape of result\[0\] is not inferred: that of its operation EagerPyFunc \(\w+\) is not known\n  remedy: ",
+        str(raised.value),
+    )
+
+
+def test_the_gradient_of_a_call_with_declared_symbolic_shapes_may_contain_anything():
+    def function(x):
+        return tf.ensure_shape(tf.py_function(lambda x: x * 2, [x], tf.float32), x.shape)
+
+    def total(x):
+        return jnp.sum(call_tf(function, call_tf_graph=True, output_shape_dtype=x)(x))
+
+    exported = export(jax.grad(total))(jax.ShapeDtypeStruct(symbolic_shape("b, 3"), np.float32))
+    assert str(exported.out_avals[0]) == "float32[b,3]"

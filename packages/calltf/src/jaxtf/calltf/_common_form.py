@@ -105,6 +105,8 @@ class CommonForm:
                 for functions, op in zip(self._functions, operations, strict=True)
             ]
             return self._inline(callees, operands)
+        if first.name == "stablehlo.constant" and len({_right_side(op) for op in operations}) == 1:
+            return list(first.clone().results)
         types = [self._type([op.results[i].type for op in operations]) for i in range(len(first.results))]
         if first.name == "stablehlo.optimization_barrier":  # it has hidden constants from TensorFlow's compiler
             return operands
@@ -179,9 +181,12 @@ class CommonForm:
     # --- operations that have another form where sizes vary ---
 
     def _constant(self, operations: Sequence[Any], operands: Any, types: Sequence[ir.Type]) -> list[ir.Value]:
-        attributes = [ir.DenseElementsAttr(op.attributes["value"]) for op in operations]
         [type_] = types
         element = ir.RankedTensorType(type_).element_type
+        try:
+            attributes = [ir.DenseElementsAttr(op.attributes["value"]) for op in operations]
+        except TypeError as error:  # of complex numbers, which Python does not read
+            raise NoCommonForm(f"a constant of it, {type_}, depends on symbolic sizes") from error
         none = ir.DenseI64ArrayAttr.get([])
         if all(attribute.is_splat for attribute in attributes):
             splats = [attribute.get_splat_value() for attribute in attributes]
@@ -282,6 +287,8 @@ def _written_out(block: Any) -> Iterator[str]:
             yield from _written_out(region.blocks[0])
         if op.operation.name != "stablehlo.constant" or op.operation.results[0].type.rank != 1:
             continue
+        if "complex" in str(op.operation.results[0].type):  # not indices
+            continue
         if not ir.DenseElementsAttr(op.operation.attributes["value"]).is_splat:
             yield str(op.operation.results[0].type)
 
@@ -303,6 +310,11 @@ def _write_out_splats(block: Any, vectors: set[str]) -> None:
             op.operation.erase()
             if not list(scalar.uses):
                 owner.erase()
+
+
+def _right_side(constant: Any) -> str:
+    """The text of a constant, without its name: Python has no attribute for one of complex numbers."""
+    return str(constant).partition("=")[2]
 
 
 def _int32(number: int) -> ir.Value:

@@ -115,6 +115,10 @@ class Function:
         # Canonical dtypes of results, and nothing else in a trace, depend on the flag.
         return self._trace(signature, bool(jax.config.jax_enable_x64))
 
+    def known_results(self, signature: Signature) -> Sequence[ShapedArray] | None:
+        """The results for arguments of these shapes and dtypes, where they are known before it is traced."""
+        return self.declared.avals if self.declared is not None else None
+
     def derived(self, kind: Callable[..., _Derived], *details: Hashable) -> _Derived:
         """The function `kind(self, *details)`; made once."""
         function: _Derived = self._derive(kind, *details)
@@ -129,7 +133,8 @@ class Function:
         body = _Body(f"call_tf_{self.symbol}", run)
         # Above any graph being built: a trace inside somebody's tf.function is its own.
         with outside_of_graphs():
-            compiled = tf.function(body, autograph=False, jit_compile=True)
+            # What stays a call by name is whatever it is: the program around it may compile it or not.
+            compiled = tf.function(body, autograph=False, jit_compile=None if self.staging.by_name else True)
             try:
                 concrete = compiled.get_concrete_function(*specs)
             except Exception as error:

@@ -39,6 +39,7 @@ from jaxtf.calltf._symbolic_values import (
     product,
     same_known,
     same_shape,
+    selected,
 )
 from jaxtf.calltf._tf import executed, function_graph, is_stateful, outside_of_graphs
 
@@ -61,14 +62,26 @@ class Interpreter:
       scope: Of the symbolic sizes.
       sample: The sizes of the graph that is written.
       rules: The table of operations.
+      for_shapes: Whether the shapes of the results are all that is wanted: the function may do anything, and what is
+        written is not compiled.
 
     Attributes:
       expressions: Every size that was met; the numbers of the program that is compiled are among them.
       counts: The numbers of elements of the arguments of symbolic shapes.
     """
 
-    def __init__(self, function: Any, concrete: Any, scope: CallScope, sample: Sample, rules: Mapping[str, Rule]):
+    def __init__(
+        self,
+        function: Any,
+        concrete: Any,
+        scope: CallScope,
+        sample: Sample,
+        rules: Mapping[str, Rule],
+        *,
+        for_shapes: bool = False,
+    ):
         self._function = function
+        self._for_shapes = for_shapes
         self._sample = sample
         self._required = dict.fromkeys(requirement.text for requirement in scope.requirements)
         self._is_conditional = False
@@ -113,7 +126,7 @@ class Interpreter:
                 known.update({x.ref(): value for x, value in zip(op.outputs, results, strict=True)})
                 done.add(op)
         for op in graph.get_operations():
-            if op not in done and does_more_than_compute(op.type):
+            if op not in done and does_more_than_compute(op.type) and not self._for_shapes:
                 raise self.refused(op, "does more than compute its results,")
         return [known[output.ref()] for output in graph.outputs]
 
@@ -128,6 +141,17 @@ class Interpreter:
         return self._bodies[name]
 
     def _operation(self, op: Any, inputs: list[Value]) -> list[Value]:
+        if not self._for_shapes:
+            return self._followed(op, inputs)
+        unknown = next((value.unknown for value in inputs if value.unknown), None)
+        if unknown is not None:
+            return self._as_traced(op, unknown)
+        try:
+            return self._followed(op, inputs)
+        except UnsupportedError:  # nothing is compiled here
+            return self._as_traced(op)
+
+    def _followed(self, op: Any, inputs: list[Value]) -> list[Value]:
         if op.type in self._library:
             return self.call(op.type, inputs)
         if op.type in _CALLS:
@@ -164,6 +188,16 @@ class Interpreter:
             raise self.refused(op, "has no entry in the table of operations, and results whose shapes are not constant")
         return [self.value(tensor, tuple(tensor.shape)) for tensor in tensors]
 
+    def _as_traced(self, op: Any, unknown: str | None = None) -> list[Value]:
+        """The results of an operation that is not followed: of the shapes that TensorFlow inferred in the trace."""
+        results = []
+        for x in op.outputs:
+            if x.shape.is_fully_defined() and x.dtype not in (tf.variant, tf.resource):
+                results.append(self.value(tf.zeros(x.shape, x.dtype), tuple(x.shape)))
+            else:
+                results.append(Value(tf.zeros([]), (), unknown=unknown or f"{op.type} ({op.name})"))
+        return results
+
     def _checked(self, op: Any, result: Value) -> Value:
         """The result, if TensorFlow infers the same shape at the sample; hidden, if it is constant but for its size."""
         if result.items is not None:
@@ -181,8 +215,6 @@ class Interpreter:
         self.remember(
             product(shape[start:stop]) for start in range(len(shape)) for stop in range(start + 2, len(shape) + 1)
         )
-        if known is not None:
-            self.remember(known.flat)
         return Value(tensor, tuple(shape), known)
 
     def remember(self, sizes: Iterable[Any]) -> None:
@@ -191,8 +223,9 @@ class Interpreter:
 
     def at_sample(self, known: Known, dtype: Any) -> Any:
         """Known elements as a constant."""
+        self.remember(known.flat)
         numbers = [self.number(element) for element in known.flat]
-        return tf.constant(np.array(numbers).reshape(known.shape), dtype)
+        return tf.constant(np.array(numbers, dtype.as_numpy_dtype).reshape(known.shape), dtype)
 
     def number(self, size: Any) -> Any:
         """A size, or an integer, at the sample."""
@@ -207,6 +240,11 @@ class Interpreter:
         if key not in self._sizes:
             self._sizes[key] = (self.barrier(tf.constant(self.number(size), dtype)), tf.compat.v1.get_default_graph())
         return self._sizes[key][0]
+
+    def counted(self, count: Any) -> Any:
+        """The integers from 0 on, so many."""
+        self.remember([count])
+        return self.barrier(tf.range(self.number(count), dtype=tf.int32))
 
     def barrier(self, tensor: Any) -> Any:
         """The same tensor, of which no compiler knows that it is constant."""
@@ -327,7 +365,7 @@ class Interpreter:
         else:
             written = tf.switch_case(index.tensor, [branch(place) for place in range(len(names))])
         results = []
-        for tensor, *column in zip(tf.nest.flatten(written), *found.values(), strict=True):
+        for tensor, *column in zip(tf.nest.flatten(written), *(found[place] for place in sorted(found)), strict=True):
             first = column[0]
             for other in column[1:]:
                 if not same_shape(first.shape, other.shape) or (first.items is None) != (other.items is None):
@@ -337,7 +375,10 @@ class Interpreter:
             if any(value.items != first.items for value in column):
                 raise self.refused(op, "has lists of other sizes in its branches")
             known = first.known if all(same_known(first.known, value.known) for value in column) else None
-            results.append(Value(tensor, first.shape, known, first.items))
+            if known is None and tensor.dtype in (tf.int32, tf.int64):
+                known = _known_choice(index, [value.known for value in column])
+            unknown = next((value.unknown for value in column if value.unknown), None)
+            results.append(Value(tensor, first.shape, known, first.items, unknown))
         return results
 
     def _loop(self, op: Any, inputs: list[Value]) -> list[Value]:
@@ -362,6 +403,9 @@ class Interpreter:
                 return tuple(value.tensor for value in after)
 
             written = tf.while_loop(test, turn, tuple(value.tensor for value in carried))
+            unknown = next((value.unknown for value in after if value.unknown), None)
+            if unknown is not None:
+                return self._as_traced(op, unknown)
             for before, value in zip(carried, after, strict=True):
                 if not same_shape(before.shape, value.shape):
                     raise self.refused(op, f"changes the shape {list(before.shape)} to {list(value.shape)} in a turn")
@@ -404,6 +448,8 @@ class Interpreter:
         requirement = Requirement(left, relation, right, f"{op.type} ({op.name}) {what}")
         if holds or requirement.text in self._required:
             return
+        if self._is_conditional and self._for_shapes:
+            return
         if holds is False or self._is_conditional:
             given = f" given {' and '.join(self._required)}" if self._required else ""
             raise self.refused(op, f"{what}, not {requirement.text} for all sizes{given},")
@@ -418,6 +464,18 @@ class Interpreter:
             "constant shapes for the arguments of this function, or split it, and write in JAX the part that depends "
             f"on sizes in this way; see {LIMITATIONS}"
         )
+
+
+def _known_choice(condition: Value, choices: Sequence[Known | None]) -> Known | None:
+    """The elements of the result of a branch, by a condition that is known, where those of both results are."""
+    if condition.tensor.dtype != tf.bool or condition.known is None:
+        return None
+    otherwise, then = choices
+    if then is None or otherwise is None or then.shape != otherwise.shape:
+        return None
+    pairs = zip(then.flat, otherwise.flat, strict=True)
+    elements = [selected(condition.known.item(), x, y) for x, y in pairs]
+    return None if None in elements else array_of(elements, then.shape)
 
 
 def _same_items(x: ListOf | None, y: ListOf | None) -> bool:

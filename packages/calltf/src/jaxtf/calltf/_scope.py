@@ -98,7 +98,8 @@ class CallScope:
 
     def _as_given(self, size: Any) -> Any:
         variables = {name: dimension_variable(name, self._given) for name in dimension_variables(size)}
-        return larger(evaluated_text(str(size), variables), 0)
+        value = evaluated_text(str(size), variables)
+        return larger(value, 0) if self.requirements else value
 
     def allows(self, variables: Mapping[str, int]) -> bool:
         """Whether all constraints and requirements hold, as far as these values tell."""

@@ -68,14 +68,13 @@ class SymbolicTraced(Traced):
         specs = tuple(tf.TensorSpec(known_sizes(shape), tensorflow_dtype(dtype)) for shape, dtype in signature)
         sizes = symbolic_sizes([shape for shape, _ in signature])
         traced = cls(function, concrete, specs, tree, (), sizes=sizes)
-        if function.staging.by_name and function.declared is not None:  # nothing is compiled here
-            for index, aval in enumerate(function.declared.avals):
-                traced._refuse_strangers(index, aval)
-            return replace(traced, avals=function.declared.avals)
-        traced._require_values()
         shapes = (*(shape for shape, _ in signature), *(tuple(value.shape) for value in traced.captured))
         dtypes = [*(spec.dtype for spec in specs), *(value.dtype for value in traced.captured)]
-        traced, first, expressions = replace(traced, given_shapes=shapes)._interpreted(dtypes)
+        traced = replace(traced, given_shapes=shapes)
+        if function.staging.by_name:  # nothing is compiled here
+            return replace(traced, avals=traced._avals_by_name(function.known_results(signature), dtypes))
+        traced._require_values()
+        traced, first, expressions = traced._interpreted(dtypes)
         assert traced.scope is not None
         chosen, unknown = samples(traced.scope, expressions)
         if unknown is not None:
@@ -89,6 +88,15 @@ class SymbolicTraced(Traced):
         ]
         traced = replace(traced, samples=tuple(chosen), numbers=Numbers(chosen, expressions), written=tuple(written))
         return replace(traced, avals=tuple(traced._result_aval(i) for i in range(len(traced.result_shapes))))
+
+    def _avals_by_name(self, known: Sequence[ShapedArray] | None, dtypes: Sequence[Any]) -> tuple[ShapedArray, ...]:
+        """The results of a call by name: as known before, or as inferred, whatever the function does besides."""
+        if known is not None:
+            for index, aval in enumerate(known):
+                self._refuse_strangers(index, aval)
+            return tuple(known)
+        traced = self._interpreted(dtypes)[0]
+        return tuple(traced._result_aval(index) for index in range(len(traced.result_shapes)))
 
     def _interpreted(self, dtypes: Sequence[Any]) -> tuple[SymbolicTraced, Sample, list[Any]]:
         """The trace in the scope that it needs, written for one sample; that one; and the sizes that were met."""
@@ -176,11 +184,20 @@ class _Written:
     def of(cls, traced: SymbolicTraced, sample: Sample, dtypes: Sequence[Any]) -> _Written:
         """Interprets the trace."""
         assert traced.scope is not None
-        interpreter = Interpreter(traced.function, traced.concrete, traced.scope, sample, RULES)
+        by_name = traced.function.staging.by_name
+        interpreter = Interpreter(traced.function, traced.concrete, traced.scope, sample, RULES, for_shapes=by_name)
         shapes: list[Shape] = []
 
         def body(*tensors: Any) -> list[Any]:
             values = interpreter.run(tensors, traced.argument_shapes)
+            for index, value in enumerate(values):
+                if value.unknown:
+                    raise UnsupportedError(
+                        f"call_tf: {traced.function} has call_tf_graph=True and is called with symbolic sizes, and "
+                        f"the shape of result[{index}] is not inferred: that of its operation {value.unknown} is not "
+                        "known\n"
+                        "  remedy: declare the results by output_shape_dtype, or by tf.ensure_shape in the function"
+                    )
             shapes[:] = [value.shape for value in values]
             return [tf.identity(value.tensor) for value in values]
 

@@ -53,12 +53,14 @@ class Value:
       shape: Its shape, symbolic.
       known: Its elements, where they are known.
       items: For a list of tensors, what is known of them.
+      unknown: The operation that gave its shape, where that is not known; the tensor is of no use then.
     """
 
     tensor: Any
     shape: Shape
     known: Known | None = None
     items: ListOf | None = None
+    unknown: str | None = None
 
     @property
     def is_constant(self) -> bool:
@@ -134,6 +136,19 @@ def _order(x: Any, y: Any) -> tuple[Any, Any] | None:
     if decided(operator.ge, x, y):
         return y, x
     return (x, y) if decided(operator.ge, y, x) else None
+
+
+def is_positive(x: Any) -> Any:
+    """Whether a number is: True or False, or where it depends on sizes 1 or 0."""
+    holds = decided(operator.gt, x, 0)
+    return smaller(larger(x, 0), 1) if holds is None else holds
+
+
+def selected(condition: Any, x: Any, y: Any) -> Any:
+    """One of two numbers, by a condition; None if it depends on sizes, and the numbers do not differ by a constant."""
+    if not is_symbolic(condition):
+        return x if condition else y
+    return None if is_symbolic(x - y) else y + condition * (x - y)
 
 
 def product(sizes: Iterable[Any]) -> Any:

@@ -55,6 +55,10 @@ class VectorJacobian(Function):
         dense = pulled_back(tape, sources, [results[i] for i in self._results], cotangents)
         return Results(*jax.tree.flatten(dense))
 
+    def known_results(self, signature: Signature) -> Sequence[ShapedArray]:
+        """Cotangents are like the arguments that they belong to."""
+        return [ShapedArray(*signature[i]) for i in self._arguments]
+
     def _check_results(self, results: Sequence[Any], cotangents: Sequence[Any]) -> None:
         """Raises `ResultError` unless the function returned again what the cotangents are of."""
         for index, cotangent in zip(self._results, cotangents, strict=True):

@@ -6,12 +6,14 @@ sample; and by being in the table it says that TensorFlow compiles the operation
 sizes, if its numbers that are sizes are replaced by the sizes: no kernel here takes another way beyond some size, but
 for operands that the rule has made explicit (the bounds of a slice).
 
-Where the kernel is not of that kind for all operands, the rule says for which it is: a convolution with symbolic batch
-alone, a cumulative sum along a constant axis.
+Where the kernel is not of that kind for all operands, the rule writes other operations (a cumulative sum along a
+symbolic axis), or says for which operands it is: a convolution with symbolic batch alone.
 """
 
 from jaxtf.calltf._operations import (
     creation,
+    cumulative,
+    diagonals,
     elementwise,
     fourier,
     images,
@@ -30,6 +32,8 @@ from jaxtf.calltf._operations.table import RULES
 __all__ = [
     "RULES",
     "creation",
+    "cumulative",
+    "diagonals",
     "elementwise",
     "fourier",
     "images",

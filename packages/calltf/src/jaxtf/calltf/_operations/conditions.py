@@ -54,6 +54,8 @@ def is_within(i: Interpreter, number: Any) -> bool:
     """
     if not is_symbolic(number):
         return bool(abs(number) < 1 << 31)
+    if decided(operator.ge, (1 << 31) - 1, number) and decided(operator.ge, number, -(1 << 31)):
+        return True
     limits = [count + (1 << 20) for count in i.counts]
     return any(
         decided(operator.ge, limit, number) is True and decided(operator.ge, number + limit, 0) is True

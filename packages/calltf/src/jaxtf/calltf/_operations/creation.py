@@ -42,9 +42,7 @@ def range_(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     count = distance // length  # as a size where it is one
     if not same(count * length, distance):
         count = (distance + length - 1) // length
-    i.remember([count])
-    numbers = tf.cast(i.barrier(tf.range(i.number(count), dtype=tf.int32)), dtype)
-    tensor = numbers * inputs[2].tensor + inputs[0].tensor
+    tensor = tf.cast(i.counted(count), dtype) * inputs[2].tensor + inputs[0].tensor
     known = None if is_symbolic(count) or count > 64 else array_of([start + step * k for k in range(count)], (count,))
     return [i.value(tensor, (count,), known)]
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from jaxtf.calltf._interpreter import Interpreter
 from jaxtf.calltf._operations.conditions import constant_size, not_negative, require_same
 from jaxtf.calltf._operations.table import moving, rule
-from jaxtf.calltf._symbolic_values import Value
+from jaxtf.calltf._symbolic_values import Shape, Value
 
 
 @rule("GatherV2", "Gather", "ResourceGather")
@@ -20,6 +20,7 @@ def gather(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     batch = op.get_attr("batch_dims") if op.type != "Gather" else 0
     batch = batch if batch >= 0 else batch + len(indices)
     require_same(i, op, x[:batch], indices[:batch])
+    _not_empty(i, op, x[axis : axis + 1])
     shape = (*x[:axis], *indices[batch:], *x[axis + 1 :])
     if op.type == "ResourceGather":
         return [i.value(tf.gather(inputs[0].tensor, inputs[1].tensor, batch_dims=batch), shape)]
@@ -27,11 +28,18 @@ def gather(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     return [i.value(tensor, shape, moving(i, op, inputs, (0,)))]
 
 
+def _not_empty(i: Interpreter, op: Any, sizes: Shape) -> None:
+    """Requires that there are elements to take: StableHLO takes none only of none."""
+    for size in sizes:
+        i.require(op, size, ">=", 1, f"takes elements of {size}")
+
+
 @rule("GatherNd")
 def gather_nd(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     """The last axis of the indices is as long as an index."""
     x, indices = inputs[0].shape, inputs[1].shape
     depth = int(constant_size(i, op, indices[-1]))
+    _not_empty(i, op, x[:depth])
     [tensor] = i.compiled(op, inputs)
     return [i.value(tensor, (*indices[:-1], *x[depth:]))]
 

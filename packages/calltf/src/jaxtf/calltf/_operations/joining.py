@@ -56,7 +56,8 @@ def split(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     i.require(op, part * parts, "==", shape[axis], f"divides {shape[axis]} into {parts} parts")
     shape[axis] = part
     i.remember(part * place for place in range(parts))
-    return [i.value(x, shape) for x in i.compiled(op, inputs, (0,))]
+    known: Sequence[Known | None] = i.moved(op, inputs, (1,)) or [None] * parts
+    return [i.value(x, shape, elements) for x, elements in zip(i.compiled(op, inputs, (0,)), known, strict=True)]
 
 
 @rule("SplitV")
@@ -71,9 +72,10 @@ def split_sizes(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     i.require(op, sum(sizes), "==", whole, f"divides {whole} into {sizes}")
     i.remember(sum(sizes[:place]) for place in range(len(sizes)))
     tensors = [inputs[0].tensor, i.at_sample(array_of(sizes, (len(sizes),)), op.inputs[1].dtype), inputs[2].tensor]
+    known: Sequence[Known | None] = i.moved(op, inputs, (0,)) or [None] * len(sizes)
     results = []
-    for tensor, size in zip(i.emit(op, tensors), sizes, strict=True):
+    for tensor, size, elements in zip(i.emit(op, tensors), sizes, known, strict=True):
         shape = list(inputs[0].shape)
         shape[axis] = size
-        results.append(i.value(tensor, shape))
+        results.append(i.value(tensor, shape, elements))
     return results

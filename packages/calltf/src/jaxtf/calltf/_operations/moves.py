@@ -1,4 +1,4 @@
-"""Operations that move or repeat the elements of one operand: reshapes, transposes, paddings, cumulative ones."""
+"""Operations that move or repeat the elements of one operand: reshapes, transposes, paddings."""
 
 from __future__ import annotations
 
@@ -69,13 +69,11 @@ def transpose(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     return [i.value(tensor, [inputs[0].shape[axis] for axis in order], moving(i, op, inputs, (0,)))]
 
 
-@rule("ReverseV2", "Roll", "Cumsum", "Cumprod", "CumulativeLogsumexp")
+@rule("ReverseV2", "Roll")
 def along_axes(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
-    """The shape stays; a cumulative operation is compiled to windows, whose sizes must be numbers."""
+    """The shape stays."""
     x, place = inputs[0], len(inputs) - 1
-    axes = i.integers(op, inputs, place)
-    if op.type.startswith("Cum") and is_symbolic(x.shape[axes[0]]):
-        raise i.refused(op, f"is along an axis of size {x.shape[axes[0]]},")
+    i.integers(op, inputs, place)
     i.remember(2 * size for size in x.shape)
     [tensor] = i.compiled(op, inputs, (place,))
     return [i.value(tensor, x.shape, moving(i, op, inputs, (0,)))]

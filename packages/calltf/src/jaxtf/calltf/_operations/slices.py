@@ -141,6 +141,7 @@ def _bounds(i: Interpreter, op: Any, place: int, bounds: Sequence[Any], size: An
 
 
 def _from_start(i: Interpreter, op: Any, bound: Any, size: Any) -> Any:
+    """A bound, which counts from the end where it is negative."""
     if decided(operator.ge, bound, 0):
         return bound
     if decided(operator.lt, bound, 0):
