@@ -13,6 +13,7 @@ from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._artifact.trailer import append_trailer, split_trailer
 from jaxtf.serialization._artifact.writer import write_payload
 from jaxtf.serialization._record import exported as exported_module
+from jaxtf.shapepoly import symbolic_shape
 
 SPEC = jax.ShapeDtypeStruct((3,), jnp.float32)
 
@@ -125,3 +126,43 @@ def test_a_module_is_checked_once_and_a_fresh_one_never(monkeypatch):
     jax.jit(loaded.call)(np.ones(3, np.float32))
     loaded.check_module()
     assert checked == [loaded]
+
+
+@pytest.mark.parametrize(
+    ("constraints", "sizes", "others"),
+    [
+        (["a == 4"], (4, 3), (5, 3)),
+        (["a >= 4", "a <= 4"], (4, 3), (3, 3)),
+        (["a == 2", "b == a"], (2, 2), (2, 3)),
+        (["a == 2*b"], (4, 2), (5, 2)),
+        (["floordiv(a, 2) == b"], (5, 2), (6, 2)),
+    ],
+)
+@pytest.mark.parametrize("vjp_order", [0, 1])
+def test_a_size_that_constraints_fix_may_be_open_in_the_module(constraints, sizes, others, vjp_order):
+    """So releases wrote it to which `a` with `a == 4` was a variable like any other: the bytes are the same."""
+    spec = jax.ShapeDtypeStruct(symbolic_shape("a, b"), jnp.float32)
+    blob = export(lambda x: jnp.sin(x) * x.shape[0])(spec).serialize(vjp_order=vjp_order)
+    split = split_trailer(blob)
+    older = bytearray(split.payload)
+    append_trailer(older, {**split.notes, "constraints": constraints})
+    read = deserialize(older)
+    x = np.ones(sizes, np.float32)
+    np.testing.assert_allclose(read.call(x), np.sin(x) * sizes[0], rtol=1e-6)
+    if vjp_order:
+        np.testing.assert_allclose(read.vjp().call(x, x)[0], np.cos(x) * sizes[0], rtol=1e-6)
+    with pytest.raises(ValueError, match=r"[Ss]hape"):
+        read.call(np.ones(others, np.float32))
+
+
+def test_a_size_that_the_record_knows_is_not_open_in_a_module_that_is_not_refined():
+    symbolic = jax.ShapeDtypeStruct(symbolic_shape("a"), jnp.float32)
+    blob = signed(
+        export(jnp.sin)(SPEC).serialize(),
+        mlir_module_serialized=module_of(jnp.sin, symbolic),
+        uses_global_constants=False,
+    )
+    with pytest.raises(
+        ArtifactError, match=r"args\[0\] is float32\[3\] in the record, and float32\[\?\] in the module"
+    ):
+        deserialize(blob).call(np.ones(3, np.float32))

@@ -125,15 +125,25 @@ class _Comparison:
             if found[index].dtype != TOKEN:
                 raise self._wrong(f"{what} {index}", TOKEN, found[index])
         for (name, aval), type_ in zip(expected, found[first + tokens :], strict=True):
-            if not _is_of(type_, aval):
+            if not _is_of(type_, aval, is_refined=self._exported.uses_global_constants):
                 raise self._wrong(name, str(_type_of(aval)), type_)
 
     def _wrong(self, place: str, expected: str, found: ValueType) -> ArtifactError:
         return _differs(self._exported, f"{place} is {expected} in the record, and {found} in the module")
 
 
-def _is_of(type_: ValueType, aval: Aval) -> bool:
-    return type_ == _type_of(aval)
+def _is_of(type_: ValueType, aval: Aval, *, is_refined: bool) -> bool:
+    """Whether a value has the recorded type.
+
+    A module that is refined before it runs may leave open what the record knows: it was exported when a size such as
+    `a` with the constraint `a == 4` was not yet known to be 4. Refinement gives it the size of the argument, and
+    refuses a result of another size than the caller's.
+    """
+    expected = _type_of(aval)
+    if not is_refined or len(type_.shape) != len(expected.shape):
+        return type_ == expected
+    open_sizes = [None if found is None else size for found, size in zip(type_.shape, expected.shape, strict=True)]
+    return type_ == ValueType(expected.dtype, tuple(open_sizes))
 
 
 def _type_of(aval: Aval) -> ValueType:
