@@ -854,6 +854,18 @@ def sweep(session: nox.Session) -> None:
 
 
 @nox.session
+def beside_jax_export(session: nox.Session) -> None:
+    """Questions and programs under random equalities, beside brute force and `jax.export`: 2,000 of each.
+
+    A word after `--` is another number; some minutes for a thousand.
+    """
+    install(session, *from_tree("shapepoly[jax]"), *PYTEST)
+    [count] = session.posargs or ["2000"]
+    tests = Path("packages", "shapepoly", "tests", "with_jax", "test_beside_jax_export.py")
+    session.run("pytest", str(tests), env=ON_CPU | {"BESIDE_JAX_EXPORT": count})
+
+
+@nox.session
 def artifacts(session: nox.Session) -> None:
     """Old JAX releases, each in its own environment, write the corpus again; it is compared with the frozen one.
 

@@ -37,3 +37,17 @@ def test_a_product_that_may_be_negative_is_not_decided():
     for product in (b * (a % 4 - 1), (a - 2) * (b % 3), a * b - 2 * b * (a % 4)):
         with pytest.raises(InconclusiveDimensionOperation, match=r"it holds for .* and fails for"):
             product >= 0  # noqa: B015
+
+
+@pytest.mark.parametrize(
+    ("constraint", "text"),
+    [
+        ("a + b == c + d", "a*a*b"),
+        ("a + b == c + d", "d*d*d"),
+        ("a*b == c + d", "d*d*a"),
+        ("2*a*b == c + d", "d*c*c*a"),
+    ],
+)
+def test_a_product_is_positive_where_equalities_replace_its_factors(constraint, text):
+    (product,) = symbolic_shape(text, constraints=[constraint])
+    assert product >= 1

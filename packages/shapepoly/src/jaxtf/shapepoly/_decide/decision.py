@@ -268,7 +268,7 @@ class Decider:
 
     def _product_bound(self, expression: Expression) -> Bound:
         """Returns a lower bound of an expression that has products, from the factors that its form hides."""
-        return -inf if is_linear(expression) else lower_bound(expression, self._simple_bound)
+        return -inf if is_linear(expression) else lower_bound(expression, self._simple_bound, self.equalities.positive)
 
     def _simple_bound(self, expression: Expression) -> Bound:
         """Returns a lower bound of an expression; where it has no products, at least 0 if it is never negative."""

@@ -86,6 +86,11 @@ class Equalities:
         simpler = map(_without_quotient, remaining)
         self.facts = tuple(dict.fromkeys(fact for fact in simpler if not _is_evident(fact)))
 
+    @cached_property
+    def positive(self) -> tuple[Expression, ...]:
+        """Sums with negative terms that are at least 1, because they are the values of variables."""
+        return tuple(v for v in self.definitions.values() if len(v.terms) > 1 and min(v.terms.values()) < 0)
+
     @property
     def equations(self) -> list[Expression]:
         """What is 0: the differences of definitions, and the rules."""
@@ -286,7 +291,18 @@ def _candidates(equation: Expression) -> Iterator[_Candidate]:
         multiple = rest if coefficient < 0 else -rest
         by = integer(abs(coefficient))
         value = normal.floordiv(multiple, by)
+        if _hides_signs(equation, value):
+            continue
         yield _Candidate(equation, name, value, multiple - by * value)
+
+
+def _hides_signs(equation: Expression, value: Expression) -> bool:
+    """Returns whether a value is a difference of products, and the equality better a rule: `a*b` is `c + d`."""
+    if has_operations(equation) or min(value.terms.values(), default=0) >= 0:
+        return False
+    highest = max(map(weighted_degree, equation.terms))
+    leading = [coefficient for monomial, coefficient in equation.terms.items() if weighted_degree(monomial) == highest]
+    return highest > 1 and len(leading) == 1 and abs(leading[0]) == 1
 
 
 def _without_quotient(fact: Expression) -> Expression:

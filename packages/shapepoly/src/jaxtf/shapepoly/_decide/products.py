@@ -8,7 +8,7 @@ tight. All ways are tried, so that the answer does not depend on the order of te
 In: an expression, and lower bounds of those that are simpler. Out: a lower bound.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from jaxtf.shapepoly._expressions.expression import (
     divide_monomials,
     from_atom,
 )
+from jaxtf.shapepoly._expressions.normal import polynomial_division
 
 _DEEPEST = 5
 _MOST_TERMS = 16
@@ -38,17 +39,20 @@ class Split(NamedTuple):
     rest: Expression
 
 
-def lower_bound(expression: Expression, simple: Callable[[Expression], Bound]) -> Bound:
+def lower_bound(
+    expression: Expression, simple: Callable[[Expression], Bound], positive: Sequence[Expression] = ()
+) -> Bound:
     """Returns a lower bound of an expression.
 
     Args:
       expression: The expression.
       simple: Returns a lower bound of an expression without regard to its factors.
+      positive: Sums that are at least 1, for factors that are multiplied out: variables that were replaced by them.
     """
     if len(expression.terms) > _MOST_TERMS:
         return -inf
     try:
-        return _Search(simple).lower_bound(expression, _DEEPEST)
+        return _Search(simple, positive).lower_bound(expression, _DEEPEST)
     except _TooMany:
         return -inf
 
@@ -60,8 +64,9 @@ class _TooMany(Exception):
 class _Search:
     """All ways to split one expression."""
 
-    def __init__(self, simple: Callable[[Expression], Bound]) -> None:
+    def __init__(self, simple: Callable[[Expression], Bound], positive: Sequence[Expression]) -> None:
         self._simple = simple
+        self._positive = positive
         self._known: dict[tuple[Expression, int], Bound] = {}
 
     def lower_bound(self, expression: Expression, depth: int) -> Bound:
@@ -74,10 +79,10 @@ class _Search:
         return known
 
     def _lower_bound(self, expression: Expression, depth: int) -> Bound:
-        best = self._simple(expression)
+        best = max(self._simple(expression), 1 if expression in self._positive else -inf)
         if depth == 0 or is_linear(expression):
             return best
-        for factor, quotient, rest in _splits(expression):
+        for factor, quotient, rest in self._splits(expression):
             below = self.lower_bound(factor, depth - 1)
             if below < 0:
                 continue
@@ -85,6 +90,16 @@ class _Search:
             if other >= 0:
                 best = max(best, times(below, other) + self.lower_bound(rest, depth - 1))
         return best
+
+    def _splits(self, expression: Expression) -> Iterator[Split]:
+        """Yields ways to split an expression, by sums that are positive too."""
+        for factor in self._positive:
+            quotient, rest = polynomial_division(expression, factor)
+            if quotient.terms and len(rest.terms) < len(expression.terms):
+                yield Split(factor, quotient, rest)
+                if not rest.terms:
+                    return
+        yield from _splits(expression)
 
 
 def _splits(expression: Expression) -> Iterator[Split]:

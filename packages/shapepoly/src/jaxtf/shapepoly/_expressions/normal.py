@@ -86,7 +86,7 @@ def _divide_by_expression(dividend: Expression, divisor: Expression) -> Expressi
     """Returns the normal form of `dividend // divisor` for a divisor that is no integer."""
     if divisor.sorted_terms()[0][1] < 0:
         dividend, divisor = -dividend, -divisor
-    divide = _division_by_term if len(divisor.terms) == 1 else _polynomial_division
+    divide = _division_by_term if len(divisor.terms) == 1 else polynomial_division
     quotient, rest = divide(dividend, divisor)
     if rest == ZERO:
         return quotient
@@ -111,7 +111,7 @@ def _division_by_term(dividend: Expression, divisor: Expression) -> tuple[Expres
     return Expression(quotient), Expression(rest)
 
 
-def _polynomial_division(dividend: Expression, divisor: Expression) -> tuple[Expression, Expression]:
+def polynomial_division(dividend: Expression, divisor: Expression) -> tuple[Expression, Expression]:
     """Returns quotient and rest; both are the same whatever the variables are named.
 
     A rest of smaller degree than the divisor, counting only the atoms of the divisor, is the only one of its
