@@ -82,6 +82,10 @@ def test_equal_sizes_are_equal_for_python_too_and_hash_equal(left, right, declar
 
 
 @given(factor=st.one_of(linear_expressions, expressions), declared=equalities)
+@example(factor="a", declared=["floordiv(a, 2) == b", "c == (a + floordiv(b, a))"])
+@example(factor="c", declared=["floordiv(a, 2) == 0", "2 * c == (a + b)"])
+@example(factor="a", declared=["a * a == max(a, b)"])
+@example(factor="a", declared=["2 * a == max(a, b)"])
 def test_both_sides_of_an_equality_are_equal_in_products(factor, declared):
     scope, _ = scope_and_sizes(declared)
     for equality in declared:

@@ -168,7 +168,7 @@ def decider_of(constraints: Sequence[Constraint], budget: Budget = UNBOUNDED) ->
         return Decider(inequalities, budget)
     equalities = Equalities(equations, inequalities, budget)
     found = equalities.equations
-    if any(_has_maxima(equation) or (inequalities and has_operations(equation)) for equation in found):
+    if any(_has_hard_operations(equation) or (inequalities and has_operations(equation)) for equation in found):
         # With all constraints known, a maximum may be one of its operands, and a quotient an integer.
         algebra = Algebra(Decider(equalities.facts, budget))
         simpler = [_evaluated(equation, algebra) for equation in found]
@@ -191,12 +191,14 @@ def _fixed(decider: Decider) -> list[Expression]:
     return [size - integer(value) for size, value in found if value is not None]
 
 
-def _has_maxima(expression: Expression) -> bool:
-    """Returns whether maxima occur anywhere in an expression."""
-    return any(
-        isinstance(atom, Operation) and (atom.name == MAXIMUM or any(map(_has_maxima, atom.operands)))
-        for atom in expression.atoms()
-    )
+def _has_hard_operations(expression: Expression) -> bool:
+    """Returns whether maxima, or quotients by other than integers, occur anywhere in an expression."""
+    for atom in expression.atoms():
+        if isinstance(atom, Operation):
+            is_hard = atom.name == MAXIMUM or atom.operands[1].as_integer is None
+            if is_hard or any(map(_has_hard_operations, atom.operands)):
+                return True
+    return False
 
 
 def _evaluated(expression: Expression, algebra: Algebra) -> Expression:
