@@ -15,7 +15,7 @@ from jaxtf.shapepoly import (
     symbolic_shape,
 )
 
-from .strategies import all_sizes
+from ..strategies import all_sizes  # noqa: TID252
 
 MORE = " Please see docs/shapepoly.md, section 'Shape assertion errors' for more details."
 

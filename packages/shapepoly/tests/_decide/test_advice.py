@@ -8,7 +8,7 @@ from hypothesis import given
 from jaxtf.shapepoly import InconclusiveDimensionOperation, symbolic_shape
 from jaxtf.shapepoly._decide.advice import at_least_one
 
-from .strategies import NAMES, SYMBOLIC, expressions, value
+from ..strategies import NAMES, SYMBOLIC, expressions, value  # noqa: TID252
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from jaxtf.shapepoly import InconclusiveDimensionOperation, SymbolicScope, symbolic_dim_bounds, symbolic_shape
 
-from .strategies import SYMBOLIC, value
+from ..strategies import SYMBOLIC, value  # noqa: TID252
 
 
 def holds(statement, constraints):

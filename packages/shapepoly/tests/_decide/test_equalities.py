@@ -6,7 +6,7 @@ import pytest
 
 from jaxtf.shapepoly import IntegerOperations, SymbolicScope, solve_dimension_variables, symbolic_shape
 
-from .strategies import SYMBOLIC, value
+from ..strategies import SYMBOLIC, value  # noqa: TID252
 
 NAMES = "abcd"
 

@@ -4,7 +4,7 @@ import pytest
 
 from jaxtf.shapepoly import InconclusiveDimensionOperation, symbolic_dim_bounds, symbolic_shape
 
-from .strategies import NAMES, SYMBOLIC, all_sizes, value
+from ..strategies import NAMES, SYMBOLIC, all_sizes, value  # noqa: TID252
 
 
 @pytest.mark.parametrize(

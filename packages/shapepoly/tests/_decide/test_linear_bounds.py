@@ -7,7 +7,7 @@ from jaxtf.shapepoly import SymbolicScope, symbolic_shape
 from jaxtf.shapepoly._decide.intervals import Enclosure, Interval
 from jaxtf.shapepoly._decide.linear_bounds import linear_bounds
 
-from .strategies import NAMES, SYMBOLIC, all_sizes, expressions, value
+from ..strategies import NAMES, SYMBOLIC, all_sizes, expressions, value  # noqa: TID252
 
 WITHIN = Enclosure(lambda name: Interval(1, 4))
 

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from jaxtf.shapepoly import ShapeSpecError, SymbolicScope, max_dim, symbolic_shape
 
-from .strategies import NAMES, SYMBOLIC, expressions, value
+from ..strategies import NAMES, SYMBOLIC, expressions, value  # noqa: TID252
 
 
 def rendered(text, **options):

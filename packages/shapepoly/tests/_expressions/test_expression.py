@@ -5,7 +5,7 @@ from hypothesis import given
 
 from jaxtf.shapepoly import symbolic_shape
 
-from .strategies import NAMES, SYMBOLIC, all_sizes, expressions, value
+from ..strategies import NAMES, SYMBOLIC, all_sizes, expressions, value  # noqa: TID252
 
 SIZES = list(all_sizes(NAMES, 3))
 

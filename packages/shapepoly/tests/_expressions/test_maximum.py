@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jaxtf.shapepoly import IntegerOperations, evaluate, max_dim, min_dim, symbolic_dim_bounds, symbolic_shape
 
-from .strategies import all_sizes
+from ..strategies import all_sizes  # noqa: TID252
 
 OPERANDS = ["a", "b + 2", "c - 3", "2*a - b", "min(a, c)", "max(b, 4)", "7"]
 
