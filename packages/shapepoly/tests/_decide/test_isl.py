@@ -1,4 +1,4 @@
-"""The door to isl: sets of points, and questions that take too much work."""
+"""The compatibility module for isl: sets of points, and questions that take too much work."""
 
 from math import inf
 

@@ -1,4 +1,4 @@
-"""The door to islpy: sets of integer points given by linear inequalities.
+"""The compatibility module for islpy: sets of integer points given by linear inequalities.
 
 islpy is imported when the first set is made, not with this module (it costs about 80 ms). What it lacks
 in types is settled here. Knows columns and rows of integers only.

@@ -1,4 +1,4 @@
-"""The door to JAX: the only module here that imports it, and only once JAX is loaded or asked for.
+"""The compatibility module for JAX: the only module here that imports it, and only once JAX is loaded or asked for.
 
 Importing this module makes JAX accept `Dimension` wherever it accepts a Python integer: in shapes,
 and as a value that becomes a scalar of the default integer type. Nothing of it changes how JAX treats
