@@ -39,7 +39,7 @@ def test_a_hard_question_loads_islpy_only():
     assert modules_after(program) & {"jax", "jaxlib", "numpy", "tensorflow", "islpy"} == {"islpy"}
 
 
-def test_only_the_doors_import_jax_and_islpy():
+def test_only_the_compatibility_modules_import_jax_and_islpy():
     for source in SOURCES:
         for node in ast.walk(ast.parse(source.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
