@@ -381,7 +381,7 @@ def test_rewriting_without_a_change_gives_an_artifact():
         ({"module_kept_var_idx": (3,)}, "must ascend and be less than 3; found (3,)"),
         ({"in_avals_idxs": (0, 99, 0)}, "the artifact refers to number 99 of"),
         ({"in_avals_idxs": (0, 0)}, "the artifact does not fit together: 3 arguments expected, 2 found"),
-        ({"in_shardings_idxs": (1, 0, 0)}, "the artifact refers to number 0 of 0 shardings"),
+        ({"in_shardings_idxs": (1, 0, 0)}, "the artifact refers to number 1 of 1 shardings"),
         ({"out_shardings_idxs": (0,)}, "2 shardings of results expected, 1 found"),
     ],
 )
@@ -447,7 +447,7 @@ def test_an_artifact_without_its_end_is_refused():
 
 @pytest.mark.parametrize("what", ["model.bin", None, 3])
 def test_what_is_no_bytes_is_refused_with_the_remedy(what):
-    with pytest.raises(ArtifactError, match=r"needs the bytes of an artifact, found .*\n  remedy: read the file first"):
+    with pytest.raises(ArtifactError, match=r"an artifact is bytes, found .*\n  remedy: read the file first"):
         deserialize(what)
 
 
