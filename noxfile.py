@@ -33,7 +33,11 @@ ISOLATED = ("shapepoly", "shapepoly[jax]", "serialization", "serialization[jax]"
 EXAMPLES_NEED_JAX = ("serialization", "convert")
 
 # The tests, the longest first; two processes run at a time, a folder's files dealt out to as many as its number says.
-TESTS = ("packages/convert/tests=2", "tests=2", *(f"packages/{name}/tests" for name in PACKAGES if name != "convert"))
+TESTS = (
+    "packages/convert/tests=2",
+    "tests=3",
+    *(f"packages/{name}/tests" for name in ("calltf", "serialization", "shapepoly")),
+)
 
 PYTEST = ("pytest>=9,<10", "hypothesis>=6.140")
 RUFF = "ruff==0.17.*"
@@ -84,7 +88,7 @@ def quickstart(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All that must hold on a CPU, on this interpreter; ten minutes on two idle cores.
+    """All that must hold on a CPU, on this interpreter; a quarter of an hour on two idle cores.
 
     Of tests with many cases a sample, always the same: `all_cases` runs them all.
     """
@@ -93,7 +97,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def all_cases(session: nox.Session) -> None:
-    """`tests`, with every case of every test; half an hour on two idle cores."""
+    """`tests`, with every case of every test; three quarters of an hour on two idle cores."""
     all_tests(session)
 
 
