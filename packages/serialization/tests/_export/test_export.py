@@ -498,3 +498,24 @@ def test_a_size_as_an_exponent_is_a_number():
     (d,) = symbolic_shape("d")
     exported = export(lambda x: (2 ** x.shape[0], x.shape[0] ** x.shape[0]))(ShapeDtypeStruct((d,), F32))
     assert [int(power) for power in exported.call(np.ones(5, np.float32))] == [2**5, 5**5]
+
+
+def test_sizes_are_computed_in_32_bits_without_wrapping():
+    (b,) = symbolic_shape("b")
+
+    def sizes(x):
+        n = x.shape[0]
+        return jnp.stack([jnp.asarray((n * 70_000 + 1) % 100_000), jnp.asarray(-n // 32768), jnp.asarray(n * 9 // 7)])
+
+    exported = export(jax.jit(sizes))(ShapeDtypeStruct((b,), np.int8))
+    for n in [1, 32_769, 200_000]:
+        assert exported.call(np.zeros(n, np.int8)).tolist() == [(n * 70_000 + 1) % 100_000, -n // 32768, n * 9 // 7]
+
+
+def test_a_size_computed_with_a_number_of_more_than_32_bits_is_refused():
+    (b,) = symbolic_shape("b")
+    function = jax.jit(lambda x: jnp.asarray(x.shape[0] // 2**31 // 2))
+    with pytest.raises(OverflowError, match="4294967296, which int32, the dtype of sizes in a program, does not hold"):
+        export(function)(ShapeDtypeStruct((b,), np.int8))
+    with jax.enable_x64(True):
+        assert export(function)(ShapeDtypeStruct((b,), np.int8)).call(np.zeros(3, np.int8)) == 0

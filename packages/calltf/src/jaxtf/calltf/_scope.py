@@ -146,6 +146,35 @@ def _evaluated(node: ast.expr, variables: Mapping[str, Any]) -> Any:
             return -_evaluated(operand, variables)
         case ast.BinOp(left, operation, right):
             return _OPERATORS[type(operation)](_evaluated(left, variables), _evaluated(right, variables))
+        case ast.Call(ast.Name("floordiv" | "mod" as function), [dividend, ast.Constant(int(by))]) if by > 1:
+            return _divided(function, _evaluated_terms(dividend, variables), by)
         case ast.Call(ast.Name(function), operands):
             return functools.reduce(_FUNCTIONS[function], [_evaluated(operand, variables) for operand in operands])
     raise AssertionError(f"not the text of a size: {ast.dump(node)}")
+
+
+def _evaluated_terms(node: ast.expr, variables: Mapping[str, Any]) -> list[tuple[int, Any]]:
+    """The terms of a sum, each an integer and what it multiplies."""
+    match node:
+        case ast.BinOp(left, ast.Add(), right):
+            return [*_evaluated_terms(left, variables), *_evaluated_terms(right, variables)]
+        case ast.BinOp(left, ast.Sub(), right):
+            negated = [(-factor, value) for factor, value in _evaluated_terms(right, variables)]
+            return [*_evaluated_terms(left, variables), *negated]
+        case ast.BinOp(ast.Constant(int(factor)), ast.Mult(), right):
+            return [(factor, _evaluated(right, variables))]
+    return [(1, _evaluated(node, variables))]
+
+
+def _divided(function: str, terms: Sequence[tuple[int, Any]], by: int) -> Any:
+    """A quotient or remainder of a sum by an integer.
+
+    A size is written `mod(1099999*q + 1, 1100000)` for `mod(1 - q, 1100000)`. In a module numbers have 32 bits, which
+    the former leaves soon: factors of more than half the divisor are taken as negative ones.
+    """
+    large = [2 * factor > by for factor, _ in terms]
+    dividend = sum((factor - by * is_large) * value for (factor, value), is_large in zip(terms, large, strict=True))
+    value = _FUNCTIONS[function](dividend, by)
+    if function == "mod":
+        return value
+    return sum((value for (_, value), is_large in zip(terms, large, strict=True) if is_large), start=value)

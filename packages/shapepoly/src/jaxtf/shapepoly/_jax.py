@@ -76,8 +76,18 @@ class JaxOperations:
     """Arithmetic on JAX integers: sizes that are known when the program runs."""
 
     def constant(self, value: int) -> Any:
-        """Returns the integer in the dtype of dimensions."""
-        return np.asarray(value, dimension_dtype())
+        """Returns the integer in the dtype of dimensions.
+
+        Raises:
+          OverflowError: It has no such integer.
+        """
+        dtype = np.dtype(dimension_dtype())
+        if not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+            raise OverflowError(
+                f"A size is computed with the number {value}, which {dtype.name}, the dtype of sizes in a program, "
+                "does not hold. Possible remedy: divide and multiply by smaller numbers, or export in jax.enable_x64()."
+            )
+        return np.asarray(value, dtype)
 
     def add(self, a: Any, b: Any) -> Any:
         """Returns a + b."""

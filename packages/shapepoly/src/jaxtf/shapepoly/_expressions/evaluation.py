@@ -5,13 +5,17 @@ walk computes Python integers, JAX values, or operations of a StableHLO module. 
 scopes or JAX.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, TypeVar
 
 from jaxtf.shapepoly._errors import ShapeMismatch
-from jaxtf.shapepoly._expressions.expression import FLOORDIV, Atom, Expression, Monomial, Operation, Variable
+from jaxtf.shapepoly._expressions.expression import FLOORDIV, ZERO, Atom, Expression, Monomial, Operation, Variable
 
 V = TypeVar("V")
+
+# Divisors up to which a remainder times 8 is a number of 32 bits.
+_MOST_DIVISOR = 2**28 - 1
 
 
 class Arithmetic(Protocol[V]):
@@ -144,12 +148,67 @@ def _evaluate_atom(atom: Atom, values: Mapping[str, V], operations: Arithmetic[V
     """Returns the value of an atom."""
     if isinstance(atom, Variable):
         return values[atom.name]
-    first = evaluate_expression(atom.operands[0], values, operations)
     if atom.name == FLOORDIV:
-        return operations.floordiv(first, evaluate_expression(atom.operands[1], values, operations))
+        return _evaluate_floordiv(atom.operands[0], atom.operands[1], values, operations)
+    first = evaluate_expression(atom.operands[0], values, operations)
     for operand in atom.operands[1:]:
         first = operations.maximum(first, evaluate_expression(operand, values, operations))
     return operations.maximum(first, operations.constant(0))
+
+
+def _evaluate_floordiv(
+    dividend: Expression, divisor: Expression, values: Mapping[str, V], operations: Arithmetic[V]
+) -> V:
+    """Returns the value of a quotient.
+
+    The numbers of a module have 32 bits, which the dividend leaves where the quotient does not: a normal form has
+    `32767*b // 32768` for `b + -b // 32768`. So coefficients of more than half the divisor are taken as negative ones,
+    and a term with a coefficient is divided before it is multiplied: `k*t // n` is `k*(t // n) + k*(t % n) // n`.
+    """
+    by = divisor.as_integer
+    if by is None or not 0 < by * len(dividend.terms) <= _MOST_DIVISOR:
+        return operations.floordiv(
+            evaluate_expression(dividend, values, operations), evaluate_expression(divisor, values, operations)
+        )
+    whole = Expression({monomial: 1 for monomial, c in dividend.terms.items() if monomial and 2 * c > by})
+    near = dividend - whole.scaled(by)
+    plain = Expression({monomial: c for monomial, c in near.terms.items() if not monomial or abs(c) == 1})
+    quotients, remainders = [evaluate_expression(whole, values, operations)] if whole != ZERO else [], []
+    for monomial, coefficient in (near - plain).sorted_terms():
+        value = _evaluate_term(monomial, 1, values, operations)
+        quotient, remainder = _divided_term(coefficient, value, by, operations)
+        quotients.append(quotient)
+        remainders.append(remainder)
+    if plain != ZERO:
+        remainders.append(evaluate_expression(plain, values, operations))
+    quotients.append(operations.floordiv(functools.reduce(operations.add, remainders), operations.constant(by)))
+    return functools.reduce(operations.add, quotients)
+
+
+def _divided_term(coefficient: int, value: V, by: int, operations: Arithmetic[V]) -> tuple[V, V]:
+    """Returns quotient and remainder of `coefficient * value` by an integer, in steps that 32 bits hold.
+
+    The coefficient is taken digit by digit: its base is such that a remainder times it is a number of 32 bits.
+    """
+
+    def times(factor: int, factored: V) -> V:
+        return factored if factor == 1 else operations.multiply(operations.constant(factor), factored)
+
+    def divided(dividend: V) -> tuple[V, V]:
+        quotient = operations.floordiv(dividend, operations.constant(by))
+        return quotient, operations.add(dividend, times(-by, quotient))
+
+    base = 4 * _MOST_DIVISOR // by
+    digits = [abs(coefficient)]
+    while digits[0] >= base:
+        digits[:1] = divmod(digits[0], base)
+    whole, part = divided(value)
+    quotient, remainder = divided(times(digits[0], part)) if digits[0] > 1 else (operations.constant(0), part)
+    for digit in digits[1:]:
+        carried, remainder = divided(operations.add(times(base, remainder), times(digit, part)))
+        quotient = operations.add(times(base, quotient), carried)
+    sign = 1 if coefficient > 0 else -1
+    return operations.add(times(coefficient, whole), times(sign, quotient)), times(sign, remainder)
 
 
 def evaluate_integer(expression: Expression, sizes: Mapping[str, int]) -> int:
