@@ -2,7 +2,8 @@
 
 Each row is the median over rounds of the CPU time of one call, on the CPU: the sine of f32[16], so that nearly
 all the time is the way to it; the identity of 4 MB, which shows copies; gradients of the sum of sines. A row
-says why when it cannot be measured here.
+says why when it cannot be measured here. Then what the first call under jit takes, and what an export takes by
+`jax.export` with constant and with symbolic sizes, of new functions each time.
 
     python3 benchmarks/bench_calltf.py
 """
@@ -20,6 +21,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import tensorflow as tf
+from jax import export
 from timing import line, seconds_in_turns
 
 from jaxtf.calltf import call_tf
@@ -114,6 +116,31 @@ def first_calls() -> None:
             print(f"{f'first jit call of {what}, {name}':40} {1e3 * statistics.median(found):10.1f} ms", flush=True)
 
 
+def exports() -> None:
+    """What `jax.export` of a call takes, with constant and with symbolic sizes: in turns, wall time, new functions."""
+    functions = {
+        "sin": lambda: lambda x: tf.sin(x),  # noqa: PLW0108  # a new one each time
+        "8 layers": network,
+        "half of the rows": lambda: lambda x: x[: tf.shape(x)[0] // 2] * 2.0,
+        "a loop over the rows": lambda: (
+            lambda x: tf.while_loop(lambda i, _: i < tf.shape(x)[0], lambda i, y: (i + 1, y + x[0]), (0, x[0]))[1]
+        ),
+    }
+    arguments = {
+        "constant": jax.ShapeDtypeStruct((16, 16), "float32"),
+        "symbolic": jax.ShapeDtypeStruct(export.symbolic_shape("b, 16"), "float32"),
+    }
+    for what, make in functions.items():
+        times: dict[str, list[float]] = {sizes: [] for sizes in arguments}
+        for _ in range(9):
+            for sizes, argument in arguments.items():
+                start = time.perf_counter()
+                export.export(jax.jit(call_tf(make())))(argument)
+                times[sizes].append(time.perf_counter() - start)
+        for sizes, found in times.items():
+            print(f"{f'export of {what}, {sizes}':40} {1e3 * statistics.median(found):10.1f} ms", flush=True)
+
+
 def main() -> None:
     """Prints one line per subject."""
     print(f"CPU time of one call, in turns; JAX {jax.__version__}, TensorFlow {tf.__version__}")
@@ -125,6 +152,7 @@ def main() -> None:
         for name, found in seconds_in_turns(calls, ROUNDS, SECONDS_PER_ROUND).items():
             print(line(name, found, 40), flush=True)
     first_calls()
+    exports()
 
 
 if __name__ == "__main__":
