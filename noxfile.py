@@ -859,14 +859,14 @@ def sweep(session: nox.Session) -> None:
 
 @nox.session
 def beside_jax_export(session: nox.Session) -> None:
-    """Questions and programs under random equalities, beside brute force and `jax.export`: 2,000 of each.
+    """Questions, programs and exports under random equalities, beside brute force and `jax.export`: 2,000 of each.
 
-    A word after `--` is another number; some minutes for a thousand.
+    A word after `--` is another number; a quarter of an hour for a thousand.
     """
-    install(session, *from_tree("shapepoly[jax]"), *PYTEST)
-    [count] = session.posargs or ["2000"]
-    tests = Path("packages", "shapepoly", "tests", "with_jax", "test_beside_jax_export.py")
-    session.run("pytest", str(tests), env=ON_CPU | {"BESIDE_JAX_EXPORT": count})
+    install(session, *from_tree("serialization[jax]"), *PYTEST)
+    env = ON_CPU | {"BESIDE_JAX_EXPORT": (session.posargs or ["2000"])[0]}
+    session.run("pytest", "packages/shapepoly/tests/with_jax/test_beside_jax_export.py", env=env)
+    session.run("pytest", "tests/test_exports_under_equalities.py", env=env)
 
 
 @nox.session
