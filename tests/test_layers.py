@@ -7,6 +7,7 @@ from .layers import circles, imports, late_imports, modules
 # A sub-package or a file beside it -> what it may import, from the bottom up.
 MAY_IMPORT = {
     "shapepoly": {
+        "_version": "",
         "_loaded": "",
         "_polyshape": "",
         "_errors": "_loaded",
@@ -19,6 +20,7 @@ MAY_IMPORT = {
         "_shapes": "_errors _polyshape _expressions _dimensions",
     },
     "serialization": {
+        "_version": "",
         "_errors": "",
         "_lazy": "",
         "_requires": "",
@@ -36,6 +38,7 @@ MAY_IMPORT = {
         "_cli": "_errors _requires _record _artifact _program",
     },
     "convert": {
+        "_version": "",
         "_errors": "",
         "_jax": "",
         "_jaxlib": "",
@@ -51,6 +54,7 @@ MAY_IMPORT = {
         "_as_jax2tf": "_errors _convert",
     },
     "calltf": {
+        "_version": "",
         "_errors": "",
         "_jax": "",
         "_tf": "",

@@ -11,6 +11,7 @@ from jaxtf.calltf._errors import (
     UnsupportedError,
     VariableWriteError,
 )
+from jaxtf.calltf._version import __version__ as __version__
 
 __all__ = [
     "ArgumentTypeError",

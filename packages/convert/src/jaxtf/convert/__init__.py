@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from jaxtf.convert._values.dtypes import dtype_of_val
     from jaxtf.convert._verify.report import Report
     from jaxtf.convert._verify.verify import verify
+    from jaxtf.convert._version import __version__ as __version__
     from jaxtf.serialization import DisabledSafetyCheck
     from jaxtf.shapepoly import JaxRequiredError, PolyShape
 
@@ -107,6 +108,7 @@ _MODULES = {
     "DisabledSafetyCheck": "jaxtf.serialization",
     "JaxRequiredError": "jaxtf.shapepoly",
     "PolyShape": "jaxtf.shapepoly",
+    "__version__": "jaxtf.convert._version",
 }
 
 

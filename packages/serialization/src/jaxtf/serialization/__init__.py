@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         minimum_supported_calling_convention_version,
     )
     from jaxtf.serialization._requires import JaxRequiredError
+    from jaxtf.serialization._version import __version__ as __version__
 
 __all__ = [
     "BUILT_IN_PLATFORMS",
@@ -152,6 +153,7 @@ _MODULES = {
     "Tree": "_record.tree",
     "maximum_supported_calling_convention_version": "_record.versions",
     "minimum_supported_calling_convention_version": "_record.versions",
+    "__version__": "_version",
 }
 
 __getattr__, __dir__ = lazy_names(globals(), _MODULES, prefix=f"{__name__}.")

@@ -3,6 +3,9 @@
 Importing this package imports neither JAX nor NumPy nor TensorFlow.
 """
 
+import importlib
+from typing import TYPE_CHECKING
+
 from jaxtf.shapepoly._dimensions.dimension import Dimension, evaluate
 from jaxtf.shapepoly._dimensions.scope import Constraint, SymbolicScope
 from jaxtf.shapepoly._dimensions.size_reader import SizeReader
@@ -21,6 +24,9 @@ from jaxtf.shapepoly._polyshape import PolyShape
 from jaxtf.shapepoly._shapes import symbolic_args_specs, symbolic_shape
 from jaxtf.shapepoly._solve.solution import Solution
 from jaxtf.shapepoly._solve.solver import solve_dimension_variables
+
+if TYPE_CHECKING:
+    from jaxtf.shapepoly._version import __version__ as __version__
 
 __all__ = [
     "Arithmetic",
@@ -48,3 +54,11 @@ __all__ = [
     "symbolic_dim_bounds",
     "symbolic_shape",
 ]
+
+
+def __getattr__(name: str) -> str:
+    """The version, when it is asked for: what reads it is slow to import."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    version: str = importlib.import_module(f"{__name__}._version").__version__
+    return version
