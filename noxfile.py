@@ -39,8 +39,10 @@ TESTS = (
     *(f"packages/{name}/tests" for name in ("calltf", "serialization", "shapepoly")),
 )
 
-PYTEST = ("pytest>=9,<10", "hypothesis>=6.140")
+GRIFFE = "griffe>=2"
+PYTEST = ("pytest>=9,<10", "hypothesis>=6.140", GRIFFE)
 RUFF = "ruff==0.17.*"
+WORKFLOW_LINTERS = ("zizmor>=1.30,<2", "check-jsonschema>=0.39")
 MYPY = "mypy==2.4.*"
 MKDOCS = ("mkdocs>=1.6,<2", "mkdocs-material>=9.5,<10", "mkdocstrings[python]>=1,<2", RUFF)
 
@@ -611,14 +613,19 @@ def archive(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Linter and formatter; `python3 run.py lint -- --fix` corrects what can be corrected."""
-    install(session, RUFF)
+    """Linter, formatter and workflows; `python3 run.py lint -- --fix` corrects what can be corrected."""
+    install(session, RUFF, *WORKFLOW_LINTERS)
     if "--fix" in session.posargs:
         session.run("ruff", "check", "--fix", ".")
         session.run("ruff", "format", ".")
     else:
         session.run("ruff", "check", ".")
         session.run("ruff", "format", "--check", ".")
+    workflows = sorted(map(str, ROOT.glob(".github/workflows/*.yml")))
+    schemas = {"github-workflows": workflows, "citation-file-format": ["CITATION.cff"]}
+    for schema, files in schemas.items():
+        session.run("check-jsonschema", "--builtin-schema", f"vendor.{schema}", *files)
+    session.run("zizmor", "--offline", "--pedantic", "--no-progress", "--quiet", *workflows)
 
 
 @nox.session
@@ -710,20 +717,29 @@ def sizes(session: nox.Session) -> None:
 
 @nox.session
 def release(session: nox.Session) -> None:
-    """Whether a package can be released from this commit: `python3 run.py release -- serialization`.
+    """Whether a package can be released from this commit, and its tag: `python3 run.py release -- serialization`.
 
-    Its changelog, version and tag; its wheel and source distribution, which a clean environment installs and whose
-    README it runs; its metadata, as the package index reads it.
+    Its changelog, version and tag; that its version announces what breaks callers since the newest release; its wheel
+    and source distribution, which a clean environment installs and whose README it runs; its metadata, as the package
+    index reads it. They are left in build/release, and the tag is made, which is to be pushed. With `--dry-run` what
+    keeps it from being a release is listed only, and there is no tag.
     """
-    [package] = session.posargs
-    session.run("python", "tools/release.py", package)
-    dist = ROOT / "dist"
-    shutil.rmtree(dist, ignore_errors=True)
+    dry = "--dry-run" in session.posargs
+    words = [word for word in session.posargs if word != "--dry-run"]
+    package = words[0].partition("-v")[0] if len(words) == 1 else ""
+    if package not in PACKAGES:
+        session.error(f"say what to release: `python3 run.py release -- NAME [--dry-run]`, of {', '.join(PACKAGES)}")
+    install(session, "twine>=6", GRIFFE)
+    codes = [0, 1] if dry else [0]
+    for tool in ("release", "api_changes"):
+        session.run("python", f"tools/{tool}.py", package, success_codes=codes)
+    dist, released = ROOT / "dist", ROOT / "build" / "release"
+    for folder in (dist, released):
+        shutil.rmtree(folder, ignore_errors=True)
     for name in (package, *siblings(package)):
         session.run("uv", "build", "--quiet", "--out-dir", str(dist), f"packages/{name}", external=True)
-    install(session, "twine>=6")
-    built = sorted(map(str, dist.glob(f"jaxtf_{package}-*")))
-    session.run("twine", "check", "--strict", *built)
+    built = sorted(dist.glob(f"jaxtf_{package}-*"))
+    session.run("twine", "check", "--strict", *map(str, built))
     extra = "[jax]" if package in EXAMPLES_NEED_JAX else ""
     [source] = dist.glob(f"jaxtf_{package}-*.tar.gz")
     sources = f"jaxtf-{package}{extra} @ {source.as_uri()}"
@@ -734,6 +750,11 @@ def release(session: nox.Session) -> None:
         with session.chdir(elsewhere):
             readme = str(ROOT / "packages" / package / "README.md")
             session.run(python, check, "--required", readme, env=ON_CPU, external=True)
+    released.mkdir(parents=True)
+    for file in built:
+        shutil.copy(file, released)
+    if not dry:
+        session.run("python", "tools/release.py", "--tag", package)
 
 
 @nox.session(name="siblings")

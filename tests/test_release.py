@@ -106,3 +106,12 @@ def test_a_version_older_than_a_released_one_is_a_fault(repository):
     git(repository, "tag", "shapepoly-v1.0.0")
     commit(repository)
     assert faults(repository) == ["the version 0.2.0 is older than the released serialization-v0.10.0"]
+
+
+def test_a_tag_is_made_once_and_at_the_commit(repository):
+    git(repository, "config", "user.name", "a")
+    git(repository, "config", "user.email", "a@b")
+    said = "serialization-v0.2.0 is this commit; to publish it: git push origin serialization-v0.2.0"
+    assert RELEASE["make_tag"](repository, "serialization") == said
+    assert RELEASE["git"](repository, "tag", "--points-at", "HEAD") == ["serialization-v0.2.0"]
+    assert RELEASE["make_tag"](repository, "serialization") == said

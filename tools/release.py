@@ -1,10 +1,11 @@
 """What must be true of a package before it is released, and where its releases are.
 
     python tools/release.py serialization          faults, one a line, or the tag to make
+    python tools/release.py --tag serialization    makes the tag if it is not there, and says what to push
     python tools/release.py --newest serialization the newest tagged release, such as serialization-v0.2.0
 
 A release is a commit with a tag `PACKAGE-vVERSION`. In it the package's changelog has a section for the version on top,
-with its date, and nothing under Unreleased. Reads files and asks git; changes nothing.
+with its date, and nothing under Unreleased. Reads files and asks git; only `--tag` changes something.
 """
 
 from __future__ import annotations
@@ -91,19 +92,30 @@ def faults(root: Path, package: str) -> list[str]:
     return found
 
 
+def make_tag(root: Path, package: str) -> str:
+    """Makes the tag of the package's version at the commit that is checked out; says what to push."""
+    tag = f"{package}-v{version_of(root, package)}"
+    if tag not in git(root, "tag", "--points-at", "HEAD"):
+        git(root, "tag", "--annotate", tag, "--message", f"jaxtf-{package} {tag.rpartition('-v')[2]}")
+    return f"{tag} is this commit; to publish it: git push origin {tag}"
+
+
 def main(arguments: list[str]) -> int:
     """Prints what was asked; 1 if there is a fault or no release."""
     root = Path(__file__).resolve().parent.parent
-    newest = arguments[:1] == ["--newest"]
-    [package] = arguments[1:] if newest else arguments
+    option = arguments[0] if arguments[:1] in (["--newest"], ["--tag"]) else ""
+    [package] = arguments[bool(option) :]
     if package not in PACKAGES:
         print(f"there is no package {package!r}; there are {', '.join(PACKAGES)}", file=sys.stderr)
         return 1
-    if newest:
+    if option == "--newest":
         tags = releases(root, package)
         print(tags[-1] if tags else f"no release of {package} is tagged", file=sys.stdout if tags else sys.stderr)
         return 0 if tags else 1
     found = faults(root, package)
+    if option == "--tag" and not found:
+        print(make_tag(root, package))
+        return 0
     print("\n".join(f"{package}: {fault}" for fault in found) or f"tag: {package}-v{version_of(root, package)}")
     return 1 if found else 0
 
