@@ -51,3 +51,26 @@ def test_a_product_that_may_be_negative_is_not_decided():
 def test_a_product_is_positive_where_equalities_replace_its_factors(constraint, text):
     (product,) = symbolic_shape(text, constraints=[constraint])
     assert product >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "upper"),
+    [
+        ("mod(b, 4)*mod(c, 2)", 3),
+        ("min(b, 5)*mod(c, 3)", 10),
+        ("mod(a, 3)*mod(b, 3)*mod(c, 3)", 8),
+        ("(mod(a, 4) - 1)*mod(c, 5)", 8),
+    ],
+)
+def test_a_product_is_at_most_the_product_of_the_bounds_of_its_factors(text, upper):
+    product = value(text, dict(zip(NAMES, symbolic_shape("a, b, c"), strict=True)), SYMBOLIC)
+    assert max(value(text, sizes) for sizes in all_sizes(NAMES, 6)) == upper
+    assert symbolic_dim_bounds(product)[1] == upper
+    assert product <= upper
+    assert not product > upper
+
+
+def test_a_product_is_not_negative_where_two_equalities_hide_its_factor():
+    a, _, _, d = symbolic_shape("a, b, c, d", constraints=["floordiv(a, 2) == d", "max(b, c) == d"])
+    assert d * (d % 5) >= 0
+    assert (a // 2) * (d % 5 + 1) >= 0

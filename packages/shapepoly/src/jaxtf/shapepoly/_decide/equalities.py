@@ -88,8 +88,10 @@ class Equalities:
 
     @cached_property
     def positive(self) -> tuple[Expression, ...]:
-        """Sums with negative terms that are at least 1, because they are the values of variables."""
-        return tuple(v for v in self.definitions.values() if len(v.terms) > 1 and min(v.terms.values()) < 0)
+        """Sums that are at least 1, because they are the values of variables."""
+        names = sorted(frozenset[str]().union(*(rule.variables() for rule in self.rules)))
+        values = map(self.simplified, [*self.definitions.values(), *map(variable, names)])
+        return tuple(dict.fromkeys(value for value in values if len(value.terms) > 1))
 
     @property
     def equations(self) -> list[Expression]:

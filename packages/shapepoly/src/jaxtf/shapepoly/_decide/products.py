@@ -1,9 +1,10 @@
-"""Lower bounds of products from those of their factors, which normal forms hide.
+"""Lower bounds of products from the bounds of their factors, which normal forms hide.
 
 `b * (a % 4)` is `a*b - 4*b*(a//4)` in normal form, and `b * min(a, 5)` is `a*b - b*max(0, a - 5)`. Here an expression
 is written as `factor * quotient + rest` again, where the factor is a remainder, a minimum, a maximum, a variable or
-what all terms share; where neither factor nor quotient is negative, their lower bounds multiply. Sound, and not always
-tight. All ways are tried, so that the answer does not depend on the order of terms; if they are too many, none counts.
+what all terms share; where neither factor nor quotient is negative, their lower bounds multiply, and where the quotient
+may be negative, its lower bound and the upper one of the factor. Sound, and not always tight. All ways are tried, so
+that the answer does not depend on the order of terms; if they are too many, none counts.
 
 In: an expression, and lower bounds of those that are simpler. Out: a lower bound.
 """
@@ -87,8 +88,9 @@ class _Search:
             if below < 0:
                 continue
             other = self.lower_bound(quotient, depth - 1)
-            if other >= 0:
-                best = max(best, times(below, other) + self.lower_bound(rest, depth - 1))
+            least = times(below, other) if other >= 0 else times(-self._simple(-factor), other)
+            if least > -inf:
+                best = max(best, least + self.lower_bound(rest, depth - 1))
         return best
 
     def _splits(self, expression: Expression) -> Iterator[Split]:
