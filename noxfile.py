@@ -637,9 +637,14 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The site, warnings being errors, and every example in the pages, the READMEs and the docstrings."""
+    """The site, warnings being errors, and every example in the pages, the READMEs and the docstrings.
+
+    `python3 run.py docs -- --site` builds the site alone.
+    """
     install(session, *from_tree(*EVERYTHING), *MKDOCS, *PYTEST)
     build_site(session)
+    if "--site" in session.posargs:
+        return
     session.run("python", "tools/run_examples.py", *pages(), env=ON_CPU)
     session.run("pytest", "--doctest-modules", *(f"packages/{name}/src" for name in PACKAGES), env=ON_CPU)
 
