@@ -14,7 +14,7 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -87,8 +87,11 @@ class Entry:
         """Of each order, the leaves of arguments (`in`) and results (`out`) as (dtype, numbers)."""
         return list(generate.read_values(self.facts, _values(self.release)[self.program]))
 
-    def run(self) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
+    def run(self, read: Callable[[bytes], Any] | None = None) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
         """Calls the function and its VJPs; gives computed and recorded leaves of each.
+
+        Args:
+          read: Another reader than ours.
 
         Raises:
           Newer: The installed jaxlib cannot read it, as its StableHLO is newer.
@@ -98,13 +101,14 @@ class Entry:
         from jaxtf.serialization import deserialize
 
         prepare_process()
-        exported = deserialize(self.blob)
+        ours = deserialize(self.blob)
+        exported = read(self.blob) if read else ours
         for order, sides in enumerate(self.values()):
-            exported = exported.vjp() if order else exported
+            ours, exported = (ours.vjp(), exported.vjp()) if order else (ours, exported)
             with jax.enable_x64(self.facts["x64"]):
                 leaves = [_argument(dtype, array) for dtype, array in sides["in"]]
                 if exported.nr_devices > 1:
-                    leaves = _placed(exported, leaves)
+                    leaves = _placed(ours, leaves)
                 args, kwargs = jax.tree.unflatten(exported.in_tree, leaves)
                 call = jax.jit(exported.call) if exported.nr_devices > 1 else exported.call
                 try:
@@ -253,6 +257,8 @@ arguments, and its results are compared with what that release computed itself; 
 - **-** that release could not export it; the reason is in its `manifest.json`;
 - **F** fails today.
 
+The last row counts, of those that run, those that `jax.export` of this JAX reads and runs with the recorded numbers.
+
 Made by `python packages/serialization/tests/corpus.py`; `python3 run.py artifacts` makes the artifacts again, in
 environments with these releases, and compares.
 """
@@ -279,9 +285,38 @@ def outcome(entry: Entry) -> str:
     return "~"
 
 
+def runs_with_jax_export(entry: Entry) -> bool:
+    """Whether `jax.export` reads it, and computes what was recorded."""
+    from jax import export
+
+    try:
+        pairs = list(entry.run(lambda blob: export.deserialize(bytearray(blob))))
+    except Exception as error:
+        print(f"{entry}: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr, flush=True)
+        return False
+    return not any(differences(*pair, exact=not entry.facts["inexact"]) for pair in pairs)
+
+
+def register_with_jax_export() -> None:
+    """Registers there what `prepare_process` registers here."""
+    from jax import export
+
+    made = programs()
+    made.register_linalg_results()
+    export.register_namedtuple_serialization(made.Point, serialized_name="corpus.Point")
+    export.register_pytree_node_serialization(
+        made.Ball,
+        serialized_name="corpus.Ball",
+        serialize_auxdata=lambda name: name.encode(),
+        deserialize_auxdata=lambda data: bytes(data).decode(),
+    )
+
+
 def page() -> str:
     """The text of docs/corpus.md."""
     import jax
+
+    register_with_jax_export()
 
     lines = [_HEAD.format(jax=jax.__version__, ulps=ULPS)]
     lines.append(f"| program | {' | '.join(RELEASES)} |")
@@ -289,10 +324,12 @@ def page() -> str:
     entries = {(e.release, e.program): e for release in RELEASES for e in recorded(release)}
     names = dict.fromkeys(program for _, program in entries)
     counts = {release: dict.fromkeys("=~L-F", 0) for release in RELEASES}
+    by_jax = dict.fromkeys(RELEASES, 0)
     for name in names:
         signs = [outcome(entries[release, name]) for release in RELEASES]
         for release, sign in zip(RELEASES, signs, strict=True):
             counts[release][sign] += 1
+            by_jax[release] += sign in "=~" and runs_with_jax_export(entries[release, name])
         lines.append(f"| `{name}` | {' | '.join(signs)} |")
         print(lines[-1], flush=True)
     for sign, words in (
@@ -303,6 +340,7 @@ def page() -> str:
         ("F", "fails"),
     ):
         lines.append(f"| **{words}** | {' | '.join(str(counts[release][sign]) for release in RELEASES)} |")
+    lines.append(f"| **runs with `jax.export`** | {' | '.join(str(by_jax[release]) for release in RELEASES)} |")
     return "\n".join(lines) + "\n"
 
 
