@@ -40,7 +40,8 @@ TESTS = (
 )
 
 GRIFFE = "griffe>=2"
-PYTEST = ("pytest>=9,<10", "hypothesis>=6.140", GRIFFE)
+SAFETENSORS = "safetensors>=0.5"  # an authority on its format
+PYTEST = ("pytest>=9,<10", "hypothesis>=6.140", GRIFFE, SAFETENSORS)
 RUFF = "ruff==0.17.*"
 WORKFLOW_LINTERS = ("zizmor>=1.30,<2", "check-jsonschema>=0.39")
 MYPY = "mypy==2.4.*"
@@ -157,6 +158,24 @@ def hostile(session: nox.Session) -> None:
     """Artifacts whose record and module disagree, all of them, through every reader in JAX and TensorFlow."""
     install(session, *from_tree("convert[jax]"), *PYTEST)
     session.run("pytest", "tests/test_hostile_artifacts.py", *session.posargs, env=ON_CPU | {"JAXTF_FULL": "1"})
+
+
+@nox.session
+def hostile_models(session: nox.Session) -> None:
+    """100,000 mutated files of programs with weights through describe, check and load; ten minutes.
+
+    Words after `--` go to the script: `python3 run.py hostile_models -- --mutations 1000 --seed 3`.
+    """
+    install(session, *from_tree("serialization[jax]"))
+    script = Path("packages", "serialization", "tests", "fuzz", "fuzz_models.py")
+    session.run("python", str(script), *session.posargs, env=ON_CPU)
+
+
+@nox.session
+def large_model(session: nox.Session) -> None:
+    """A program with 4 GB of weights: written, described, loaded and called, a process each, with its peak memory."""
+    install(session, *from_tree("serialization[jax]"))
+    session.run("python", "benchmarks/large_model.py", session.create_tmp(), *session.posargs, env=ON_CPU)
 
 
 @nox.session

@@ -21,7 +21,7 @@ def test_every_frozen_artifact_is_read_and_described():
         blob = path.read_bytes()
         exported, description = deserialize(blob), describe(blob)
         assert tuple(map(str, exported.in_avals)) == tuple(
-            f"{argument.dtype}[{','.join(argument.shape)}]" for argument in description.functions[0].arguments
+            f"{argument.dtype}[{','.join(map(str, argument.shape))}]" for argument in description.functions[0].arguments
         ), path
         assert exported.platforms == description.functions[0].platforms, path
 

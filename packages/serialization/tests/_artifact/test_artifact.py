@@ -445,9 +445,9 @@ def test_an_artifact_without_its_end_is_refused():
         deserialize(blob[:-1])
 
 
-@pytest.mark.parametrize("what", ["model.bin", None, 3])
-def test_what_is_no_bytes_is_refused_with_the_remedy(what):
-    with pytest.raises(ArtifactError, match=r"an artifact is bytes, found .*\n  remedy: read the file first"):
+@pytest.mark.parametrize("what", [None, 3])
+def test_what_no_artifact_is_read_from_is_refused(what):
+    with pytest.raises(ArtifactError, match="an artifact is read from a path, a file or bytes, found "):
         deserialize(what)
 
 

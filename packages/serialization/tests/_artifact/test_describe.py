@@ -70,7 +70,7 @@ def test_jax_reads_the_same(name):
     assert function.name == theirs.fun_name
     assert function.platforms == theirs.platforms
     assert [array.dtype for array in function.arguments] == [str(aval.dtype) for aval in theirs.in_avals]
-    assert [array.shape for array in function.results] == [tuple(map(str, aval.shape)) for aval in theirs.out_avals]
+    assert [array.shape for array in function.results] == [aval.shape for aval in theirs.out_avals]
     kept = [position for position, array in enumerate(function.arguments) if array.kept]
     assert tuple(kept) == tuple(theirs.module_kept_var_idx)
 
@@ -133,7 +133,7 @@ def test_describing_imports_neither_jax_nor_numpy_nor_islpy():
 
 
 @pytest.mark.parametrize("read", [describe, deserialize])
-@pytest.mark.parametrize("blob", [None, 3, "text", memoryview(bytes(8))[::2]], ids=["none", "int", "text", "strided"])
+@pytest.mark.parametrize("blob", [None, 3, memoryview(bytes(8))[::2]], ids=["none", "int", "strided"])
 def test_what_is_not_bytes_one_after_the_other_is_an_artifact_error(read, blob):
-    with pytest.raises(ArtifactError, match="remedy: "):
+    with pytest.raises(ArtifactError, match="an artifact is "):
         read(blob)

@@ -1,6 +1,7 @@
 """The command line, as its users run it: what it prints, and with which exit code."""
 
 import dataclasses
+import hashlib
 import importlib.util
 import io
 import json
@@ -15,8 +16,8 @@ import pytest
 
 from jaxtf.serialization import describe
 from jaxtf.serialization._artifact.reader import read_payload
-from jaxtf.serialization._cli import files
 from jaxtf.serialization._cli.program import main
+from jaxtf.serialization._container import whole_file
 
 CORPUS = Path(__file__).parent.parent / "artifacts"
 SYMBOLIC = str(CORPUS / "0.12.0.1" / "vjp_symbolic.bin")
@@ -69,7 +70,7 @@ def test_check_tells_each_thing_that_was_checked(capsys):
     code, out, _ = run(capsys, "check", "--no-parse", STATIC)
     assert code == 0
     assert [line.removeprefix(f"{STATIC}: ") for line in out.splitlines()] == [
-        "digest    ok (there is none)",
+        "digest    ok (there is none: not written by jaxtf)",
         "structure ok (3 modules)",
         "model     ok",
         "record    ok",
@@ -82,7 +83,7 @@ def test_check_tells_that_modules_are_not_parsed_without_jax(capsys, monkeypatch
     code, out, _ = run(capsys, "check", STATIC)
     assert code == 0
     assert [line.removeprefix(f"{STATIC}: ") for line in out.splitlines()] == [
-        "digest    ok (there is none)",
+        "digest    ok (there is none: not written by jaxtf)",
         "structure ok (3 modules)",
         "model     ok",
         "record    ok",
@@ -106,7 +107,8 @@ def test_a_command_that_needs_jax_says_so(capsys, monkeypatch, arguments, wanted
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
     assert err.splitlines() == [
-        f"jaxtf-artifact: {wanted} needs JAX, which cannot be imported here: import of jax halted; None in sys.modules",
+        f"jaxtf-artifact: {STATIC}: {wanted} needs JAX, which cannot be imported here: "
+        "import of jax halted; None in sys.modules",
         '  remedy: pip install "jaxtf-serialization[jax]"',
     ]
 
@@ -164,11 +166,19 @@ def test_check_tells_shapes_that_do_not_fit_with_code_1(capsys):
     assert "dimension size args[1].shape[1] (= 5)" in out
 
 
-@pytest.mark.parametrize("shapes", ["args[0]", "args[0]=3,x", "args[7]=3"])
+@pytest.mark.parametrize("shapes", ["args[0]", "args[0]=3,x"])
 def test_shapes_that_cannot_be_read_are_usage_errors(capsys, shapes):
     code, _, err = run(capsys, "check", "--no-parse", "--shapes", shapes, SYMBOLIC)
     assert code == 2
     assert "--shapes" in err
+
+
+def test_shapes_of_other_arguments_are_wrong_for_the_file(capsys):
+    code, out, _ = run(capsys, "check", "--no-parse", "--shapes", "args[7]=3", SYMBOLIC)
+    assert code == 1
+    assert out.startswith(
+        f"{SYMBOLIC}: file      WRONG: --shapes: give one for each of args[0], args[1]; found args[7]"
+    )
 
 
 @needs_jax
@@ -181,7 +191,7 @@ def test_check_parses_modules_without_dying_of_a_crash_in_mlir(capsys, tmp_path)
     (tmp_path / "a.bin").write_bytes(changed)
     code, out, _ = run(capsys, "check", str(tmp_path / "a.bin"))
     assert code in {0, 1}
-    assert "digest    ok (there is none)" in out
+    assert "digest    ok (there is none: not written by jaxtf)" in out
 
 
 def test_diff_of_a_file_with_itself_is_empty(capsys):
@@ -191,7 +201,7 @@ def test_diff_of_a_file_with_itself_is_empty(capsys):
 def test_diff_tells_each_field_with_code_1(capsys):
     code, out, _ = run(capsys, "diff", "--json", SYMBOLIC, STATIC)
     assert code == 1
-    assert json.loads(out)["functions[0].arguments[0].shape"] == {"left": ["b", "n"], "right": ["3"]}
+    assert json.loads(out)["functions[0].arguments[0].shape"] == {"left": ["b", "n"], "right": [3]}
 
 
 def test_diff_tells_a_vjp_that_one_file_lacks_once(capsys):
@@ -214,29 +224,163 @@ def test_upgrade_adds_a_trailer_and_keeps_the_rest(capsys, tmp_path):
     assert after.functions == before.functions
 
 
-def test_upgrade_in_place_keeps_the_mode_and_a_link(capsys, tmp_path):
-    (tmp_path / "a.bin").write_bytes(Path(STATIC).read_bytes())
+def test_upgrade_over_a_file_keeps_the_mode_and_a_link(capsys, tmp_path):
+    (tmp_path / "a.bin").write_bytes(b"before")
     (tmp_path / "a.bin").chmod(0o640)
     (tmp_path / "link.bin").symlink_to("a.bin")
     link = str(tmp_path / "link.bin")
-    assert run(capsys, "upgrade", link, "-o", link)[0] == 0
+    assert run(capsys, "upgrade", STATIC, "-o", link, "--force")[0] == 0
     assert (tmp_path / "link.bin").is_symlink()
     assert (tmp_path / "a.bin").stat().st_mode & 0o777 == 0o640
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a.bin", "link.bin"]
 
 
-def test_upgrade_in_place_on_a_full_disk_leaves_the_file(capsys, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_the_file(capsys, tmp_path, monkeypatch):
     file = tmp_path / "a.bin"
-    file.write_bytes(Path(STATIC).read_bytes())
+    file.write_bytes(b"before")
 
     def full(_):
         raise OSError(28, "No space left on device", str(file))
 
-    monkeypatch.setattr(files.os, "fsync", full)
-    code, _, err = run(capsys, "upgrade", str(file), "-o", str(file))
+    monkeypatch.setattr(whole_file.os, "fsync", full)
+    code, _, err = run(capsys, "upgrade", STATIC, "-o", str(file), "--force")
     assert (code, err) == (2, f"jaxtf-artifact: {file}: No space left on device\n")
-    assert file.read_bytes() == Path(STATIC).read_bytes()
+    assert file.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("command", ["upgrade", "extract"])
+def test_a_command_says_what_it_wrote(capsys, tmp_path, command):
+    out = tmp_path / "out"
+    _, printed, err = run(capsys, command, STATIC, "-o", str(out))
+    content = out.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    assert (printed, err) == ("", f"wrote {out}: {len(content):,} bytes, sha256 {digest}\n")
+
+
+@pytest.mark.parametrize("command", ["upgrade", "extract"])
+def test_a_file_that_exists_is_overwritten_only_if_asked_for(capsys, tmp_path, command):
+    out = tmp_path / "out"
+    out.write_bytes(b"before")
+    code, _, err = run(capsys, command, STATIC, "-o", str(out))
+    assert (code, err) == (2, f"jaxtf-artifact: {out}: the file exists\n  remedy: --force overwrites it\n")
+    assert out.read_bytes() == b"before"
+    assert run(capsys, command, STATIC, "-o", str(out), "--force")[0] == 0
+    assert out.read_bytes() != b"before"
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("\n", 2)])
+def test_at_a_terminal_it_is_asked_for(capsys, tmp_path, monkeypatch, answer, code):
+    out = tmp_path / "out"
+    out.write_bytes(b"before")
+    terminal = io.StringIO(answer)
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", terminal)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    found, _, err = run(capsys, "upgrade", STATIC, "-o", str(out))
+    assert found == code
+    assert err.startswith(f"{out} exists. Overwrite it? [y/N] ")
+    assert (out.read_bytes() == b"before") == bool(code)
+
+
+@pytest.mark.parametrize("words", [["upgrade"], ["upgrade", "--force"], ["extract", "--force"]])
+def test_a_command_refuses_its_own_input(capsys, tmp_path, words):
+    file, link = tmp_path / "a.bin", tmp_path / "link.bin"
+    file.write_bytes(Path(STATIC).read_bytes())
+    link.symlink_to("a.bin")
+    code, _, err = run(capsys, *words, str(file), "-o", str(link))
+    assert (code, file.read_bytes()) == (2, Path(STATIC).read_bytes())
+    assert err == (
+        f"jaxtf-artifact: {link}: this is the input, which is not overwritten\n  remedy: write to another file\n"
+    )
+
+
+@pytest.mark.parametrize("words", [["extract"], ["upgrade", "-o", "-"]])
+def test_bytes_are_not_written_to_a_terminal(capsys, monkeypatch, words):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    code, out, err = run(capsys, *words, STATIC)
+    assert (code, out) == (2, "")
+    assert err.startswith("jaxtf-artifact: -: binary data is not written to a terminal\n")
+
+
+def test_of_several_files_each_is_reported(capsys, tmp_path):
+    (tmp_path / "bad.bin").write_bytes(b"PK")
+    files = [str(tmp_path / "bad.bin"), str(tmp_path / "absent.bin"), STATIC]
+    code, out, err = run(capsys, "describe", *files)
+    assert code == 2
+    assert out.endswith(f"{STATIC}\n{describe(STATIC)}\n")
+    assert [line for line in err.splitlines() if line.startswith("jaxtf-artifact: ")] == [
+        f"jaxtf-artifact: {files[0]}: not an artifact, or a damaged one: a reference reaches past the end of its 2 "
+        "bytes",
+        f"jaxtf-artifact: {files[1]}: No such file or directory",
+    ]
+    code, out, _ = run(capsys, "describe", "--json", *files)
+    assert code == 2
+    assert [sorted({"error", "functions"} & report.keys()) for report in json.loads(out)] == [
+        ["error"],
+        ["error"],
+        ["functions"],
+    ]
+    code, out, _ = run(capsys, "check", "--no-parse", *files)
+    assert code == 1
+    assert f"{files[0]}: digest    ok" in out or f"{files[0]}: structure WRONG" in out
+    assert f"{files[1]}: file      WRONG: No such file or directory\n" in out
+    assert f"{STATIC}: calls     ok\n" in out
+
+
+SMALL_MEMORY = """
+import resource, sys
+from jaxtf.serialization._cli.program import main
+resource.setrlimit(resource.RLIMIT_AS, (2**29, 2**29))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory, sparse files")
+@pytest.mark.parametrize("size", [2**31, 30 * 2**30], ids=["2G", "30G"])
+def test_a_large_file_that_is_no_artifact_is_an_error_in_little_memory(tmp_path, size):
+    file = tmp_path / "sparse.bin"
+    with open(file, "wb") as opened:
+        opened.truncate(size)
+    for command, code in (("describe", 2), ("check", 1)):
+        arguments = [sys.executable, "-c", SMALL_MEMORY, command, str(file)]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        assert f"{file}: " in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="devices")
+def test_what_has_no_end_is_refused():
+    program = "import sys; from jaxtf.serialization._cli.program import main; sys.exit(main(sys.argv[1:]))"
+    run_of = [sys.executable, "-c", program, "describe"]
+    done = subprocess.run([*run_of, "/dev/zero"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        2,
+        "jaxtf-artifact: /dev/zero: this is a terminal or a device, which may have no end",
+    )
+    with subprocess.Popen(["cat", "/dev/zero"], stdout=subprocess.PIPE) as endless:
+        done = subprocess.run([*run_of, "-"], stdin=endless.stdout, capture_output=True, text=True, check=False)
+        endless.stdout.close()
+    assert done.returncode == 2
+    assert "it begins with the number 0" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pipes")
+def test_a_closed_pipe_is_no_usage_error():
+    program = "import sys; from jaxtf.serialization._cli.program import main; sys.exit(main(sys.argv[1:]))"
+    arguments = [sys.executable, "-c", program, "describe", *[SYMBOLIC] * 50]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_check_lists_custom_calls_if_asked_for(capsys):
+    code, out, _ = run(capsys, "check", "--no-parse", "--allow-custom-calls", SYMBOLIC, STATIC)
+    assert code == 0
+    assert f"{SYMBOLIC}: calls     ok (it calls shape_assertion)" in out
+    assert f"{STATIC}: calls     ok (it calls nothing outside)" in out
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
@@ -252,10 +396,8 @@ for n in itertools.count():
     print(n, flush=True)
 """
 UPGRADES = """
-old = open(sys.argv[1], "rb").read()
 while True:
-    write(sys.argv[1], old)
-    assert main(["upgrade", sys.argv[1], "-o", sys.argv[1]]) == 0
+    assert main(["upgrade", sys.argv[2], "-o", sys.argv[1], "--force"]) == 0
     print(flush=True)
 """
 
@@ -273,7 +415,8 @@ def test_a_command_that_is_killed_leaves_a_whole_file(capsys, tmp_path, loop):
     )
     for _ in range(rounds):
         file.write_bytes(old.read_bytes())
-        process = subprocess.Popen([sys.executable, "-c", imports + loop, str(file)], stdout=subprocess.PIPE)
+        arguments = [sys.executable, "-c", imports + loop, str(file), str(old)]
+        process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         for _ in range(random.randint(1, 3)):
             process.stdout.readline()
         time.sleep(random.uniform(0, 0.03))

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     )
     from jaxtf.serialization._requires import JaxRequiredError
     from jaxtf.serialization._version import __version__ as __version__
+    from jaxtf.serialization._weights.model import ExportedModel, load, save
 
 __all__ = [
     "BUILT_IN_PLATFORMS",
@@ -76,6 +77,7 @@ __all__ = [
     "Effect",
     "EffectsRefused",
     "Exported",
+    "ExportedModel",
     "ExtendedDtype",
     "HostCallbackError",
     "JaxRequiredError",
@@ -99,11 +101,13 @@ __all__ = [
     "describe",
     "deserialize",
     "export",
+    "load",
     "maximum_supported_calling_convention_version",
     "minimum_supported_calling_convention_version",
     "negotiate",
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",
+    "save",
     "tensorflow_reads",
 ]
 
@@ -154,6 +158,9 @@ _MODULES = {
     "maximum_supported_calling_convention_version": "_record.versions",
     "minimum_supported_calling_convention_version": "_record.versions",
     "__version__": "_version",
+    "ExportedModel": "_weights.model",
+    "load": "_weights.model",
+    "save": "_weights.model",
 }
 
 __getattr__, __dir__ = lazy_names(globals(), _MODULES, prefix=f"{__name__}.")

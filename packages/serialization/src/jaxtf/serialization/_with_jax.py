@@ -6,6 +6,7 @@ Imports JAX.
 from __future__ import annotations
 
 from jaxtf.serialization._call.call import call_exported, differentiable_flat_call
+from jaxtf.serialization._call.placement import on_default_device
 from jaxtf.serialization._export.by_hand import both_sides, calling_convention, known_platforms, own_effects
 from jaxtf.serialization._export.export import exporter
 from jaxtf.serialization._export.target import target_for_graph, target_of
@@ -24,6 +25,7 @@ __all__ = [
     "exporter",
     "known_platforms",
     "module_text",
+    "on_default_device",
     "own_effects",
     "producer",
     "retarget",

@@ -6,13 +6,14 @@ parsed by MLIR and nothing is evaluated: shapes and constraints stay texts. Note
 releases do not write.
 
 A cold process that describes an artifact takes about 0.1 s; JAX, NumPy or islpy would each take as much again, and are
-not imported: so sizes and dtypes are texts here, and not those that `deserialize` makes.
+not imported: so dtypes and symbolic sizes are texts here, and not those that `deserialize` makes.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jaxtf.serialization._artifact.description import (
@@ -20,6 +21,8 @@ from jaxtf.serialization._artifact.description import (
     CustomCallDescription,
     Description,
     FunctionDescription,
+    WeightDescription,
+    WeightsDescription,
 )
 from jaxtf.serialization._artifact.fields import (
     check_count,
@@ -36,23 +39,30 @@ from jaxtf.serialization._artifact.shardings import ShardingReader
 from jaxtf.serialization._artifact.trailer import Split, writer_of
 from jaxtf.serialization._artifact.trees import tree
 from jaxtf.serialization._bytecode.portable import custom_call_targets, stablehlo_facts
+from jaxtf.serialization._container.manifest import Manifest
+from jaxtf.serialization._container.parts import parts_of
+from jaxtf.serialization._container.source import Readable, Source, opened
 from jaxtf.serialization._errors import ArtifactError
 from jaxtf.serialization._record.checks import STABLE_CUSTOM_CALLS
 from jaxtf.serialization._record.kinds import PyTreeDefKind
 from jaxtf.serialization._record.shardings import NamedSharding
 
-__all__ = ["describe"]
+__all__ = ["describe", "describe_bytes", "describe_source"]
 
 
 _ARRAY_COST = 320
+_MOST_DIGITS = 19
 _MEMORY_RATIO, _MEMORY_FLOOR = 6, 2**20
 
 
-def describe(blob: bytes | bytearray | memoryview) -> Description:
-    """What an artifact says about itself, without JAX.
+def describe(blob: Readable) -> Description:
+    """What an artifact, or a program with its weights, says about itself, without JAX.
+
+    Of weights the header is read, and not what is in the arrays: `load` and `jaxtf-artifact check` verify those.
 
     Args:
-      blob: The whole artifact, of `Exported.serialize` or of `jax.export`, of any format.
+      blob: The bytes of the whole artifact, of `Exported.serialize` or of `jax.export`, of any format; or a path, or
+        a file that is open, to read them from; or one that `save` wrote.
 
     Returns:
       The signature, constraints, versions, custom calls, effects, checks and sizes;
@@ -61,19 +71,48 @@ def describe(blob: bytes | bytearray | memoryview) -> Description:
     Raises:
       ArtifactError: Not an artifact, or a damaged one.
       VersionError: Its format, or that of its trailer or module, is later than this release knows.
+      OSError: The file cannot be read.
     """
-    split, table = read_tables(blob)
+    with opened(blob) as source:
+        return describe_source(source)
+
+
+def describe_source(source: Source) -> Description:
+    """What a source that is open says about itself."""
+    parts = parts_of(source)
+    description = describe_bytes(parts.artifact)
+    if parts.manifest is None:
+        return description
+    return replace(description, size=source.size, weights=_weights(parts.manifest))
+
+
+def describe_bytes(artifact: bytes | bytearray | memoryview) -> Description:
+    """What the bytes of an artifact say about it, without weights."""
+    split, table = read_tables(artifact)
     return Description(
         functions=tuple(_functions(table, split)),
         constraints=_texts((split.notes or {}).get("constraints")),
         stored_format=table.serialization_version,
         formats=_formats(table),
-        size=memoryview(blob).nbytes,
+        size=memoryview(artifact).nbytes,
         payload_size=len(split.payload),
         trailer_format=split.trailer_format,
         digest="none" if split.digest is None else "verified",
         sha256=split.digest,
         producer=_producer(table, split.notes or {}),
+    )
+
+
+def _weights(manifest: Manifest) -> WeightsDescription:
+    return WeightsDescription(
+        arrays=tuple(
+            WeightDescription(name, stored.dtype, stored.shape, stored.entry.end - stored.entry.start, stored.sha256)
+            for name, stored in manifest.arrays.items()
+        ),
+        arguments=manifest.arguments,
+        sha256=manifest.sha256,
+        metadata=dict(manifest.metadata),
+        producer=dict(manifest.producer),
     )
 
 
@@ -168,7 +207,7 @@ class _Function:
     def _arrays(
         self,
         what: str,
-        avals: Sequence[tuple[str, tuple[str, ...], str]],
+        avals: Sequence[tuple[str, tuple[int | str, ...], str]],
         paths: Sequence[str],
         shardings: Sequence[str | None],
         kept: frozenset[int] | None,
@@ -203,8 +242,13 @@ class _Function:
         return [None if sharding is None else self._sharding_text(sharding) for sharding in shardings]
 
 
-def _dtype_shape_space(aval: AbstractValueTable) -> tuple[str, tuple[str, ...], str]:
-    return dtype_name(aval.dtype), aval.shape or (), memory_space(aval.memory_space)
+def _dtype_shape_space(aval: AbstractValueTable) -> tuple[str, tuple[int | str, ...], str]:
+    return dtype_name(aval.dtype), tuple(map(_size, aval.shape or ())), memory_space(aval.memory_space)
+
+
+def _size(text: str) -> int | str:
+    """A size as a number where it is one; a dimension expression as it was written."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else text
 
 
 # Small parts

@@ -7,11 +7,20 @@ they were written. Imports neither JAX nor NumPy, so that describing an artifact
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ArrayDescription", "CustomCallDescription", "Description", "FunctionDescription"]
+__all__ = [
+    "ArrayDescription",
+    "CustomCallDescription",
+    "Description",
+    "FunctionDescription",
+    "WeightDescription",
+    "WeightsDescription",
+]
 
 _SHOWN = 40
 """How many arguments or results the text shows."""
@@ -24,7 +33,7 @@ class ArrayDescription:
     Attributes:
       path: Where it stands, as its caller would write it: `args[0]['w']`.
       dtype: The name of its dtype.
-      shape: Its sizes; texts, because they may be dimension expressions.
+      shape: Its sizes: integers, and texts for dimension expressions.
       kept: Whether the module takes it; True for results.
       weak_type: Whether its type is weak; False where the artifact does not say.
       memory_space: `device`, `host` or `any`.
@@ -33,7 +42,7 @@ class ArrayDescription:
 
     path: str
     dtype: str
-    shape: tuple[str, ...]
+    shape: tuple[int | str, ...]
     kept: bool = True
     weak_type: bool = False
     memory_space: str = "device"
@@ -46,7 +55,7 @@ class ArrayDescription:
             *(() if self.memory_space == "device" else (f"in {self.memory_space} memory",)),
             *(() if self.sharding is None else (self.sharding,)),
         ]
-        return f"{self.dtype}[{', '.join(self.shape)}]" + "".join(f"  {remark}" for remark in remarks)
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]" + "".join(f"  {remark}" for remark in remarks)
 
 
 @dataclass(frozen=True)
@@ -107,6 +116,57 @@ class FunctionDescription:
 
 
 @dataclass(frozen=True)
+class WeightDescription:
+    """One array of the weights beside a program.
+
+    Attributes:
+      name: Its name in the file.
+      dtype: The name of its dtype.
+      shape: Its sizes.
+      size: In bytes.
+      sha256: The digest of its bytes that the file gives; not verified.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    size: int
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class WeightsDescription:
+    """The weights beside a program.
+
+    Attributes:
+      arrays: Each once, also where it is shared.
+      arguments: Positions of the arguments that they are for.
+      sha256: Of the manifest, which has the digests of all parts: it stands for the whole file. Verified.
+      metadata: What the user wrote with them.
+      producer: Name and release of each package that wrote them.
+    """
+
+    arrays: tuple[WeightDescription, ...]
+    arguments: tuple[int, ...]
+    sha256: str
+    metadata: dict[str, Any]
+    producer: dict[str, str]
+
+    @property
+    def size(self) -> int:
+        """Of all arrays, in bytes."""
+        return sum(array.size for array in self.arrays)
+
+    @property
+    def parameters(self) -> int:
+        """The number of values in all arrays."""
+        return sum(math.prod(array.shape) for array in self.arrays)
+
+
+@dataclass(frozen=True)
 class Description:
     """What an artifact says about itself; `str` shows it to people, `to_json` to programs.
 
@@ -121,6 +181,7 @@ class Description:
       digest: `verified`, or `none` where there is none. A wrong one is an error.
       sha256: The digest, in hexadecimal; None where there is none.
       producer: Name and release of each package that wrote it, as far as it says.
+      weights: The weights beside it; None where there are none.
     """
 
     functions: tuple[FunctionDescription, ...]
@@ -133,6 +194,7 @@ class Description:
     digest: str
     sha256: str | None
     producer: dict[str, str]
+    weights: WeightsDescription | None = None
 
     @property
     def function(self) -> FunctionDescription:
@@ -147,6 +209,8 @@ class Description:
     def to_json(self) -> dict[str, Any]:
         """As JSON values: objects for records, arrays for tuples, the attributes' names as keys."""
         values: dict[str, Any] = _as_json({**dataclasses.asdict(self), "vjp_orders": self.vjp_orders})
+        if self.weights is not None:
+            values["weights"] |= {"size": self.weights.size, "parameters": self.weights.parameters}
         return values
 
     def __str__(self) -> str:
@@ -169,7 +233,8 @@ class Description:
             ("StableHLO", f"version {function.stablehlo_version}"),
             ("format", str(low) if low == high else f"{low} to {high} (says {self.stored_format})"),
             ("written by", ", ".join(f"{name} {release}" for name, release in self.producer.items()) or "unknown"),
-            ("digest", self.digest if self.sha256 is None else f"{self.digest}: sha256 {self.sha256}"),
+            ("digest", f"{self.digest}: sha256 {self.sha256}" if self.sha256 else "none (not written by jaxtf)"),
+            *(() if self.weights is None else _weights(self.weights)),
             ("size", f"{self.size:,} bytes"),
             *_list("modules", map(_module, range(len(self.functions)), self.functions)),
         ]
@@ -177,13 +242,24 @@ class Description:
         return "\n".join(f"{label:{width}}{text}" for label, text in rows)
 
 
+def _weights(weights: WeightsDescription) -> Iterator[tuple[str, str]]:
+    yield from _arrays("weights", weights.arrays)
+    yield "", f"{weights.parameters:,} parameters, {weights.size:,} bytes, for arguments {weights.arguments}"
+    yield "file digest", f"sha256 {weights.sha256}; that of the weights is verified by load and check"
+    if weights.metadata:
+        yield "metadata", json.dumps(weights.metadata, ensure_ascii=False, sort_keys=True)
+
+
 def _module(order: int, function: FunctionDescription) -> str:
     return f"{'VJP of order ' + str(order) if order else 'function'}: {function.module_size:,} bytes"
 
 
-def _arrays(label: str, arrays: tuple[ArrayDescription, ...]) -> Iterator[tuple[str, str]]:
-    width = max((len(array.path) for array in arrays[:_SHOWN]), default=0) + 2
-    yield from _list(label, (f"{array.path:{width}}{array}" for array in arrays[:_SHOWN]))
+def _arrays(
+    label: str, arrays: tuple[ArrayDescription, ...] | tuple[WeightDescription, ...]
+) -> Iterator[tuple[str, str]]:
+    names = [array.name if isinstance(array, WeightDescription) else array.path for array in arrays[:_SHOWN]]
+    width = max(map(len, names), default=0) + 2
+    yield from _list(label, (f"{name:{width}}{array}" for name, array in zip(names, arrays, strict=False)))
     if not arrays:
         yield label, "none"
     if len(arrays) > _SHOWN:

@@ -28,6 +28,8 @@ from jaxtf.serialization._artifact.shardings import ShardingReader
 from jaxtf.serialization._artifact.trailer import writer_of
 from jaxtf.serialization._artifact.trees import tree
 from jaxtf.serialization._bytecode.portable import stablehlo_facts
+from jaxtf.serialization._container.parts import parts_of
+from jaxtf.serialization._container.source import Readable, opened
 from jaxtf.serialization._errors import ArtifactError, VersionError
 from jaxtf.serialization._record.avals import Aval, in_memory
 from jaxtf.serialization._record.checks import DisabledSafetyCheck
@@ -41,11 +43,11 @@ from jaxtf.serialization._record.versions import (
 )
 from jaxtf.shapepoly import SymbolicScope
 
-__all__ = ["deserialize"]
+__all__ = ["deserialize", "deserialize_bytes"]
 
 
-def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
-    """Reads an exported function from the bytes of an artifact.
+def deserialize(blob: Readable) -> Exported:
+    """Reads an exported function from an artifact: its bytes, a path, or a file that is open.
 
     Artifacts of `Exported.serialize` and of `jax.export`, of every format since JAX 0.4.30. Flat
     arguments come back in the order of `jax.tree.leaves((args, kwargs))`. A shape such as
@@ -53,8 +55,9 @@ def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
     `jax.export` does not write these. JAX is not needed to read an artifact, only to call it.
 
     Args:
-      blob: The whole artifact, from a source you trust: running the result runs any custom call
-        registered in this process. Its digest, where it has one, is checked first.
+      blob: The bytes of the whole artifact, or where to read them, from a source you trust: running the result runs
+        any custom call registered in this process. Its digest, where it has one, is checked first. Of a file with
+        weights, the function that takes them; `load` binds them.
 
     Returns:
       An `Exported` equal to the one written. It has as many orders of VJP as were written.
@@ -64,10 +67,17 @@ def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
         there is one.
       VersionError: A format or a calling convention outside the range that is read; the message
         gives the range, what was found and who wrote it.
+      OSError: The file cannot be read.
 
     Source: docs/artifact_format.md.
     """
-    split, table = read_tables(blob)
+    with opened(blob) as source:
+        return deserialize_bytes(parts_of(source).artifact)
+
+
+def deserialize_bytes(artifact: bytes | bytearray | memoryview) -> Exported:
+    """The exported function of the bytes of an artifact, without weights."""
+    split, table = read_tables(artifact)
     _check_calling_convention(table)
     notes = None if split.notes is None else Notes.parse(split.notes)
     jax_release, our_release = writer_of(table)

@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxtf.serialization._artifact.schema import ExportedTable
+from jaxtf.serialization._container.json_text import object_of
 from jaxtf.serialization._errors import ArtifactError, VersionError
 
 __all__ = ["MAGIC", "TRAILER_FORMAT", "Split", "append_trailer", "check_end", "split_trailer", "writer_of"]
@@ -46,12 +47,8 @@ _DIGEST_SIZE = 32
 _END_SIZE = _NUMBERS.size + _DIGEST_SIZE + len(MAGIC)
 
 _WRITER = re.compile(r"(?P<jax>.*) jaxtf-serialization (?P<ours>[0-9]\S*)", re.DOTALL)
-_SHORT_NOTES = 2**14
-"""Notes of so many bytes may stand for anything: it is little memory."""
-
-_MARKS = re.compile(rb'[\[{,]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-_COSTS = {ord("{"): 240, ord("["): 96, ord(","): 48, ord('"'): 56}
-"""Memory that what begins with each mark takes, in bytes, beside the text itself."""
+_MEMORY_RATIO, _MEMORY_FLOOR = 6, 2**20
+"""What the notes may take, as a multiple of the size of the artifact; and what they may take however short it is."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +91,7 @@ def split_trailer(blob: bytes | bytearray | memoryview) -> Split:
       VersionError: The trailer is of a later format.
     """
     if not isinstance(blob, bytes | bytearray | memoryview):
-        raise ArtifactError(
-            f"an artifact is bytes, found {type(blob).__name__}: {blob!r:.60}\n"
-            "  remedy: read the file first: pathlib.Path(path).read_bytes()"
-        )
+        raise ArtifactError(f"an artifact is bytes, found {type(blob).__name__}: {blob!r:.60}")
     view = memoryview(blob).toreadonly()
     if not view.c_contiguous:
         raise ArtifactError(
@@ -133,25 +127,8 @@ def split_trailer(blob: bytes | bytearray | memoryview) -> Split:
 
 def _parse_notes(encoded: memoryview, start: int, size: int) -> dict[str, Any]:
     text = bytes(encoded)
-    _check_memory(text, start, size)
-    try:
-        notes = json.loads(text.decode())
-    except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"the notes of the artifact are not JSON: {error}", start) from error
-    if not isinstance(notes, dict):
-        raise ArtifactError("the notes of the artifact are no JSON object", start)
-    return notes
-
-
-def _check_memory(text: bytes, start: int, size: int) -> None:
-    """Refuses notes that would take many times the memory of the artifact, such as a million empty objects."""
-    if len(text) <= _SHORT_NOTES:
-        return
-    left = 6 * size - 4 * len(text)
-    for mark in _MARKS.finditer(text):
-        left -= _COSTS[text[mark.start()]]
-        if left < 0:
-            raise ArtifactError("the notes of the artifact stand for more than 6 times its size", start)
+    memory = max(_MEMORY_RATIO * size - 4 * len(text), _MEMORY_FLOOR)
+    return object_of(text, "the notes of the artifact", start, memory)
 
 
 def writer_of(table: ExportedTable) -> tuple[str | None, str | None]:

@@ -22,7 +22,7 @@ from jaxtf.serialization._jax_values.shardings import to_jax
 from jaxtf.serialization._record.exported import Exported
 from jaxtf.serialization._record.shardings import NamedSharding
 
-__all__ = ["constrained", "fit_to_devices", "in_memory_spaces", "typed_shardings"]
+__all__ = ["constrained", "fit_to_devices", "in_memory_spaces", "on_default_device", "typed_shardings"]
 
 _SHARDY, _BEFORE = "sdy.sharding", "mhlo.sharding"
 
@@ -180,3 +180,8 @@ def in_memory_spaces(results: Sequence[Any], exported: Exported) -> list[Any]:
         result if space == "device" else jax.device_put(result, getattr(jax.memory.Space, space.capitalize()))
         for result, space in zip(results, spaces, strict=True)
     ]
+
+
+def on_default_device(arrays: Sequence[Any]) -> list[Any]:
+    """The arrays on the default device; a CPU takes those of NumPy that begin at a multiple of 64 bytes as they are."""
+    return [jax.device_put(array) for array in arrays]

@@ -11,35 +11,53 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from jaxtf.serialization._artifact.describe import describe
+from jaxtf.serialization._artifact.describe import describe_bytes, describe_source
+from jaxtf.serialization._artifact.description import Description
 from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._artifact.trailer import split_trailer
 from jaxtf.serialization._cli.child import PRINT, in_child
-from jaxtf.serialization._cli.files import CommandError, about, print_json, progress, read, write
-from jaxtf.serialization._errors import ArtifactError, VersionError
+from jaxtf.serialization._cli.files import (
+    CommandError,
+    check_output,
+    each_file,
+    errors_about,
+    print_json,
+    progress,
+    reading,
+    write,
+)
+from jaxtf.serialization._container.parts import parts_of
+from jaxtf.serialization._container.source import Source
 from jaxtf.serialization._requires import require_jax
 
 __all__ = ["describe_files", "diff_files", "extract_module"]
 
 
 def describe_files(options: argparse.Namespace) -> int:
-    """Prints what each file says about itself."""
-    descriptions = {}
-    for file in options.files:
-        blob = read(file)
-        progress(blob, "reading")
-        try:
-            descriptions[file] = describe(blob)
-        except (ArtifactError, VersionError) as error:
-            raise about(file, error) from error
+    """Prints what each file says about itself; what is wrong with the others, each in its place."""
+    reports = list(each_file(options.files, _description))
+    code = 2 if any(wrong is not None for _, _, wrong in reports) else 0
     if options.json:
-        print_json([{"file": file, **description.to_json()} for file, description in descriptions.items()])
-        return 0
-    for number, (file, description) in enumerate(descriptions.items()):
-        if len(descriptions) > 1:
-            print(f"{chr(10) if number else ''}{file}")
-        print(description)
-    return 0
+        print_json(
+            [
+                {"file": file, **({"error": wrong} if description is None else description.to_json())}
+                for file, description, wrong in reports
+            ]
+        )
+        return code
+    for number, (file, description, wrong) in enumerate(reports):
+        if len(reports) > 1:
+            print(f"{chr(10) if number else ''}{file}", flush=True)
+        if wrong is None:
+            print(description, flush=True)
+        else:
+            progress(f"jaxtf-artifact: {wrong}")
+    return code
+
+
+def _description(file: str) -> Description:
+    with reading(file, "reading") as source:
+        return describe_source(source)
 
 
 def diff_files(options: argparse.Namespace) -> int:
@@ -57,17 +75,12 @@ def diff_files(options: argparse.Namespace) -> int:
 
 def _described(file: str) -> dict[str, Any]:
     """The description of a file, with a digest of each module."""
-
-    blob = read(file)
-    progress(blob, "reading")
-    try:
-        description = describe(blob).to_json()
-        table: Any = read_payload(split_trailer(blob).payload)
-    except (ArtifactError, VersionError) as error:
-        raise about(file, error) from error
-    for function in description["functions"]:
-        function["module_sha256"] = hashlib.sha256(table.mlir_module_serialized).hexdigest()
-        table = table.vjp
+    with reading(file, "reading") as source:
+        description = describe_source(source).to_json()
+        table: Any = read_payload(split_trailer(parts_of(source).artifact).payload)
+        for function in description["functions"]:
+            function["module_sha256"] = hashlib.sha256(table.mlir_module_serialized).hexdigest()
+            table = table.vjp
     return description
 
 
@@ -95,23 +108,25 @@ def _shown(value: Any) -> str:
 
 def extract_module(options: argparse.Namespace) -> int:
     """Writes the module of the function, or of an order of its VJP, as bytes or as text."""
-    blob = read(options.file)
-    progress(blob, "reading")
-    try:
-        description = describe(blob)
-        table: Any = read_payload(split_trailer(blob).payload)
-    except (ArtifactError, VersionError) as error:
-        raise about(options.file, error) from error
+    check_output(options.output, options.force, options.file, text=options.text)
+    with reading(options.file, "reading") as source:
+        module = _module(options, source)
+    with errors_about(options.output):
+        write(options.output, module)
+    return 0
+
+
+def _module(options: argparse.Namespace, source: Source) -> bytes:
+    """The module that is asked for."""
+    artifact = parts_of(source).artifact
+    description = describe_bytes(artifact)
+    table: Any = read_payload(split_trailer(artifact).payload)
     if not 0 <= options.vjp <= description.vjp_orders:
-        raise CommandError(f"{options.file}: it has no VJP of order {options.vjp}; it has {description.vjp_orders}")
+        raise CommandError(f"it has no VJP of order {options.vjp}; it has {description.vjp_orders}")
     for _ in range(options.vjp):
         table = table.vjp
-    module: bytes | memoryview = table.mlir_module_serialized
-    if options.text:
-        require_jax("extract --text")
-        try:
-            module = in_child(PRINT, bytes(module))
-        except ArtifactError as error:
-            raise about(options.file, error) from error
-    write(options.output, module)
-    return 0
+    module = bytes(table.mlir_module_serialized)
+    if not options.text:
+        return module
+    require_jax("extract --text")
+    return in_child(PRINT, module)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -23,9 +24,13 @@ exit codes:
   0  done: described, sound, equal, written
   1  check found something wrong, or diff a difference
   2  usage, a file that cannot be read or written, or one that is no artifact
+  141  whoever read the output left before its end, as `head` does
 
 FILE may be - for standard input.
 """
+
+_CLOSED_PIPE = 141
+"""What shells report of a program that a closed pipe ended."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,20 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output left; there is nobody to tell
-        return 2
+        # The reader of our output left. Nothing more is written, when Python ends neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _CLOSED_PIPE
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        print(
-            f"jaxtf-artifact: {error.filename}: {error.strerror}" if error.filename else f"jaxtf-artifact: {error}",
-            file=sys.stderr,
-        )
+        text = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        print(f"jaxtf-artifact: {text}", file=sys.stderr)
         return 2
-    except (CommandError, ValueError, NotImplementedError) as error:
-        print(f"jaxtf-artifact: {error}", file=sys.stderr)
-        return 2
-    except ImportError as error:
+    except (CommandError, ValueError, NotImplementedError, ImportError) as error:
         print(f"jaxtf-artifact: {error}", file=sys.stderr)
         return 2
     return code
@@ -79,6 +80,9 @@ def _parser() -> argparse.ArgumentParser:
         help="the shape of an argument, such as \"args[0]['w']=3,4\", or args[1]= for a scalar; once for each argument",
     )
     check.add_argument("--no-parse", action="store_true", help="do not parse modules, even where JAX is installed")
+    check.add_argument(
+        "--allow-custom-calls", action="store_true", help="list the custom calls instead of refusing unknown ones"
+    )
 
     diff = _command(subparsers, "diff", commands.diff_files, "what differs between two artifacts, field by field")
     diff.add_argument("files", nargs=2, metavar="FILE")
@@ -118,6 +122,8 @@ def _command(
         name, help=text, description=text, epilog=_CODES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.set_defaults(run=run)
+    if name in {"upgrade", "extract"}:
+        parser.add_argument("--force", action="store_true", help="overwrite a file that exists")
     if name in {"describe", "check", "diff"}:
         parser.add_argument("--json", action="store_true", help="JSON, for programs")
     return parser

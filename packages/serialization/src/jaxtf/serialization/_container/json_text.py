@@ -1,0 +1,52 @@
+"""JSON of unknown origin, whose memory is estimated before it is read.
+
+The estimate counts what begins with each mark: a million empty objects are three bytes of text each and take eighty
+times as much.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from jaxtf.serialization._errors import ArtifactError
+
+__all__ = ["object_of"]
+
+_MARKS = re.compile(rb'[\[{,]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_COSTS = {ord("{"): 240, ord("["): 96, ord(","): 48, ord('"'): 56}
+"""Memory that what begins with each mark takes, in bytes, beside the text itself."""
+
+
+def object_of(text: bytes, what: str, start: int, memory: int) -> dict[str, Any]:
+    """The JSON object of a text.
+
+    Args:
+      text: In UTF-8.
+      what: What it is, in the plural or not: "the notes of the artifact".
+      start: Where it stands in the artifact.
+      memory: How much may be made of it, in bytes.
+
+    Raises:
+      ArtifactError: It is not JSON, not an object, has a key twice, or takes more memory.
+    """
+    left = memory
+    for mark in _MARKS.finditer(text):
+        left -= _COSTS[text[mark.start()]]
+        if left < 0:
+            raise ArtifactError(f"{what} would take more than {memory:,} bytes of memory", start)
+    try:
+        found = json.loads(text.decode(), object_pairs_hook=_each_once)
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{what} cannot be read as JSON: {error}", start) from error
+    if not isinstance(found, dict):
+        raise ArtifactError(f"{what} must be a JSON object, found {type(found).__name__}", start)
+    return found
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an object has a key twice")
+    return found
