@@ -96,12 +96,12 @@ def main() -> int:
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
         return 0
     weights, worst = 4 * LAYERS * width_of(options.gigabytes) ** 2, 0.0
-    print(
-        f"{weights:,} bytes of weights\n\n| step | seconds | peak memory | times the weights |\n| --- | --- | --- | --- |"
-    )
+    print(f"{weights:,} bytes of weights\n")
+    print("| step | seconds | peak memory | times the weights |\n| --- | --- | --- | --- |")
     try:
         for step in STEPS:
-            arguments = [sys.executable, __file__, options.folder, f"--gigabytes={options.gigabytes}", f"--step={step}"]
+            options_of_step = [f"--gigabytes={options.gigabytes}", f"--step={step}"]
+            arguments = [sys.executable, __file__, options.folder, *options_of_step]
             start = time.perf_counter()
             peak = int(subprocess.run(arguments, stdout=subprocess.PIPE, check=True).stdout)
             seconds = time.perf_counter() - start

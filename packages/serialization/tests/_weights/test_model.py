@@ -25,6 +25,7 @@ from jaxtf.serialization import (
     describe,
     deserialize,
     export,
+    export_model,
     load,
     save,
 )
@@ -408,3 +409,47 @@ def test_describing_a_large_file_reads_its_header(tmp_path):
     assert imported.strip() == "[]"
     assert float(seconds) < 2  # 0.05 on an idle core
     assert load(tmp_path / "m", verify=False).params.nbytes == size
+
+
+# Arrays that a function closes over
+
+KERNEL = np.random.default_rng(5).normal(size=(3, 6000)).astype(np.float32)
+
+
+class Network:
+    def __init__(self):
+        self.table = np.random.default_rng(6).normal(size=(6000, 3)).astype(np.float32)
+
+    def __call__(self, x):
+        return x @ self.table
+
+
+def test_arrays_that_a_function_closes_over_are_weights_by_the_names_of_their_variables(tmp_path):
+    layers = [{"b": np.ones(20_000, np.float32)}, {"b": np.ones(3, np.float32)}]
+    network = Network()
+
+    @jax.jit
+    def inner(x):
+        return x @ KERNEL
+
+    def outer(x, *, scale):
+        made_here = jnp.asarray(np.full((6000,), 0.5, np.float32).repeat(3)[:18_000].reshape(6000, 3))
+        y = inner(x)
+        return network(y) * scale + jnp.sum(layers[0]["b"]) + layers[1]["b"] + y @ made_here
+
+    spec = jax.ShapeDtypeStruct(symbolic_shape("b, 3"), jnp.float32)
+    model = export_model(outer)(spec, scale=np.float32(2))
+    assert sorted(model.params) == ["KERNEL", "constant_0", "layers.0.b", "network.table"]
+    assert model.params["KERNEL"] is KERNEL
+    assert len(model.exported.mlir_module_serialized) < 2**14
+    model.save(tmp_path / "m", vjp_order=1)
+    again = load(tmp_path / "m")
+    np.testing.assert_array_equal(again.call(X, scale=np.float32(3)), model.call(X, scale=np.float32(3)))
+    np.testing.assert_allclose(model.call(X, scale=np.float32(3)), outer(X, scale=np.float32(3)), rtol=1e-5)
+    zeros = {name: np.zeros_like(array) for name, array in again.params.items()}
+    np.testing.assert_array_equal(again.with_params(zeros).call(X, scale=np.float32(3)), np.ones((2, 3)))
+
+
+def test_a_function_without_large_arrays_is_refused_in_words():
+    with pytest.raises(SerializationError, match=r"'<lambda>' closes over no array of 65,536 bytes or more; or"):
+        export_model(lambda x: x + 1)(X)

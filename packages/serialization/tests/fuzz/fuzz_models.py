@@ -1,9 +1,10 @@
 """A fuzz session: mutated files of programs with weights, by `describe`, `check` and `load`; a table of what came out.
 
 `python fuzz_models.py --mutations 100000 --seed 0` mutates files that `save` wrote and lets each target read each
-mutant from a disk. Good outcomes are `read` and the refusals `ArtifactError` and `VersionError`, of `check` its exit codes 0
-and 1; every other exception is a fault, named with the seed and number that make it again. So is a mutant that is read
-with other weights than those that were written, where nothing was sealed again: every byte is under a digest.
+mutant from a disk. Good outcomes are `read` and the refusals `ArtifactError` and `VersionError`, of `check` its exit
+codes 0 and 1; every other exception is a fault, named with the seed and number that make it again. So is a mutant that
+is read with other weights than those that were written, where nothing was sealed again: every byte is under a digest;
+and one in which `check` finds nothing and that `load` refuses.
 
 Needs JAX, to make the files. Exits with 1 if there was a fault.
 """

@@ -13,19 +13,13 @@ import jax
 import jax.dtypes
 import numpy as np
 from jax._src.config import trace_context
-from jax._src.pjit import jit_p
-from jax.extend.core import ClosedJaxpr
 
 __all__ = [
     "canonical_dtype",
     "cotangent_specification",
     "float0",
-    "has_shardings",
-    "is_literal",
     "is_tracer",
     "is_weak",
-    "jaxpr_of_jit",
-    "of_one_equation",
     "python_scalar_dtype",
     "tracing_configuration",
 ]
@@ -36,15 +30,6 @@ PRIVATE_NAMES = {
         "0.12.0.1",
         "everything in JAX's configuration that changes what tracing gives (x64, matmul precision, random "
         "implementation, ...), as `jax.jit` keys its own cache; there is no public list of those settings",
-    ),
-    "jax._src.stages.Traced._params": (
-        "0.12.0.1",
-        "the shardings that the user gave to `jax.jit`; nothing public says whether there are any before lowering",
-    ),
-    "jax._src.pjit.jit_p": ("0.12.0.1", "the primitive of `jax.jit` in a jaxpr"),
-    "jax._src.core.DebugInfo._replace": (
-        "0.12.0.1",
-        "of a named tuple: a jaxpr of part of another one has other arguments than the names there",
     ),
 }
 
@@ -81,39 +66,3 @@ def cotangent_specification(aval: Any) -> jax.ShapeDtypeStruct:
     """What to trace a cotangent with, for a result of this aval: `float0` for integers and booleans."""
     is_inexact = jax.numpy.issubdtype(aval.dtype, np.inexact)
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype if is_inexact else float0)
-
-
-def has_shardings(traced: Any) -> bool:
-    """Whether a traced function says how its arguments or results are split over devices."""
-    given = (*traced._params["in_shardings"], *traced._params["out_shardings"])
-    return any(type(sharding).__name__ != "UnspecifiedValue" for sharding in given)
-
-
-def jaxpr_of_jit(equation: Any) -> ClosedJaxpr | None:
-    """The jaxpr of a `jit` inside a jaxpr; None for any other equation."""
-    if equation.primitive is not jit_p:
-        return None
-    jaxpr: ClosedJaxpr = equation.params["jaxpr"]
-    return jaxpr
-
-
-def is_literal(atom: Any) -> bool:
-    """Whether an operand in a jaxpr is a value, not a variable."""
-    return hasattr(atom, "val")
-
-
-def of_one_equation(jaxpr: ClosedJaxpr, equation: Any) -> ClosedJaxpr:
-    """A jaxpr that computes one equation of another, from those operands that are variables, each once."""
-    inner = jaxpr.jaxpr
-    variables = [atom for atom in equation.invars if not is_literal(atom)]
-    return ClosedJaxpr(
-        inner.replace(
-            constvars=[],
-            invars=list(dict.fromkeys(variables)),
-            outvars=list(equation.outvars),
-            eqns=[equation],
-            effects=equation.effects,
-            debug_info=inner.debug_info._replace(arg_names=None, result_paths=None),
-        ),
-        (),
-    )

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._requires import JaxRequiredError
     from jaxtf.serialization._version import __version__ as __version__
     from jaxtf.serialization._weights.model import ExportedModel, load, save
+    from jaxtf.serialization._weights.model import ExportedModel, export_model, load, save
 
 __all__ = [
     "BUILT_IN_PLATFORMS",
@@ -101,6 +102,7 @@ __all__ = [
     "describe",
     "deserialize",
     "export",
+    "export_model",
     "load",
     "maximum_supported_calling_convention_version",
     "minimum_supported_calling_convention_version",
@@ -159,6 +161,7 @@ _MODULES = {
     "minimum_supported_calling_convention_version": "_record.versions",
     "__version__": "_version",
     "ExportedModel": "_weights.model",
+    "export_model": "_weights.model",
     "load": "_weights.model",
     "save": "_weights.model",
 }

@@ -24,7 +24,9 @@ from jax._src.interpreters import mlir as jax_rules
 from jax._src.lax import linalg as jax_linalg
 from jax._src.lax.control_flow import platform_index_p
 from jax._src.lax.linalg import geqp3_p, geqrf_p
+from jax._src.pjit import jit_p
 from jax.core import ShapedArray
+from jax.extend.core import ClosedJaxpr
 from jax.extend.mlir import ir
 from jax.interpreters import mlir
 
@@ -39,14 +41,18 @@ __all__ = [
     "effect_classes",
     "geqp3_p",
     "geqrf_p",
+    "has_shardings",
     "hlo_sharding",
     "initialize_lapack",
+    "is_literal",
+    "jaxpr_of_jit",
     "jitted",
     "linalg_result_type",
     "lower",
     "lower_on_cpu_by",
     "lowering_platforms",
     "mlir_context",
+    "of_one_equation",
     "platform_index",
     "registered_with_jax_export",
     "releases",
@@ -117,6 +123,15 @@ PRIVATE_NAMES = {
     ),
     "jax._src.pjit.PjitInfo.static_argnums": ("0.12.0.1", "their positions"),
     "jax._src.pjit.PjitInfo.static_argnames": ("0.12.0.1", "their names"),
+    "jax._src.stages.Traced._params": (
+        "0.12.0.1",
+        "the shardings that the user gave to `jax.jit`; nothing public says whether there are any before lowering",
+    ),
+    "jax._src.pjit.jit_p": ("0.12.0.1", "the primitive of `jax.jit` in a jaxpr"),
+    "jax._src.core.DebugInfo._replace": (
+        "0.12.0.1",
+        "of a named tuple: a jaxpr of part of another one has other arguments than the names there",
+    ),
     # What a lowering rule reads and sets; it has no public documentation.
     "jax._src.interpreters.mlir.LoweringRuleContext.module_context": ("0.12.0.1", "the module that is lowered into"),
     "jax._src.interpreters.mlir.LoweringRuleContext.avals_out": ("0.12.0.1", "the types of the results"),
@@ -416,3 +431,39 @@ def scope_of(size: Any) -> Any:
 def constraint_texts(scope: Any) -> tuple[str, ...]:
     """The constraints of a scope of `jax.export`, as their user wrote them."""
     return tuple(constraint.debug_str for constraint in scope._explicit_constraints)
+
+
+def has_shardings(traced: Any) -> bool:
+    """Whether a traced function says how its arguments or results are split over devices."""
+    given = (*traced._params["in_shardings"], *traced._params["out_shardings"])
+    return any(type(sharding).__name__ != "UnspecifiedValue" for sharding in given)
+
+
+def jaxpr_of_jit(equation: Any) -> ClosedJaxpr | None:
+    """The jaxpr of a `jit` inside a jaxpr; None for any other equation."""
+    if equation.primitive is not jit_p:
+        return None
+    jaxpr: ClosedJaxpr = equation.params["jaxpr"]
+    return jaxpr
+
+
+def is_literal(atom: Any) -> bool:
+    """Whether an operand in a jaxpr is a value, not a variable."""
+    return hasattr(atom, "val")
+
+
+def of_one_equation(jaxpr: ClosedJaxpr, equation: Any) -> ClosedJaxpr:
+    """A jaxpr that computes one equation of another, from those operands that are variables, each once."""
+    inner = jaxpr.jaxpr
+    variables = [atom for atom in equation.invars if not is_literal(atom)]
+    return ClosedJaxpr(
+        inner.replace(
+            constvars=[],
+            invars=list(dict.fromkeys(variables)),
+            outvars=list(equation.outvars),
+            eqns=[equation],
+            effects=equation.effects,
+            debug_info=inner.debug_info._replace(arg_names=None, result_paths=None),
+        ),
+        (),
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from jaxtf.serialization._call.call import call_exported, differentiable_flat_call
 from jaxtf.serialization._call.placement import on_default_device
 from jaxtf.serialization._export.by_hand import both_sides, calling_convention, known_platforms, own_effects
-from jaxtf.serialization._export.export import exporter
+from jaxtf.serialization._export.export import exporter, exporter_with_weights
 from jaxtf.serialization._export.target import target_for_graph, target_of
 from jaxtf.serialization._jax_values.settings import default_export_platform, producer
 from jaxtf.serialization._jax_values.shardings import to_hlo, to_jax
@@ -23,6 +23,7 @@ __all__ = [
     "deserialize_module",
     "differentiable_flat_call",
     "exporter",
+    "exporter_with_weights",
     "known_platforms",
     "module_text",
     "on_default_device",

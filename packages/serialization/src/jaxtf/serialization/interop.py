@@ -6,6 +6,7 @@
 - `ArgumentTypeError`: an argument that JAX or TensorFlow cannot take.
 - `argument_paths`: where an argument stands, as its caller would write it.
 - `CalledFunction`: a function of another framework that a module calls by name.
+- `closed_over`: the large arrays that a function closes over, as arguments of it.
 - `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
 - `lazy_names`: names that are imported when they are asked for.
 - `require_jax`: the refusal of what needs JAX where there is none.
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._bytecode.portable import custom_call_targets
     from jaxtf.serialization._entrances import export_for_graph
     from jaxtf.serialization._errors import ArgumentTypeError
+    from jaxtf.serialization._export.closed_over import closed_over
     from jaxtf.serialization._export.dimensions import shape_assertion
     from jaxtf.serialization._export.jitted import as_jitted, static_parameters
     from jaxtf.serialization._export.lapack import lapack_function
@@ -52,6 +54,7 @@ __all__ = [
     "add_function",
     "argument_paths",
     "as_jitted",
+    "closed_over",
     "custom_call_targets",
     "export_for_graph",
     "is_differentiable",
@@ -82,6 +85,7 @@ _MODULES = {
     "add_function": "_jax",
     "argument_paths": "_jax_values.paths",
     "as_jitted": "_export.jitted",
+    "closed_over": "_export.closed_over",
     "custom_call_targets": "_bytecode.portable",
     "export_for_graph": "_entrances",
     "is_differentiable": "_jax_values.avals",

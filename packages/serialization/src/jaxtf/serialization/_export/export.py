@@ -14,6 +14,8 @@ from typing import Any
 import jax
 
 from jaxtf.serialization import _jax
+from jaxtf.serialization._errors import SerializationError
+from jaxtf.serialization._export.closed_over import closed_over, paths_in_closure
 from jaxtf.serialization._export.jaxprs import callback_names, called_functions
 from jaxtf.serialization._export.jitted import as_jitted
 from jaxtf.serialization._export.lapack import check_lapack
@@ -39,7 +41,7 @@ from jaxtf.serialization._record.stablehlo import refines_composites
 from jaxtf.serialization._record.tree import Tree
 from jaxtf.shapepoly import is_symbolic_dim, solve_dimension_variables
 
-__all__ = ["exporter"]
+__all__ = ["exporter", "exporter_with_weights"]
 
 
 def exporter(fun: Callable[..., Any], target: Target) -> Callable[..., Exported]:
@@ -47,6 +49,38 @@ def exporter(fun: Callable[..., Any], target: Target) -> Callable[..., Exported]
 
     def export_for(*args: Any, **kwargs: Any) -> Exported:
         return _export(fun, target, args, kwargs)
+
+    return export_for
+
+
+def exporter_with_weights(
+    fun: Callable[..., Any], target: Target, least_bytes: int, names_of: Callable[[Sequence[str]], Sequence[str]]
+) -> Callable[..., tuple[Exported, dict[str, Any]]]:
+    """The function from specifications to `fun`, exported with the large arrays that it closes over as a dictionary
+    before its own arguments; and to that dictionary. `names_of` makes keys of paths in the closure.
+    """
+
+    def export_for(*args: Any, **kwargs: Any) -> tuple[Exported, dict[str, Any]]:
+        args, kwargs = with_own_sizes((args, kwargs))
+        _check_scopes(args, kwargs)
+        traced = as_jitted(fun).trace(*_as_specs(args), **_as_specs(kwargs))
+        large = closed_over(traced, len(jax.tree.leaves((args, kwargs))), least_bytes)
+        if large is None:
+            raise SerializationError(
+                f"'{traced.fun_name}' closes over no array of {least_bytes:,} bytes or more; or it has static "
+                "arguments, shardings, donated arguments or effects, and arrays are not taken out of such a function\n"
+                "  remedy: export it, and save it with its weights as an argument: save(path, exported, params)"
+            )
+        names = names_of(paths_in_closure(fun, large.arrays))
+
+        def with_weights(weights: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+            arrays = [weights[name] for name in names]
+            return jax.tree.unflatten(traced.out_tree, large.evaluate(jax.tree.leaves((args, kwargs)), arrays))
+
+        with_weights.__name__ = with_weights.__qualname__ = traced.fun_name
+        weights = dict(zip(names, large.arrays, strict=True))
+        specs = {name: jax.ShapeDtypeStruct(array.shape, array.dtype) for name, array in weights.items()}
+        return _export(with_weights, target, (specs, *args), kwargs), weights
 
     return export_for
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from jaxtf.serialization._container.parts import parts_of
 from jaxtf.serialization._container.source import Readable, Source, opened
 from jaxtf.serialization._container.whole_file import written_whole
 from jaxtf.serialization._errors import ArgumentMismatch, ArtifactError, SerializationError
+from jaxtf.serialization._record.checks import DisabledSafetyCheck
 from jaxtf.serialization._record.exported import Exported
 from jaxtf.serialization._record.kinds import PyTreeDefKind
 from jaxtf.serialization._record.tree import Tree
@@ -25,7 +26,7 @@ from jaxtf.serialization._weights.names import array_names
 from jaxtf.serialization._weights.read import arrays_of
 from jaxtf.serialization._weights.write import Leaf, write_model
 
-__all__ = ["ExportedModel", "load", "model_of", "save"]
+__all__ = ["ExportedModel", "export_model", "load", "model_of", "save"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +205,66 @@ def save(
     numbers = argnums if isinstance(argnums, int) else tuple(argnums)
     model = ExportedModel(exported, params, numbers, {} if metadata is None else metadata)
     return model.save(path, vjp_order=vjp_order, overwrite=overwrite)
+
+
+def export_model(
+    fun: Callable[..., Any],
+    *,
+    least_bytes: int = 2**16,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+    calling_convention_version: int | None = None,
+    stablehlo_version: str | None = None,
+    tensorflow_version: str | None = None,
+    expand_linear_algebra: bool = False,
+) -> Callable[..., ExportedModel]:
+    """A function from argument specifications to the exported `fun`, the arrays that it closes over beside it.
+
+    As `export`, for functions that have their weights in variables: the arrays are not in the module, so that there is
+    no limit of 2 GB to them, and they can be replaced. They are a dictionary, the first argument of the exported
+    function, by the names of the variables and keys that hold them: `params.dense.kernel`; `constant_0` and so on where
+    no variable does.
+
+    Args:
+      fun: As for `export`.
+      least_bytes: Arrays of so many bytes are taken out; smaller ones stay in the module.
+      platforms: As for `export`.
+      disabled_checks: Likewise.
+      calling_convention_version: Likewise.
+      stablehlo_version: Likewise.
+      tensorflow_version: Likewise.
+      expand_linear_algebra: Likewise.
+
+    Raises:
+      SerializationError: It closes over no such array, or it has static arguments, shardings or effects (when called).
+      Others as `export`.
+
+    >>> import jax, jax.numpy as jnp, numpy as np
+    >>> from jaxtf.serialization import export_model
+    >>> params = {"w": jnp.ones((128, 256))}
+    >>> model = export_model(lambda x: x @ params["w"])(jax.ShapeDtypeStruct((1, 128), jnp.float32))
+    >>> {name: array.shape for name, array in model.params.items()}
+    {'params.w': (128, 256)}
+    >>> model.call(jnp.ones((1, 128))).shape
+    (1, 256)
+    """
+    require_jax("export_model")
+    from jaxtf.serialization import _with_jax
+
+    target = _with_jax.target_of(
+        platforms=platforms,
+        disabled_checks=disabled_checks,
+        calling_convention_version=calling_convention_version,
+        stablehlo_version=stablehlo_version,
+        tensorflow_version=tensorflow_version,
+        expand_linear_algebra=expand_linear_algebra,
+    )
+    exporter = _with_jax.exporter_with_weights(fun, target, least_bytes, array_names)
+
+    def export_for(*args: Any, **kwargs: Any) -> ExportedModel:
+        return ExportedModel(*exporter(*args, **kwargs))
+
+    return export_for
 
 
 def load(source: Readable, params: Any = None, *, verify: bool = True) -> ExportedModel:

@@ -1,0 +1,167 @@
+"""Large arrays that a function closes over, as arguments of it. Imports JAX.
+
+Tracing finds them: they are the constants of the jaxpr, and of jaxprs of `jit` inside. What closes over them becomes a
+function that takes them too, so that they are not in its module. Small arrays stay there, where the compiler can fold
+them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import FunctionType, MethodType
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+
+from jaxtf.serialization import _jax
+
+__all__ = ["ClosedOver", "closed_over", "paths_in_closure"]
+
+_DEEPEST = 4
+"""How many functions one in the other are looked into for the names of arrays."""
+
+
+@dataclass(frozen=True)
+class ClosedOver:
+    """The large arrays that a traced function closes over.
+
+    Attributes:
+      jaxpr: Of the function.
+      arrays: The arrays, each once.
+      least_bytes: From how many bytes on an array is large.
+    """
+
+    jaxpr: ClosedJaxpr
+    arrays: tuple[Any, ...]
+    least_bytes: int
+
+    def evaluate(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> Sequence[Any]:
+        """The flat results of the function, for flat arguments and other values for the arrays."""
+        keys = map(_memory_of, self.arrays)
+        return _evaluate(self.jaxpr, arguments, dict(zip(keys, arrays, strict=True)), self.least_bytes)
+
+
+def closed_over(traced: Any, argument_count: int, least_bytes: int) -> ClosedOver | None:
+    """The arrays of so many bytes that a traced function closes over.
+
+    None where there are none, or where the jaxpr is not all there is of the function: static arguments, shardings,
+    effects or donation.
+    """
+    if len(traced.jaxpr.in_avals) != argument_count or traced.jaxpr.effects or _jax.has_shardings(traced):
+        return None
+    distinct = {_memory_of(array): array for array in _large(traced.jaxpr, least_bytes)}
+    return ClosedOver(traced.jaxpr, tuple(distinct.values()), least_bytes) if distinct else None
+
+
+def _memory_of(array: Any) -> Hashable:
+    """Equal for arrays that are the same memory."""
+    value = np.asarray(array)
+    return value.__array_interface__["data"][0], value.shape, value.strides, value.dtype
+
+
+def _large(jaxpr: ClosedJaxpr, least_bytes: int) -> Iterator[Any]:
+    """The large arrays of a jaxpr and of the jaxprs of `jit` in it, over and over if used so."""
+    yield from (array for array in jaxpr.consts if _is_large(array, least_bytes))
+    for equation in jaxpr.jaxpr.eqns:
+        inner = _jax.jaxpr_of_jit(equation)
+        if inner is not None:
+            yield from _large(inner, least_bytes)
+
+
+def _is_large(array: Any, least_bytes: int) -> bool:
+    dtype = getattr(array, "dtype", None)
+    return isinstance(dtype, np.dtype) and dtype.itemsize * int(np.prod(array.shape)) >= least_bytes
+
+
+def _evaluate(
+    jaxpr: ClosedJaxpr, arguments: Sequence[Any], arrays: Mapping[Hashable, Any], least_bytes: int
+) -> Sequence[Any]:
+    """Computes a jaxpr with other arrays in place of its large constants."""
+
+    def closes_over_large(equation: Any) -> bool:
+        inner = _jax.jaxpr_of_jit(equation)
+        return inner is not None and next(_large(inner, least_bytes), None) is not None
+
+    consts = [arrays[_memory_of(array)] if _is_large(array, least_bytes) else array for array in jaxpr.consts]
+    if not any(map(closes_over_large, jaxpr.jaxpr.eqns)):
+        results: Sequence[Any] = jaxpr_as_fun(ClosedJaxpr(jaxpr.jaxpr, consts))(*arguments)
+        return results
+    values = dict(zip((*jaxpr.jaxpr.constvars, *jaxpr.jaxpr.invars), (*consts, *arguments), strict=True))
+
+    def read(atom: Any) -> Any:
+        return atom.val if _jax.is_literal(atom) else values[atom]
+
+    for equation in jaxpr.jaxpr.eqns:
+        inner = _jax.jaxpr_of_jit(equation)
+        if inner is not None and closes_over_large(equation):
+            computed = _evaluate(inner, list(map(read, equation.invars)), arrays, least_bytes)
+        else:
+            single = _jax.of_one_equation(jaxpr, equation)
+            computed = jaxpr_as_fun(single)(*(values[variable] for variable in single.jaxpr.invars))
+        values.update(zip(equation.outvars, computed, strict=True))
+    return list(map(read, jaxpr.jaxpr.outvars))
+
+
+# Names
+
+
+def paths_in_closure(fun: Callable[..., Any], arrays: Sequence[Any]) -> list[str]:
+    """Where each array is among what a function closes over: `.params['dense']['kernel']`; `.constant_3` if nowhere.
+
+    Looked for by variables of enclosing functions and of the module, arguments that a `functools.partial` fixes,
+    attributes of objects, and in functions among those, but not in those of JAX and NumPy.
+    """
+    wanted = {(array.shape, array.dtype) for array in arrays}
+    found: dict[Hashable, str] = {}
+    for path, leaf in _leaves_of(fun, "", set(), _DEEPEST):
+        if (getattr(leaf, "shape", None), getattr(leaf, "dtype", None)) in wanted:
+            found.setdefault(_memory_of(leaf), path)
+    return [found.get(_memory_of(array), f".constant_{number}") for number, array in enumerate(arrays)]
+
+
+def _leaves_of(value: Any, path: str, seen: set[int], deepest: int) -> Iterator[tuple[str, Any]]:
+    """Paths and leaves of a value, and of what the functions and objects among them hold."""
+    try:
+        flat, _ = jax.tree_util.tree_flatten_with_path(value)
+    except (TypeError, ValueError):  # keys that cannot be compared, or a class that does not flatten
+        return
+    for keys, leaf in flat:
+        here = path + jax.tree_util.keystr(keys)
+        if hasattr(leaf, "shape"):
+            yield here, leaf
+        elif deepest and id(leaf) not in seen:
+            seen.add(id(leaf))
+            # A variable is called as in the function; the name of the function is of no account.
+            outer = path.rpartition(".")[0] if isinstance(_function_of(leaf), FunctionType) else here
+            for name, inner in _held_by(leaf).items():
+                yield from _leaves_of(inner, f"{outer}.{name}", seen, deepest - 1)
+
+
+def _function_of(value: Any) -> Any:
+    return inspect.unwrap(value) if callable(value) else value
+
+
+def _held_by(value: Any) -> dict[str, Any]:
+    """What a function or an object of the user holds, by name."""
+    if isinstance(value, functools.partial):
+        return {"func": value.func, "args": value.args, **value.keywords}
+    if isinstance(value, MethodType):
+        return {"self": value.__self__}
+    function = _function_of(value)
+    if isinstance(value, type) or inspect.ismodule(value) or _package(function) in ("jax", "jaxlib", "numpy"):
+        return {}
+    if isinstance(function, FunctionType):
+        variables = inspect.getclosurevars(function)
+        return {**variables.globals, **variables.nonlocals}
+    return dict(vars(value)) if hasattr(value, "__dict__") else {}
+
+
+def _package(value: Any) -> str:
+    """The package of a function, or of the class of an object."""
+    module = getattr(value, "__module__", None) or ""
+    return str(module).partition(".")[0]
