@@ -36,7 +36,7 @@ MAY_IMPORT = {
         "_with_jax": "_record _jax_values _program _export _call",
         "_entrances": "_requires _record",
         "_weights": "_errors _requires _container _record _artifact _with_jax",
-        "interop": "_errors _lazy _requires _jax _bytecode _record _jax_values _export _entrances",
+        "interop": "_errors _lazy _requires _jax _bytecode _record _jax_values _export _entrances _weights",
         "_cli": "_errors _requires _container _record _artifact _program _weights",
     },
     "convert": {

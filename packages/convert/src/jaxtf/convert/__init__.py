@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         UnknownCustomCall,
     )
     from jaxtf.convert._function.partitioning import split_to_logical_devices
+    from jaxtf.convert._saved_model.save_exported import save_exported
     from jaxtf.convert._saved_model.save_model import save_model
     from jaxtf.convert._saved_model.saved import Saved, SavedSignature
     from jaxtf.convert._tflite.to_tflite import to_tflite
@@ -71,6 +72,7 @@ __all__ = [
     "dtype_of_val",
     "eval_polymorphic_shape",
     "install_as_jax2tf",
+    "save_exported",
     "save_model",
     "split_to_logical_devices",
     "to_tflite",
@@ -99,6 +101,7 @@ _MODULES = {
     "eval_polymorphic_shape": "jaxtf.convert._convert.eval_shape",
     "DEFAULT_NATIVE_SERIALIZATION": "jaxtf.convert._convert.mode",
     "split_to_logical_devices": "jaxtf.convert._function.partitioning",
+    "save_exported": "jaxtf.convert._saved_model.save_exported",
     "save_model": "jaxtf.convert._saved_model.save_model",
     "Saved": "jaxtf.convert._saved_model.saved",
     "SavedSignature": "jaxtf.convert._saved_model.saved",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._artifact.describe import describe
     from jaxtf.serialization._artifact.description import Description
     from jaxtf.serialization._artifact.deserialize import deserialize
+    from jaxtf.serialization._container.source import Readable
     from jaxtf.serialization._entrances import default_export_platform, export, negotiate
     from jaxtf.serialization._errors import (
         ArgumentMismatch,
@@ -89,6 +90,7 @@ __all__ = [
     "PartitionerError",
     "PlatformError",
     "Producer",
+    "Readable",
     "ReferenceRefused",
     "SerializationError",
     "StablehloVersionError",
@@ -122,6 +124,7 @@ _MODULES = {
     "describe": "_artifact.describe",
     "Description": "_artifact.description",
     "Effect": "_record.effects",
+    "Readable": "_container.source",
     "ArgumentMismatch": "_errors",
     "ArtifactError": "_errors",
     "CallingConventionError": "_errors",

@@ -7,10 +7,14 @@ orders of VJP, and saves it. JAX is needed only where the module is newer than T
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeAlias
 
+import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert import _tf
@@ -23,25 +27,31 @@ from jaxtf.convert._native.consumer import installed_reads
 from jaxtf.convert._native.custom_calls import checked_checks
 from jaxtf.convert._native.native import NativeFunction
 from jaxtf.convert._values.arguments import plain, read
-from jaxtf.convert._values.dtypes import as_tensor, dtype_matches
+from jaxtf.convert._values.dtypes import as_tensor, dtype_matches, tf_dtype
+from jaxtf.convert._values.names import argument_names
 from jaxtf.convert._values.structure import flat_arguments
 from jaxtf.serialization import (
     ArgumentMismatch,
     DisabledSafetyCheck,
     Exported,
+    ExportedModel,
     ModuleVersions,
+    Readable,
     VersionError,
-    deserialize,
     negotiate,
 )
+from jaxtf.serialization.interop import read_program
 from jaxtf.shapepoly import is_symbolic_dim
 
-__all__ = ["convert_exported"]
+__all__ = ["ExportedConversion", "conversion_of", "convert_exported", "read_exported"]
+
+Run: TypeAlias = Callable[[ExportedFunction, Sequence[tf.Tensor]], list[tf.Tensor]]
+"""Applies a function to flat tensors."""
 
 
 @_tf.left_alone_by_autograph
 def convert_exported(
-    exported: Exported | bytes | bytearray | memoryview,
+    exported: Exported | ExportedModel | Readable,
     *,
     with_gradient: bool = True,
     native_serialization: NativeSerialization = DEFAULT_NATIVE_SERIALIZATION,
@@ -51,8 +61,10 @@ def convert_exported(
     """A function for TensorFlow values that runs an exported JAX function; needs no JAX.
 
     Args:
-      exported: What `jaxtf.serialization.export` returned, or the bytes of an artifact, from a
-        source you trust. It runs on the platforms that it was exported for.
+      exported: What `jaxtf.serialization.export` returned, or an artifact: its bytes, a path or a file that is open,
+        from a source you trust. It runs on the platforms that it was exported for. Of a program with its weights
+        (`load`, or the file itself) the function takes the other arguments; the weights are variables, in its
+        attributes `variables` and `trainable_variables`, made when it is first called.
       with_gradient: Whether TensorFlow can differentiate the result, as often as there are orders
         of VJP: any number for a fresh export, `vjp_order` for an artifact.
       native_serialization: As in `convert`; graph mode needs jaxlib to read the module.
@@ -67,6 +79,7 @@ def convert_exported(
 
     Raises:
       ConversionOptionError: Not an exported function, or one over several devices.
+      OSError: The file cannot be read.
       ArtifactError, VersionError: The bytes are no artifact that can be read, or its module is not what its record
         describes.
       UnknownCustomCall: The module calls LAPACK, so that it is to be exported with `expand_linear_algebra=True`; or
@@ -83,29 +96,146 @@ def convert_exported(
     >>> convert_exported(exported.serialize())(tf.constant([[1.0, 2.0], [3.0, 4.0]])).numpy()
     array([4., 6.], dtype=float32)
     """
-    if isinstance(exported, bytes | bytearray | memoryview):
-        exported = deserialize(exported)
-    if not isinstance(exported, Exported):
+    program = read_exported(exported, "convert_exported")
+    conversion = conversion_of(
+        program,
+        native_serialization=native_serialization,
+        enable_xla=enable_xla,
+        disabled_checks=disabled_checks,
+        run=run_differentiable if with_gradient else run_without_gradient,
+    )
+
+    def converted(*args: Any, **kwargs: Any) -> Any:
+        return conversion.call(args, kwargs)
+
+    name = conversion.function.exported.fun_name
+    converted.__name__ = converted.__qualname__ = f"converted_{name}" if name.isidentifier() else "converted_fun"
+    _tf.left_alone_by_autograph(converted)
+    converted.__doc__ = f"{name}, exported from JAX, converted by jaxtf.convert."
+    if conversion.weights is None:
+        return converted
+    return _WithVariables(converted, conversion.weights)
+
+
+class _WithVariables:
+    """A converted function whose weights are variables."""
+
+    def __init__(self, converted: Callable[..., Any], weights: Weights) -> None:
+        functools.update_wrapper(self, converted)
+        self._converted = converted
+        self._weights = weights
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._converted(*args, **kwargs)
+
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """The weights, each once."""
+        return self._weights.distinct
+
+    @property
+    def trainable_variables(self) -> list[tf.Variable]:
+        """Those that are floating or complex."""
+        return [variable for variable in self.variables if variable.trainable]
+
+
+def read_exported(source: Any, wanted: str) -> Exported | ExportedModel:
+    """What was exported, from a record, a path, a file or bytes.
+
+    Raises:
+      ConversionOptionError: It is something else.
+    """
+    if isinstance(source, Exported | ExportedModel):
+        return source
+    if not isinstance(source, str | os.PathLike | bytes | bytearray | memoryview) and not hasattr(source, "read"):
         raise ConversionOptionError(
-            "convert_exported needs an Exported or the bytes of an artifact, found "
-            f"{type(exported).__name__}: {exported!r:.60}\n  remedy: for a JAX function, use convert"
+            f"{wanted} needs an Exported or the bytes of an artifact, found {type(source).__name__}: {source!r:.60}\n"
+            "  remedy: for a JAX function, use convert"
         )
+    return read_program(source)
+
+
+def conversion_of(
+    program: Exported | ExportedModel,
+    *,
+    native_serialization: NativeSerialization,
+    enable_xla: bool,
+    disabled_checks: Sequence[DisabledSafetyCheck],
+    run: Run,
+) -> ExportedConversion:
+    """The conversion of an exported function; options as for `convert_exported`.
+
+    Args:
+      program: The function, with weights or without.
+      native_serialization: As in `convert`.
+      enable_xla: Likewise.
+      disabled_checks: Likewise.
+      run: How to apply the function on tensors, with a gradient or without.
+    """
+    weights = Weights(program) if isinstance(program, ExportedModel) else None
+    exported = program.exported if isinstance(program, ExportedModel) else program
     function: ExportedFunction
     checks = checked_checks(disabled_checks)
     if is_native(native_serialization, enable_xla):
         function = NativeFunction(_readable(exported), disabled_checks=checks)
     else:
         function = graph_function(exported, allows_xla=enable_xla)
-    conversion = _ExportedConversion(function, with_gradient)
+    return ExportedConversion(function, run, weights)
 
-    def converted(*args: Any, **kwargs: Any) -> Any:
-        return conversion.call(args, kwargs)
 
-    name = exported.fun_name
-    converted.__name__ = converted.__qualname__ = f"converted_{name}" if name.isidentifier() else "converted_fun"
-    _tf.left_alone_by_autograph(converted)
-    converted.__doc__ = f"{name}, exported from JAX, converted by jaxtf.convert."
-    return converted
+class Weights:
+    """The weights of a program as variables, made when they are first needed.
+
+    Args:
+      model: The program with its weights.
+    """
+
+    def __init__(self, model: ExportedModel) -> None:
+        self.model = model
+
+    @cached_property
+    def flat(self) -> list[tf.Variable]:
+        """A variable for each flat value; what is shared is one variable."""
+        with tf.init_scope():
+            made = {
+                leaf.identity: tf.Variable(
+                    np.asarray(leaf.value, leaf.aval.dtype),
+                    trainable=_is_inexact(tf_dtype(leaf.aval.dtype)),
+                    name=argument_names((f"args[0]['{leaf.name}']",), ("params",))[0],
+                )
+                for leaf in {leaf.identity: leaf for leaf in self.model.leaves}.values()
+            }
+        return [made[leaf.identity] for leaf in self.model.leaves]
+
+    @property
+    def distinct(self) -> list[tf.Variable]:
+        """Each variable once."""
+        return list({id(variable): variable for variable in self.flat}.values())
+
+    @cached_property
+    def nested(self) -> dict[int, Any]:
+        """By the position of the argument, in its structure."""
+        arguments = self.model.exported.in_structure.children[0].children
+        flat = iter(self.flat)
+        return {
+            position: arguments[position].unflatten([next(flat) for _ in range(arguments[position].leaf_count)])
+            for position in self.model.positions
+        }
+
+    def inserted(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of a call with the weights in their places."""
+        remaining, bound = list(args), self.nested
+        merged = []
+        for position in range(len(args) + len(bound)):
+            if position in bound:
+                merged.append(bound[position])
+            elif remaining:
+                merged.append(remaining.pop(0))
+        return (*merged, *remaining)
+
+
+def _is_inexact(dtype: tf.DType) -> bool:
+    return bool(dtype.is_floating or dtype.is_complex)
 
 
 def _remedy(value: Any) -> str:
@@ -138,24 +268,26 @@ def _too_new(exported: Exported, reads: ModuleVersions, why: str) -> TensorFlowT
 
 
 @dataclass(frozen=True)
-class _ExportedConversion:
+class ExportedConversion:
     """One converted function.
 
     Attributes:
       function: Runs it on flat tensors.
-      with_gradient: Whether TensorFlow can differentiate it.
+      run: How it is applied: so that TensorFlow can differentiate it, or not.
+      weights: Values of some of its arguments, which a call does not pass; None where there are none.
     """
 
     function: ExportedFunction
-    with_gradient: bool
+    run: Run
+    weights: Weights | None = None
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Applies the function to nested TensorFlow values."""
         exported = self.function.exported
-        flat = flat_arguments(exported, plain(args), plain(kwargs))
+        args = plain(args) if self.weights is None else self.weights.inserted(plain(args))
+        flat = flat_arguments(exported, args, plain(kwargs))
         tensors = [self._tensor(index, value) for index, value in enumerate(flat)]
-        run = run_differentiable if self.with_gradient else run_without_gradient
-        return exported.out_structure.unflatten(run(self.function, tensors))
+        return exported.out_structure.unflatten(self.run(self.function, tensors))
 
     def _tensor(self, index: int, value: Any) -> tf.Tensor:
         """A flat argument as a tensor, of the dtype and rank that the function was exported for."""

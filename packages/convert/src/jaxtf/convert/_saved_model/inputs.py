@@ -13,7 +13,7 @@ from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._values.names import argument_names
 from jaxtf.serialization.interop import argument_paths
 
-__all__ = ["Inputs", "check_specifications", "inputs_of"]
+__all__ = ["Inputs", "inputs_of"]
 
 
 @dataclass(frozen=True)
@@ -33,23 +33,6 @@ class Inputs:
         args, _ = jax.tree.unflatten(self.tree, [by_name[name] for name in self.specs])
         positional: tuple[Any, ...] = args
         return positional
-
-
-def check_specifications(signature: Any, what: str) -> None:
-    """Refuses what is no list.
-
-    Args:
-      signature: What the user gave.
-      what: What it was given for.
-
-    Raises:
-      ConversionOptionError: It is another thing.
-    """
-    if not isinstance(signature, list | tuple):
-        raise ConversionOptionError(
-            f"{what} must be a list of specifications, one for each input. Got: {signature!r:.60}\n"
-            "  remedy: put it in brackets, also for one input: [tf.TensorSpec([None, 4], tf.float32)]"
-        )
 
 
 def inputs_of(signature: Sequence[Any], parameters: Sequence[str], option: str) -> Inputs:

@@ -23,6 +23,7 @@ from jaxtf.convert._convert.target import target_of
 from jaxtf.convert._function.constants import Constants
 from jaxtf.convert._function.gradient import run_differentiable, run_without_gradient
 from jaxtf.convert._saved_model.inputs import inputs_of
+from jaxtf.convert._saved_model.root import bytes_of, described, root_of
 from jaxtf.convert._saved_model.save_options import (
     asset_files,
     check_function_and_folder,
@@ -31,15 +32,13 @@ from jaxtf.convert._saved_model.save_options import (
     signatures_by_name,
     with_params,
 )
-from jaxtf.convert._saved_model.saved import Saved, SavedSignature
+from jaxtf.convert._saved_model.saved import METADATA_FILE, Saved
 from jaxtf.convert._saved_model.whole_folder import written_whole
 from jaxtf.convert._values.arguments import WeakVariable, read
 from jaxtf.convert._values.names import argument_names, call_signature_of, parameter_names, result_names
 from jaxtf.serialization import DisabledSafetyCheck
 
 __all__ = ["save_model"]
-
-METADATA_FILE = Path("assets.extra", "metadata.json")
 
 
 def save_model(
@@ -128,7 +127,7 @@ def save_model(
     model = _Model(conversion, arguments, parameter_names(fun_jax)[1:], required)
     functions = {name: model.serving(inputs) for name, inputs in signatures.items()}
     leaves, held = _flat(variables), constants.variables()
-    root = _root(variables, leaves, held, files)
+    root = root_of(_trackable(variables), leaves, held, files)
     root.__call__ = model.call
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=gradient_order > 0)
     with written_whole(Path(path)) as folder:
@@ -139,33 +138,12 @@ def save_model(
         graph_bytes = (folder / "saved_model.pb").stat().st_size
     return Saved(
         path=str(path),
-        signatures={name: _described(function) for name, function in functions.items()},
+        signatures={name: described(function) for name, function in functions.items()},
         gradient_order=gradient_order,
-        parameter_bytes=_bytes_of(leaves),
-        constant_bytes=_bytes_of(held),
+        parameter_bytes=bytes_of(leaves),
+        constant_bytes=bytes_of(held),
         graph_bytes=graph_bytes,
     )
-
-
-def _root(
-    variables: Any, leaves: Sequence[tf.Variable], constants: Sequence[tf.Variable], assets: Mapping[str, Any]
-) -> tf.train.Checkpoint:
-    """What TensorFlow loads, but for the function: variables and files, by the names of a reusable SavedModel.
-
-    Args:
-      variables: The parameters in their structure.
-      leaves: Each of them once.
-      constants: Those of large arrays that the function closes over.
-      assets: Files by name.
-    """
-    root = tf.train.Checkpoint()
-    root.params = _trackable(variables)
-    root.constants = list(constants)
-    root.variables = [*leaves, *constants]
-    root.trainable_variables = [variable for variable in leaves if variable.trainable]
-    root.regularization_losses = []
-    root.assets = {name: tf.saved_model.Asset(file) for name, file in assets.items()}
-    return root
 
 
 class _Model:
@@ -224,18 +202,6 @@ def _variables(params: Any) -> tuple[Any, Any]:
 def _flat(variables: Any) -> list[tf.Variable]:
     """The variables, each once."""
     return list({id(leaf): leaf for leaf in jax.tree.leaves(variables)}.values())
-
-
-def _bytes_of(variables: Sequence[tf.Variable]) -> int:
-    return sum(variable.dtype.size * variable.shape.num_elements() for variable in variables)
-
-
-def _described(function: Any) -> SavedSignature:
-    _, inputs = function.structured_input_signature
-    return SavedSignature(
-        {name: inputs[name] for name in inputs},
-        {name: tf.TensorSpec(spec.shape, spec.dtype) for name, spec in function.structured_outputs.items()},
-    )
 
 
 def _trackable(tree: Any) -> Any:

@@ -12,12 +12,12 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert._errors import ConversionOptionError
-from jaxtf.convert._saved_model.inputs import check_specifications
 
 __all__ = [
     "asset_files",
     "check_function_and_folder",
     "check_gradient_order",
+    "check_specifications",
     "encoded_metadata",
     "signatures_by_name",
     "with_params",
@@ -101,6 +101,23 @@ def _check_replaceable(folder: Path) -> None:
             f"save_model replaces the whole folder, and {str(folder)!r} holds what it did not write: "
             f"{', '.join(sorted(others)):.120}\n"
             "  remedy: write to a new folder, or one with nothing but an earlier SavedModel in it"
+        )
+
+
+def check_specifications(signature: Any, what: str) -> None:
+    """Refuses what is no list.
+
+    Args:
+      signature: What the user gave.
+      what: What it was given for.
+
+    Raises:
+      ConversionOptionError: It is another thing.
+    """
+    if not isinstance(signature, list | tuple):
+        raise ConversionOptionError(
+            f"{what} must be a list of specifications, one for each input. Got: {signature!r:.60}\n"
+            "  remedy: put it in brackets, also for one input: [tf.TensorSpec([None, 4], tf.float32)]"
         )
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import tensorflow as tf
 
-__all__ = ["Saved", "SavedSignature"]
+__all__ = ["METADATA_FILE", "Saved", "SavedSignature"]
+
+METADATA_FILE = Path("assets.extra", "metadata.json")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from jaxtf.convert._convert.convert import convert_for
 from jaxtf.convert._convert.target import target_of
-from jaxtf.convert._saved_model.inputs import check_specifications, inputs_of
+from jaxtf.convert._saved_model.inputs import inputs_of
+from jaxtf.convert._saved_model.save_options import check_specifications
 from jaxtf.convert._values.names import parameter_names
 
 __all__ = ["of_function"]

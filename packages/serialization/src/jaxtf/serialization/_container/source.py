@@ -20,7 +20,7 @@ from jaxtf.serialization._errors import ArtifactError
 
 __all__ = ["LARGEST_STREAM", "Readable", "Source", "opened"]
 
-Readable: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]"
+Readable: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
 """What an artifact is read from."""
 
 LARGEST_STREAM = 2**30

@@ -26,7 +26,7 @@ from jaxtf.serialization._weights.names import array_names
 from jaxtf.serialization._weights.read import arrays_of
 from jaxtf.serialization._weights.write import Leaf, write_model
 
-__all__ = ["ExportedModel", "export_model", "load", "model_of", "save"]
+__all__ = ["ExportedModel", "export_model", "load", "model_of", "read_program", "save"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,6 +287,17 @@ def load(source: Readable, params: Any = None, *, verify: bool = True) -> Export
     """
     with opened(source) as content:
         return model_of(content, params, verify)
+
+
+def read_program(source: Readable) -> Exported | ExportedModel:
+    """A function with its weights from a file that `save` wrote; an exported function from an artifact.
+
+    Raises:
+      ArtifactError, VersionError, OSError: As `load` and `deserialize`.
+    """
+    with opened(source) as content:
+        parts = parts_of(content)
+        return deserialize_bytes(parts.artifact) if parts.manifest is None else model_of(content)
 
 
 def model_of(source: Source, params: Any = None, verify: bool = True) -> ExportedModel:
