@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     )
     from jaxtf.serialization._requires import JaxRequiredError
     from jaxtf.serialization._version import __version__ as __version__
-    from jaxtf.serialization._weights.model import ExportedModel, load, save
     from jaxtf.serialization._weights.model import ExportedModel, export_model, load, save
 
 __all__ = [

@@ -9,7 +9,7 @@
 - `closed_over`: the large arrays that a function closes over, as arguments of it.
 - `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
 - `lazy_names`: names that are imported when they are asked for.
-- `read_program`: an exported function, with its weights if the file has them.
+- `read_exported`: an exported function, with its weights if the file has them.
 - `require_jax`: the refusal of what needs JAX where there is none.
 - `users_line`, `users_files`: the line of the user's program in a stack, and which of its files are the user's.
 - `is_differentiable`, `is_zero`, `pushed_forward`, `linear_jvp`, `linear_transpose`, `transpose_at_zero`: the rules of
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._record.called import CalledFunction
     from jaxtf.serialization._record.locations import users_files, users_line
     from jaxtf.serialization._requires import require_jax
-    from jaxtf.serialization._weights.model import read_program
+    from jaxtf.serialization._weights.model import read_exported
 
 __all__ = [
     "ArgumentTypeError",
@@ -67,7 +67,7 @@ __all__ = [
     "linear_transpose",
     "lowering_platforms",
     "pushed_forward",
-    "read_program",
+    "read_exported",
     "require_jax",
     "set_tokens",
     "shape_assertion",
@@ -98,7 +98,7 @@ _MODULES = {
     "linear_transpose": "_jax_values.derivatives",
     "lowering_platforms": "_jax",
     "pushed_forward": "_jax_values.derivatives",
-    "read_program": "_weights.model",
+    "read_exported": "_weights.model",
     "require_jax": "_requires",
     "set_tokens": "_jax",
     "shape_assertion": "_export.dimensions",
