@@ -36,8 +36,7 @@ from jaxtf.convert._errors import GraphModeUnsupported
 from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import plan
-from jaxtf.convert._graph.program import Program
-from jaxtf.serialization.interop import export_for_graph
+from jaxtf.serialization.interop import Program, export_for_graph
 
 MODES = ("eager", "graph", "compiled")
 ALL_MODES = tuple(f"{mode}{xla}" for xla in ("", "+xla") for mode in MODES)

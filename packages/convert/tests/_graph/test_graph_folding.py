@@ -14,7 +14,7 @@ from jaxtf.convert import convert
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.folding import MOST_BYTES
 from jaxtf.convert._graph.plan.plan import plan
-from jaxtf.convert._graph.program import operations_of
+from jaxtf.serialization.interop import operations_of
 
 CONSUMERS = Path(__file__).parents[4] / "examples" / "consumers"
 

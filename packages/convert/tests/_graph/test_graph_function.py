@@ -29,8 +29,8 @@ from jaxtf.convert._convert.mode import is_native
 from jaxtf.convert._function.gradient import GRADIENT_PREVENTED
 from jaxtf.convert._graph import registry
 from jaxtf.convert._graph.parse import parse
-from jaxtf.convert._graph.platforms import for_platform
 from jaxtf.serialization import LoweringRuleMissing, export
+from jaxtf.serialization.interop import for_platform
 from jaxtf.shapepoly import symbolic_shape
 
 HERE = Path(__file__).parent
@@ -617,8 +617,7 @@ def test_without_jaxlib_graph_mode_says_what_it_needs():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == (
-        "graph mode reads StableHLO with jaxlib, which cannot be imported here\n"
-        "  remedy: pip install 'jaxlib>=0.10.1'\n"
+        "StableHLO is read with jaxlib, which cannot be imported here\n  remedy: pip install 'jaxlib>=0.10.1'\n"
     )
 
 

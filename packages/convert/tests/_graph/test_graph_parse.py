@@ -9,10 +9,9 @@ import tensorflow as tf
 from jax import lax
 
 from jaxtf.convert._errors import GraphModeUnsupported
-from jaxtf.convert._graph.locations import scope_of
 from jaxtf.convert._graph.parse import parse
-from jaxtf.convert._graph.program import TensorType, TokenType, TupleType, operations_of
 from jaxtf.serialization import export
+from jaxtf.serialization.interop import TensorType, TokenType, TupleType, operations_of, scope_of
 
 
 def constant(text):

@@ -10,8 +10,7 @@ from jax import lax
 from jaxtf.convert import convert, convert_stablehlo
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import plan
-from jaxtf.convert._graph.program import operations_of
-from jaxtf.serialization.interop import export_for_graph
+from jaxtf.serialization.interop import export_for_graph, operations_of
 
 from .graph_mode import same_as_jax
 

@@ -11,6 +11,9 @@
 - `lazy_names`: names that are imported when they are asked for.
 - `read_exported`: an exported function, with its weights if the file has them.
 - `require_jax`: the refusal of what needs JAX where there is none.
+- `read_program`, `Reading`: a StableHLO module as plain data: a `Program` of `Function`s, `Block`s, `Operation`s and
+  `Value`s, which have a `TensorType`, `TokenType` or `TupleType`. `operations_of`, `read_in`, `uses_in`, `callee_of`:
+  what is in one; `for_platform`: it on one of its platforms; `scope_of`: the name of a location.
 - `users_line`, `users_files`: the line of the user's program in a stack, and which of its files are the user's.
 - `is_differentiable`, `is_zero`, `pushed_forward`, `linear_jvp`, `linear_transpose`, `transpose_at_zero`: the rules of
   differentiation of a primitive that calls what JAX cannot see into. `vjp_function`: the VJP of a traced function.
@@ -45,6 +48,24 @@ if TYPE_CHECKING:
     )
     from jaxtf.serialization._jax_values.paths import argument_paths
     from jaxtf.serialization._jax_values.varying import vary_alike, varying_like
+    from jaxtf.serialization._program.calls import callee_of
+    from jaxtf.serialization._program.locations import scope_of
+    from jaxtf.serialization._program.parse import read_program
+    from jaxtf.serialization._program.platforms import for_platform
+    from jaxtf.serialization._program.program import (
+        Block,
+        Function,
+        Operation,
+        Program,
+        TensorType,
+        TokenType,
+        TupleType,
+        Value,
+        operations_of,
+        read_in,
+        uses_in,
+    )
+    from jaxtf.serialization._program.reading import Reading
     from jaxtf.serialization._record.called import CalledFunction
     from jaxtf.serialization._record.locations import users_files, users_line
     from jaxtf.serialization._requires import require_jax
@@ -52,13 +73,24 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArgumentTypeError",
+    "Block",
     "CalledFunction",
+    "Function",
+    "Operation",
+    "Program",
+    "Reading",
+    "TensorType",
+    "TokenType",
+    "TupleType",
+    "Value",
     "add_function",
     "argument_paths",
     "as_jitted",
+    "callee_of",
     "closed_over",
     "custom_call_targets",
     "export_for_graph",
+    "for_platform",
     "is_differentiable",
     "is_zero",
     "lapack_function",
@@ -66,9 +98,13 @@ __all__ = [
     "linear_jvp",
     "linear_transpose",
     "lowering_platforms",
+    "operations_of",
     "pushed_forward",
     "read_exported",
+    "read_in",
+    "read_program",
     "require_jax",
+    "scope_of",
     "set_tokens",
     "shape_assertion",
     "static_parameters",
@@ -76,6 +112,7 @@ __all__ = [
     "transpose_at_zero",
     "users_files",
     "users_line",
+    "uses_in",
     "vary_alike",
     "varying_like",
     "vjp_function",
@@ -84,22 +121,37 @@ __all__ = [
 # The module of each name; a test holds it against the imports above.
 _MODULES = {
     "ArgumentTypeError": "_errors",
+    "Block": "_program.program",
     "CalledFunction": "_record.called",
+    "Function": "_program.program",
+    "Operation": "_program.program",
+    "Program": "_program.program",
+    "Reading": "_program.reading",
+    "TensorType": "_program.program",
+    "TokenType": "_program.program",
+    "TupleType": "_program.program",
+    "Value": "_program.program",
     "add_function": "_jax",
     "argument_paths": "_jax_values.paths",
     "as_jitted": "_export.jitted",
     "closed_over": "_export.closed_over",
+    "callee_of": "_program.calls",
     "custom_call_targets": "_bytecode.portable",
     "export_for_graph": "_entrances",
+    "for_platform": "_program.platforms",
     "is_differentiable": "_jax_values.avals",
     "is_zero": "_jax_values.derivatives",
     "lapack_function": "_export.lapack",
     "linear_jvp": "_jax_values.derivatives",
     "linear_transpose": "_jax_values.derivatives",
     "lowering_platforms": "_jax",
+    "operations_of": "_program.program",
     "pushed_forward": "_jax_values.derivatives",
     "read_exported": "_weights.model",
+    "read_in": "_program.program",
+    "read_program": "_program.parse",
     "require_jax": "_requires",
+    "scope_of": "_program.locations",
     "set_tokens": "_jax",
     "shape_assertion": "_export.dimensions",
     "static_parameters": "_export.jitted",
@@ -107,6 +159,7 @@ _MODULES = {
     "transpose_at_zero": "_jax_values.derivatives",
     "users_files": "_record.locations",
     "users_line": "_record.locations",
+    "uses_in": "_program.program",
     "vary_alike": "_jax_values.varying",
     "varying_like": "_jax_values.varying",
     "vjp_function": "_jax_values.derivatives",

@@ -17,11 +17,10 @@ from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError
 from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import check, plan
-from jaxtf.convert._graph.program import TensorType
 from jaxtf.convert._values.dtypes import as_tensor, dtype_matches
 from jaxtf.convert._values.narrow import check_boundary
 from jaxtf.serialization import Exported, deserialize
-from jaxtf.serialization.interop import custom_call_targets
+from jaxtf.serialization.interop import TensorType, custom_call_targets
 
 __all__ = ["convert_stablehlo"]
 

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from jaxtf.convert._graph.errors import REMEDY, REMEDY_BY_XLA, unsupported
 from jaxtf.convert._graph.nodes import elementwise
-from jaxtf.convert._graph.program import Block, Operation, Value
 from jaxtf.convert._graph.registry import Bound, registered
+from jaxtf.serialization.interop import Block, Operation, Value
 
 __all__ = [
     "BINARY",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
-from jaxtf.convert._graph.program import Operation, TensorType, Value
+from jaxtf.serialization.interop import Operation, TensorType, Value
 
 __all__ = ["with_equal_sizes"]
 

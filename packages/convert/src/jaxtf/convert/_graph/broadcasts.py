@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jaxtf.convert._graph.program import Block, Operation, TensorType, Value
+from jaxtf.serialization.interop import Block, Operation, TensorType, Value
 
 __all__ = ["EXPAND", "before_broadcasts", "leave_to_consumers", "same_as", "uniform_value"]
 

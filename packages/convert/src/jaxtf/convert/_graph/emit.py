@@ -22,11 +22,11 @@ from jaxtf.convert._graph.agreement import with_equal_sizes
 from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.calls import functions_kept
 from jaxtf.convert._graph.errors import is_of_tensorflow, unsupported
-from jaxtf.convert._graph.program import Block, Operation, Program, TensorType, Value, operations_of
 from jaxtf.convert._graph.registry import Bound, Entry
 from jaxtf.convert._graph.reshapes import RESHAPE
 from jaxtf.convert._graph.table import entries, entry_of
 from jaxtf.convert._tf import NameScope
+from jaxtf.serialization.interop import Block, Operation, Program, TensorType, Value, operations_of
 
 __all__ = ["Emitter"]
 

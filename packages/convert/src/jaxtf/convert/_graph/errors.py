@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 from jaxtf.convert._errors import GraphModeUnsupported
-from jaxtf.convert._graph.program import Operation, TensorType, Value
+from jaxtf.serialization.interop import Operation, TensorType, Value
 
 __all__ = ["REMEDY", "REMEDY_BY_XLA", "is_of_tensorflow", "unsupported"]
 

@@ -23,9 +23,9 @@ from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.errors import REMEDY
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import check, plan
-from jaxtf.convert._graph.platforms import for_platform
 from jaxtf.convert._values.narrow import check_not_compiled
 from jaxtf.serialization import DisabledSafetyCheck, Exported
+from jaxtf.serialization.interop import for_platform
 
 __all__ = ["GraphFunction"]
 

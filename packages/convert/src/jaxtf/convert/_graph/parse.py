@@ -1,23 +1,16 @@
-"""A StableHLO module, whoever produced it, as a `Program`: plain data, MLIR left behind. Needs jaxlib, not JAX."""
+"""A StableHLO module, whoever produced it, as a `Program` of TensorFlow's dtypes. Needs jaxlib, not JAX."""
 
 from __future__ import annotations
 
-import re
-from functools import cache, cached_property
-from typing import Any
-
-import numpy as np
+import tensorflow as tf
 
 from jaxtf.convert._errors import GraphModeUnsupported
-from jaxtf.convert._graph.attributes import array_of_text, attribute_value, value_type
-from jaxtf.convert._graph.calls import reached
-from jaxtf.convert._graph.locations import scope_of, source_of
-from jaxtf.convert._graph.program import Block, Function, Operation, Program, TensorType, Value
-from jaxtf.convert._jaxlib import ir, read_module
+from jaxtf.serialization.interop import Program, Reading, TensorType, read_program
 
 __all__ = ["parse"]
 
-_MAIN = "main"
+# More of them abort the process (TensorFlow 2.21).
+_MOST_DIMENSIONS = 254
 
 
 def parse(module: bytes | str) -> Program:
@@ -34,130 +27,26 @@ def parse(module: bytes | str) -> Program:
         there; the message says where.
       GraphModeUnsupported: Values of a type that TensorFlow does not have, several blocks, or recursion.
     """
-    return reached(_Reader(read_module(module)).program())
+    return read_program(module, _READING)
 
 
-class _Reader:
-    """Reads one module. Types, attributes and places, which MLIR has once for all that are equal, are read once.
+def _array_type(element: str, dtype: str | None, shape: tuple[int | None, ...]) -> TensorType:
+    """The type of an array, of a dtype of TensorFlow.
 
-    Args:
-      module: In MLIR's bindings.
+    Raises:
+      GraphModeUnsupported: TensorFlow has no such dtype, or not as many dimensions.
     """
-
-    def __init__(self, module: Any) -> None:
-        self._module = module
-        self._values: dict[Any, Value] = {}
-        self._type = cache(value_type)
-        self._attribute = cache(attribute_value)
-        self._source = cache(source_of)
-
-    def program(self) -> Program:
-        """The whole module."""
-        found = [op.operation for op in self._module.body.operations if op.operation.name == "func.func"]
-        functions = [self._function(op) for op in found if len(op.regions[0].blocks)]
-        if not functions:
-            raise ValueError("the module has no function with a body")
-        main = _main_of(functions)
-        functions.sort(key=lambda function: function is not main)
-        return Program({function.name: function for function in functions}, self._attributes(self._module.operation))
-
-    def _function(self, op: Any) -> Function:
-        attributes = self._attributes(op)
-        return Function(
-            name=attributes["sym_name"],
-            body=(body := self._region(op.regions[0], f"function '{attributes['sym_name']}'")),
-            is_public=attributes.get("sym_visibility", "public") == "public",
-            argument_attributes=attributes.get("arg_attrs", ({},) * len(body.arguments)),
+    if len(shape) > _MOST_DIMENSIONS:
+        raise GraphModeUnsupported(
+            f"graph mode has no arrays of {len(shape)} dimensions: TensorFlow's have up to {_MOST_DIMENSIONS}"
         )
-
-    def _region(self, region: Any, owner: str) -> Block:
-        """The only block of a region."""
-        if len(region.blocks) != 1:
-            raise GraphModeUnsupported(
-                f"{owner} has {len(region.blocks)} blocks; in StableHLO it has one, and control flow is in operations "
-                "such as stablehlo.while\n"
-                "  remedy: lift the control flow between blocks (dialect cf) to StableHLO's before"
-            )
-        return self._block(region.blocks[0])
-
-    def _block(self, block: Any) -> Block:
-        arguments = tuple(self._new_value(argument) for argument in block.arguments)
-        *operations, terminator = [op.operation for op in block.operations]
-        read = tuple(map(self._operation, operations))
-        return Block(arguments, read, tuple(self._values[operand] for operand in terminator.operands))
-
-    def _new_value(self, value: Any) -> Value:
-        made = self._values[value] = Value(self._type(value.type))
-        return made
-
-    def _operation(self, op: Any) -> Operation:
-        name, attributes = op.name, self._attributes(op)
-        if name == "stablehlo.custom_call":
-            name = f"custom_call.{attributes['call_target_name']}"
-        location = op.location
-        return Operation(
-            name=name,
-            operands=tuple(self._values[operand] for operand in op.operands),
-            regions=tuple(self._region(region, f"a region of {name}") for region in op.regions if len(region.blocks)),
-            results=tuple(map(self._new_value, op.results)),
-            attributes=attributes,
-            location=scope_of(location),
-            source=self._source(location.child_loc if isinstance(location, ir.NameLoc) else location),
-        )
-
-    def _attributes(self, op: Any) -> dict[str, Any]:
-        if op.name == "stablehlo.constant":
-            return {"value": self._constant(op)}
-        attributes = op.attributes
-        names = [name for name in map(_name_of, attributes) if name not in _SKIPPED]
-        # A dictionary stands under MHLO's name for it in modules for consumers that only know a text here.
-        return {_RENAMED.get(name, name): self._attribute(attributes[name]) for name in names}
-
-    def _constant(self, op: Any) -> np.ndarray[Any, Any]:
-        type_ = self._type(op.results[0].type)
-        assert isinstance(type_, TensorType)
-        shape = tuple(size for size in type_.shape if size is not None)
-        try:
-            attribute = op.attributes["value"]
-        except TypeError:  # the bindings have no attributes of complex numbers
-            return array_of_text(op.get_asm(large_elements_limit=None), type_.dtype, shape)
-        if isinstance(attribute, ir.DenseElementsAttr):
-            array: np.ndarray[Any, Any] = self._attribute(attribute)
-            return array
-        name = re.match(r"dense_resource<([^>]*)>", str(attribute))
-        assert name is not None, f"a constant is dense or a resource; found {attribute!s:.60}"
-        numpy_dtype = np.dtype(type_.dtype.as_numpy_dtype)
-        raw = np.frombuffer(self._resources[name[1]], np.uint8 if type_.dtype.name == "bool" else numpy_dtype)
-        return raw.reshape(shape).astype(numpy_dtype, copy=False)
-
-    @cached_property
-    def _resources(self) -> dict[str, bytes]:
-        """The bytes of `dense_resource` attributes, which follow the module in its text, after four of alignment."""
-        text = self._module.operation.get_asm(large_elements_limit=1)
-        _, _, resources = text.partition("{-#")
-        found = re.findall(r'([\w.$-]+|"[^"]*"):\s*"0x([0-9A-Fa-f]*)"', resources)
-        return {name.strip('"'): bytes.fromhex(digits)[4:] for name, digits in found}
+    try:
+        return TensorType(tf.as_dtype(dtype), shape)
+    except TypeError:
+        sizes = "".join("?x" if size is None else f"{size}x" for size in shape)
+        raise GraphModeUnsupported(
+            f"graph mode has no arrays of {element} (tensor<{sizes}{element}>): TensorFlow has no such dtype"
+        ) from None
 
 
-def _main_of(functions: list[Function]) -> Function:
-    """The function named `main`, else the only public one, else the only one."""
-    named = [function for function in functions if function.name == _MAIN]
-    candidates = named or [function for function in functions if function.is_public] or functions
-    if len(candidates) > 1:
-        names = ", ".join(function.name for function in candidates)
-        raise ValueError(
-            f"the module has no function '{_MAIN}', and which of its functions to take is not known: {names}\n"
-            f"  remedy: name one of them '{_MAIN}', or make the others private"
-        )
-    return candidates[0]
-
-
-_RENAMED = {"mhlo.backend_config": "backend_config"}
-
-# They say what the types say, or what only a compiler reads.
-_SKIPPED = frozenset(("function_type", "operand_layouts", "result_layouts", "sdy.sharding_rule"))
-
-
-def _name_of(attribute: Any) -> str:
-    """The name under which an attribute is found; bindings iterate over names or over pairs."""
-    return attribute if isinstance(attribute, str) else str(attribute.name)
+_READING = Reading("graph mode", GraphModeUnsupported, _array_type)

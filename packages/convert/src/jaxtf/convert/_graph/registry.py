@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.convert._graph.program import Operation, TensorType
+from jaxtf.serialization.interop import Operation, TensorType
 
 __all__ = ["Bound", "Entry", "refuses", "registered", "translates"]
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from jaxtf.convert._graph.broadcasts import EXPAND, same_as
-from jaxtf.convert._graph.program import Block, Operation, TensorType, Value, uses_in
+from jaxtf.serialization.interop import Block, Operation, TensorType, Value, uses_in
 
 __all__ = ["KEEPS_DIMENSIONS", "RESHAPE", "as_matrices", "joined", "kept_dimensions"]
 

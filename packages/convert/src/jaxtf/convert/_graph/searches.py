@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph._support import defining
 from jaxtf.convert._graph.broadcasts import before_broadcasts, uniform_value
-from jaxtf.convert._graph.program import Block, Operation, TensorType, Value
+from jaxtf.serialization.interop import Block, Operation, TensorType, Value
 
 __all__ = ["SEARCHES", "search"]
 

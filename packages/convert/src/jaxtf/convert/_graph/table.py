@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from jaxtf.convert._graph import ops
 from jaxtf.convert._graph.errors import unsupported
-from jaxtf.convert._graph.program import Operation
 from jaxtf.convert._graph.registry import Entry, registered
+from jaxtf.serialization.interop import Operation
 
 __all__ = ["FAMILIES", "entries", "entry_of"]
 

@@ -13,8 +13,8 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import refuse
-from jaxtf.convert._graph.program import TensorType
 from jaxtf.convert._graph.registry import Bound, refuses, translates
+from jaxtf.serialization.interop import TensorType
 
 __all__: list[str] = []
 

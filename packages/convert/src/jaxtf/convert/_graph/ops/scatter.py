@@ -27,8 +27,8 @@ from jaxtf.convert._graph._support import (
 from jaxtf.convert._graph.ops.gather import batch_positions, index_vectors
 from jaxtf.convert._graph.ops.reductions import Combine, region_of
 from jaxtf.convert._graph.ops.slices import wide_index
-from jaxtf.convert._graph.program import Block, read_in
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.serialization.interop import Block, read_in
 
 SCATTERS: dict[str, Callable[..., tf.Tensor]] = {
     "replace": tf.tensor_scatter_nd_update,

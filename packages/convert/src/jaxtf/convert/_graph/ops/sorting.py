@@ -16,9 +16,9 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, as_shape, backwards, defining, negated, refuse, sizes
 from jaxtf.convert._graph.ops.comparison import total_order
-from jaxtf.convert._graph.program import Block, Operation, Value
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import is_compiled_for_cpu
+from jaxtf.serialization.interop import Block, Operation, Value
 
 # Elements that are compared each with each, at most along the dimension and in all pairs.
 MANY_ELEMENTS = 4096

@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from jaxtf.convert._errors import GraphModeUnsupported
 from jaxtf.convert._graph.emit import Emitter
-from jaxtf.convert._graph.program import Block, Function, Operation, Program, TensorType, Value, operations_of
+from jaxtf.serialization.interop import Block, Function, Operation, Program, TensorType, Value, operations_of
 
 __all__ = ["MOST_BYTES", "Folding"]
 

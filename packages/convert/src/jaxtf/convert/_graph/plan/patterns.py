@@ -14,8 +14,8 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph.broadcasts import before_broadcasts, same_as, uniform_value
-from jaxtf.convert._graph.program import Block, Operation, TensorType, Value
 from jaxtf.convert._graph.searches import search
+from jaxtf.serialization.interop import Block, Operation, TensorType, Value
 
 __all__ = ["PATTERNS", "PATTERNS_FOR_CONSUMERS", "recognized"]
 

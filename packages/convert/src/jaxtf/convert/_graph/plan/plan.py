@@ -15,9 +15,9 @@ from jaxtf.convert._graph.broadcasts import leave_to_consumers
 from jaxtf.convert._graph.plan.folding import Folding
 from jaxtf.convert._graph.plan.patterns import PATTERNS, PATTERNS_FOR_CONSUMERS, recognized
 from jaxtf.convert._graph.plan.transposes import leave_to_products
-from jaxtf.convert._graph.program import Block, Function, Operation, Program, Value, operations_of, read_in
 from jaxtf.convert._graph.reshapes import as_matrices, joined, kept_dimensions
 from jaxtf.convert._graph.table import entry_of
+from jaxtf.serialization.interop import Block, Function, Operation, Program, Value, operations_of, read_in
 
 __all__ = ["check", "plan"]
 

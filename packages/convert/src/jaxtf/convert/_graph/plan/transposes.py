@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jaxtf.convert._graph.program import Block, Operation, TensorType, Value, uses_in
+from jaxtf.serialization.interop import Block, Operation, TensorType, Value, uses_in
 
 __all__ = ["leave_to_products"]
 

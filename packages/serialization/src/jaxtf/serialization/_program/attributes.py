@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from jaxtf.convert._errors import GraphModeUnsupported
-from jaxtf.convert._graph.program import TensorType, TokenType, TupleType
-from jaxtf.convert._jaxlib import STRUCTURES, ir
+from jaxtf.serialization._jaxlib import STRUCTURES, ir
+from jaxtf.serialization._program.program import TensorType, TokenType, TupleType
+from jaxtf.serialization._program.reading import Reading
+from jaxtf.serialization._record.avals import dtype_from_name
 
-__all__ = ["array_of_text", "attribute_value", "value_type"]
+__all__ = ["array_of_text", "attribute_value", "dtype_of_text", "element_dtype", "value_type"]
 
 _DTYPES = {
     "i1": "bool",
@@ -32,14 +32,14 @@ _DTYPES = {
     "f8E4M3FNUZ": "float8_e4m3fnuz",
     "f8E4M3B11FNUZ": "float8_e4m3b11fnuz",
     "f8E5M2FNUZ": "float8_e5m2fnuz",
+    "f8E4M3": "float8_e4m3",
+    "f8E3M4": "float8_e3m4",
+    "f8E8M0FNU": "float8_e8m0fnu",
     "f4E2M1FN": "float4_e2m1fn",
     "index": "int64",
     **{f"i{bits}": f"int{bits}" for bits in (2, 4, 8, 16, 32, 64)},
     **{f"ui{bits}": f"uint{bits}" for bits in (2, 4, 8, 16, 32, 64)},
 }
-
-# More of them abort the process (TensorFlow 2.21).
-_MOST_DIMENSIONS = 254
 
 # Elements as MLIR prints them; floats that have no short decimal form, and NaN, are printed as their bits.
 _ELEMENT = re.compile(r"true|false|-?0x[0-9A-Fa-f]+|-?\d[\d.eE+-]*")
@@ -48,36 +48,41 @@ _ENUMERATION = re.compile(r"#(?:stablehlo|chlo)<\w+ (\w+)>")
 _STRUCTURE = re.compile(r"#stablehlo\.(\w+)<")
 
 
-def value_type(type_: Any) -> TensorType | TokenType | TupleType:
-    """The type of a value.
+def value_type(type_: Any, reading: Reading) -> TensorType | TokenType | TupleType:
+    """The type of a value, as whoever reads the module has it.
 
     Raises:
-      GraphModeUnsupported: TensorFlow has no such dtype.
+      Exception: Of the class that `reading` has: a type, or a dtype, that it does not take.
     """
     if isinstance(type_, ir.RankedTensorType):
-        if type_.rank > _MOST_DIMENSIONS:
-            raise GraphModeUnsupported(
-                f"graph mode has no arrays of {type_.rank} dimensions: TensorFlow's have up to {_MOST_DIMENSIONS}"
-            )
         dynamic = ir.ShapedType.get_dynamic_size()
-        return TensorType(_dtype(type_), tuple(None if size == dynamic else size for size in type_.shape))
+        shape = tuple(None if size == dynamic else size for size in type_.shape)
+        return reading.array_type(str(type_.element_type), _DTYPES.get(str(type_.element_type)), shape)
     if isinstance(type_, ir.TupleType):
-        return TupleType(tuple(value_type(type_.get_type(index)) for index in range(type_.num_types)))
+        return TupleType(tuple(value_type(type_.get_type(index), reading) for index in range(type_.num_types)))
     if str(type_) == "!stablehlo.token":
         return TokenType()
-    raise GraphModeUnsupported(
-        f"graph mode has no values of type {type_}: arrays of known rank, tokens and tuples are what it translates"
+    raise reading.error(
+        f"{reading.name} has no values of type {type_}: arrays of known rank, tokens and tuples are what it translates"
     )
 
 
-def _dtype(type_: Any) -> tf.DType:
-    name = str(type_.element_type)
-    try:
-        return tf.as_dtype(_DTYPES[name])
-    except (KeyError, TypeError):
-        raise GraphModeUnsupported(
-            f"graph mode has no arrays of {name} ({type_}): TensorFlow has no such dtype"
-        ) from None
+def element_dtype(type_: Any) -> np.dtype[Any]:
+    """The dtype of the elements of a ranked type, as NumPy or `ml_dtypes` have it.
+
+    Raises:
+      ValueError: They have none.
+    """
+    name = _DTYPES.get(str(type_.element_type))
+    if name is None:
+        raise ValueError(f"NumPy and ml_dtypes have no dtype for {type_.element_type} ({type_})")
+    dtype: np.dtype[Any] = dtype_from_name(name)
+    return dtype
+
+
+def dtype_of_text(name: str) -> str:
+    """The name in NumPy or `ml_dtypes` of an element type that MLIR prints so; TF32 is computed with in float32."""
+    return "float32" if name == "tf32" else _DTYPES[name]
 
 
 def attribute_value(attribute: Any) -> Any:
@@ -110,25 +115,25 @@ def _array(attribute: Any) -> np.ndarray[Any, Any]:
     """The elements of a dense attribute; one element, repeated, where all are the same."""
     type_ = attribute.type
     if str(type_.element_type) in ("i2", "i4", "ui2", "ui4", "bf16") or re.match(r"f[48]", str(type_.element_type)):
-        return array_of_text(str(attribute), _dtype(type_), tuple(type_.shape))
+        return array_of_text(str(attribute), element_dtype(type_), tuple(type_.shape))
     array = np.asarray(memoryview(attribute))
     if attribute.is_splat and array.size > 1:
         return np.broadcast_to(array.flat[0], tuple(type_.shape))
-    return np.array(array, dtype=_dtype(type_).as_numpy_dtype)
+    return np.array(array, dtype=element_dtype(type_))
 
 
-def array_of_text(text: str, dtype: tf.DType, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+def array_of_text(text: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """The array of `dense<...>` in MLIR's text, whose elements are printed one by one, or all as their bytes."""
     found = _DENSE.search(text)
     assert found is not None, f"a dense attribute prints as dense<...>; found {text:.60}"
-    numpy_dtype, content = np.dtype(dtype.as_numpy_dtype), found[1].strip()
+    content = found[1].strip()
     if content.startswith('"0x'):
-        raw = np.frombuffer(bytes.fromhex(content[3:-1]), numpy_dtype)
+        raw = np.frombuffer(bytes.fromhex(content[3:-1]), dtype)
         return np.broadcast_to(raw[0], shape) if raw.size == 1 else raw.reshape(shape)
-    numbers = [_element(token, numpy_dtype) for token in _ELEMENT.findall(content)]
-    if dtype.is_complex:
+    numbers = [_element(token, dtype) for token in _ELEMENT.findall(content)]
+    if dtype.kind == "c":
         numbers = [complex(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True)]
-    array = np.array(numbers, numpy_dtype)
+    array = np.array(numbers, dtype)
     return np.broadcast_to(array[0], shape) if array.size == 1 else array.reshape(shape)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jaxtf.convert._graph.program import Block, Function, Operation, Program, Value
+from jaxtf.serialization._program.program import Block, Function, Operation, Program, Value
 
 __all__ = ["for_platform"]
 

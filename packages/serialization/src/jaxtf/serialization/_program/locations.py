@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from jaxtf.convert._jaxlib import ir
-from jaxtf.serialization.interop import users_line
+from jaxtf.serialization._jaxlib import ir
+from jaxtf.serialization._record.locations import users_line
 
 __all__ = ["scope_of", "source_of"]
 
@@ -21,7 +21,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.\-]+")
 
 
 def scope_of(location: Any) -> str:
-    """The name of a location in the form of a name scope of TensorFlow; empty if it has none.
+    """The name of a location as a name scope, parts between slashes; empty if it has none.
 
     >>> scope_of("jit(loss)/transpose(jvp(dense))/mul")
     'dense/mul'

@@ -1,6 +1,7 @@
-"""A StableHLO module as plain data: what `parse` gives and what the entries of `ops` read.
+"""A StableHLO module as plain data: what `read_program` gives, and what graph mode and `lift` translate.
 
-Nothing here refers to MLIR or JAX. Names of operations, attributes and fields are those of the StableHLO specification.
+Nothing here refers to MLIR, JAX or TensorFlow. Names of operations, attributes and fields are those of the StableHLO
+specification.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-import tensorflow as tf
 
 __all__ = [
     "Block",
@@ -32,11 +31,11 @@ class TensorType:
     """The type of an array.
 
     Attributes:
-      dtype: Of its elements.
+      dtype: Of its elements: a NumPy dtype, or what whoever had the module read has for it.
       shape: Its sizes; None for one that is known only at run time.
     """
 
-    dtype: tf.DType
+    dtype: Any
     shape: tuple[int | None, ...]
 
     @property

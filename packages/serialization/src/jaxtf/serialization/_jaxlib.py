@@ -1,6 +1,6 @@
-"""Compatibility with jaxlib, for graph mode: MLIR's Python bindings with the dialects of StableHLO.
+"""Compatibility with jaxlib where there may be no JAX: MLIR's Python bindings with the dialects of StableHLO.
 
-Apart from `_jax.py`, which imports JAX: an artifact becomes a graph where there is jaxlib alone.
+Apart from `_jax.py`, which imports JAX: a module is read where there is jaxlib alone.
 
 Each private name stands once, with why it is needed and the versions it was seen in:
 
@@ -21,7 +21,7 @@ try:
     from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 except ImportError as error:
     raise ImportError(
-        "graph mode reads StableHLO with jaxlib, which cannot be imported here\n  remedy: pip install 'jaxlib>=0.10.1'"
+        "StableHLO is read with jaxlib, which cannot be imported here\n  remedy: pip install 'jaxlib>=0.10.1'"
     ) from error
 
 __all__ = ["STRUCTURES", "ir", "read_module"]
