@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._artifact.description import Description
     from jaxtf.serialization._artifact.deserialize import deserialize
     from jaxtf.serialization._container.source import Readable
-    from jaxtf.serialization._entrances import default_export_platform, export, negotiate
+    from jaxtf.serialization._entrances import default_export_platform, export, lift, negotiate
     from jaxtf.serialization._errors import (
         ArgumentMismatch,
         ArtifactError,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         EffectsRefused,
         HostCallbackError,
         LapackNeeded,
+        LiftUnsupported,
         LoweringRuleMissing,
         PartitionerError,
         PlatformError,
@@ -83,6 +84,7 @@ __all__ = [
     "HostCallbackError",
     "JaxRequiredError",
     "LapackNeeded",
+    "LiftUnsupported",
     "LoweringRuleMissing",
     "ModuleVersions",
     "NamedSharding",
@@ -104,6 +106,7 @@ __all__ = [
     "deserialize",
     "export",
     "export_model",
+    "lift",
     "load",
     "maximum_supported_calling_convention_version",
     "minimum_supported_calling_convention_version",
@@ -133,6 +136,7 @@ _MODULES = {
     "EffectsRefused": "_errors",
     "HostCallbackError": "_errors",
     "LapackNeeded": "_errors",
+    "LiftUnsupported": "_errors",
     "LoweringRuleMissing": "_errors",
     "PartitionerError": "_errors",
     "PlatformError": "_errors",
@@ -146,6 +150,7 @@ _MODULES = {
     "VjpUnavailable": "_errors",
     "default_export_platform": "_entrances",
     "export": "_entrances",
+    "lift": "_entrances",
     "Exported": "_record.exported",
     "Producer": "_record.exported",
     "ModuleVersions": "_record.negotiation",

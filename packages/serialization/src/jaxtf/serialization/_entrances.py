@@ -10,7 +10,7 @@ from jaxtf.serialization._record.exported import Exported
 from jaxtf.serialization._record.negotiation import ModuleVersions, lower_of
 from jaxtf.serialization._requires import require_jax
 
-__all__ = ["default_export_platform", "export", "export_for_graph", "negotiate"]
+__all__ = ["default_export_platform", "export", "export_for_graph", "lift", "negotiate"]
 
 
 def export(
@@ -105,6 +105,42 @@ def default_export_platform() -> str:
     from jaxtf.serialization import _with_jax
 
     return _with_jax.default_export_platform()
+
+
+def lift(source: Any, *, names: Sequence[str] | None = None, platform: str | None = None) -> Any:
+    """A StableHLO module, whoever produced it, as a JAX function: differentiable, vectorizable, to be exported again.
+
+    Args:
+      source: An `Exported` of this package or of `jax.export`, the bytes of an artifact of either, a module as text, as
+        bytecode or as a portable artifact, the `pathlib.Path` of a file with one of these, what `jax.jit(f).lower(...)`
+        gives, or anything that prints as the text, such as a module of MLIR's bindings.
+      names: Names of functions of the module to lift, instead of its main function.
+      platform: As for `Exported.lift`.
+
+    Returns:
+      Of an exported function, a function of its pytrees; see `Exported.lift`. Of a module, a function of the arguments
+      of its function `main` (of the only public one, if none has the name), in order, which returns one array, or a
+      tuple of as many as there are. With `names`, a dict of such functions.
+
+    Raises:
+      LiftUnsupported: An operation that no function of JAX does, or effects.
+      ArtifactError: It is no module, or one that its record does not describe.
+      PlatformError: The function was not lowered for `platform`.
+      JaxRequiredError: JAX is not installed.
+
+    >>> import jax
+    >>> square = lift('''
+    ... func.func @main(%x: tensor<f32>) -> tensor<f32> {
+    ...   %0 = stablehlo.multiply %x, %x : tensor<f32>
+    ...   return %0 : tensor<f32>
+    ... }''')
+    >>> float(jax.grad(square)(3.0))
+    6.0
+    """
+    require_jax("lift")
+    from jaxtf.serialization import _with_jax
+
+    return _with_jax.lift(source, names, platform)
 
 
 def negotiate(reads: ModuleVersions, writes: ModuleVersions | None = None) -> ModuleVersions:

@@ -17,6 +17,7 @@ __all__ = [
     "EffectsRefused",
     "HostCallbackError",
     "LapackNeeded",
+    "LiftUnsupported",
     "LoweringRuleMissing",
     "PartitionerError",
     "PlatformError",
@@ -78,6 +79,10 @@ class CalledFunctionsRefused(NotImplementedError):
 
 class LapackNeeded(NotImplementedError):
     """Linear algebra that calls LAPACK, for a process that has none."""
+
+
+class LiftUnsupported(NotImplementedError):
+    """An operation of a module, or a use of one, that `lift` has no function of JAX for."""
 
 
 class LoweringRuleMissing(NotImplementedError):

@@ -23,8 +23,10 @@ from jax._src.debugging import debug_callback_p, debug_print_p
 from jax._src.interpreters import mlir as jax_rules
 from jax._src.lax import linalg as jax_linalg
 from jax._src.lax.control_flow import platform_index_p
+from jax._src.lax.lax import _convert_element_type
 from jax._src.lax.linalg import geqp3_p, geqrf_p
 from jax._src.pjit import jit_p
+from jax._src.source_info_util import register_exclusion
 from jax.core import ShapedArray
 from jax.extend.core import ClosedJaxpr
 from jax.extend.mlir import ir
@@ -47,6 +49,7 @@ __all__ = [
     "is_literal",
     "jaxpr_of_jit",
     "jitted",
+    "leave_out_of_source_lines",
     "linalg_result_type",
     "lower",
     "lower_on_cpu_by",
@@ -65,6 +68,7 @@ __all__ = [
     "token_of",
     "vary_as",
     "varying_axes",
+    "weakly_typed",
     "without_shardy",
 ]
 
@@ -131,6 +135,11 @@ PRIVATE_NAMES = {
     "jax._src.core.DebugInfo._replace": (
         "0.12.0.1",
         "of a named tuple: a jaxpr of part of another one has other arguments than the names there",
+    ),
+    "jax._src.lax.lax._convert_element_type": ("0.12.0.1", "an array whose dtype is weak, as `call` gives it"),
+    "jax._src.source_info_util.register_exclusion": (
+        "0.12.0.1",
+        "operations of a lifted module have its source lines, and not those of the code here that evaluates them",
     ),
     # What a lowering rule reads and sets; it has no public documentation.
     "jax._src.interpreters.mlir.LoweringRuleContext.module_context": ("0.12.0.1", "the module that is lowered into"),
@@ -313,6 +322,16 @@ def without_shardy() -> AbstractContextManager[Any]:
     """A context in which this thread lowers shardings for the partitioner before Shardy."""
     context: AbstractContextManager[Any] = _use_shardy_partitioner(False)
     return context
+
+
+def weakly_typed(array: Any) -> Any:
+    """An array whose dtype JAX lets the other operand choose."""
+    return _convert_element_type(array, array.dtype, weak_type=True)
+
+
+def leave_out_of_source_lines(folder: str) -> None:
+    """Makes JAX look past the files of a folder for the line of the user's program that an operation comes from."""
+    register_exclusion(folder)
 
 
 def linalg_result_type(name: str) -> type[Any]:

@@ -9,11 +9,13 @@
 - `closed_over`: the large arrays that a function closes over, as arguments of it.
 - `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
 - `lazy_names`: names that are imported when they are asked for.
-- `read_exported`: an exported function, with its weights if the file has them.
+- `read_artifact`: an exported function, with its weights if the file has them.
 - `require_jax`: the refusal of what needs JAX where there is none.
 - `read_program`, `Reading`: a StableHLO module as plain data: a `Program` of `Function`s, `Block`s, `Operation`s and
   `Value`s, which have a `TensorType`, `TokenType` or `TupleType`. `operations_of`, `read_in`, `uses_in`, `callee_of`:
   what is in one; `for_platform`: it on one of its platforms; `scope_of`: the name of a location.
+- `single_operation`, `extreme_direction`, `comparator_keys` (of `Key`s): what a region computes; `defining`: the
+  operations that the values of a block come from.
 - `users_line`, `users_files`: the line of the user's program in a stack, and which of its files are the user's.
 - `is_differentiable`, `is_zero`, `pushed_forward`, `linear_jvp`, `linear_transpose`, `transpose_at_zero`: the rules of
   differentiation of a primitive that calls what JAX cannot see into. `vjp_function`: the VJP of a traced function.
@@ -66,16 +68,24 @@ if TYPE_CHECKING:
         uses_in,
     )
     from jaxtf.serialization._program.reading import Reading
+    from jaxtf.serialization._program.regions import (
+        Key,
+        comparator_keys,
+        defining,
+        extreme_direction,
+        single_operation,
+    )
     from jaxtf.serialization._record.called import CalledFunction
     from jaxtf.serialization._record.locations import users_files, users_line
     from jaxtf.serialization._requires import require_jax
-    from jaxtf.serialization._weights.model import read_exported
+    from jaxtf.serialization._weights.model import read_artifact
 
 __all__ = [
     "ArgumentTypeError",
     "Block",
     "CalledFunction",
     "Function",
+    "Key",
     "Operation",
     "Program",
     "Reading",
@@ -88,8 +98,11 @@ __all__ = [
     "as_jitted",
     "callee_of",
     "closed_over",
+    "comparator_keys",
     "custom_call_targets",
+    "defining",
     "export_for_graph",
+    "extreme_direction",
     "for_platform",
     "is_differentiable",
     "is_zero",
@@ -100,13 +113,14 @@ __all__ = [
     "lowering_platforms",
     "operations_of",
     "pushed_forward",
-    "read_exported",
+    "read_artifact",
     "read_in",
     "read_program",
     "require_jax",
     "scope_of",
     "set_tokens",
     "shape_assertion",
+    "single_operation",
     "static_parameters",
     "token_of",
     "transpose_at_zero",
@@ -124,6 +138,7 @@ _MODULES = {
     "Block": "_program.program",
     "CalledFunction": "_record.called",
     "Function": "_program.program",
+    "Key": "_program.regions",
     "Operation": "_program.program",
     "Program": "_program.program",
     "Reading": "_program.reading",
@@ -136,8 +151,11 @@ _MODULES = {
     "as_jitted": "_export.jitted",
     "closed_over": "_export.closed_over",
     "callee_of": "_program.calls",
+    "comparator_keys": "_program.regions",
     "custom_call_targets": "_bytecode.portable",
+    "defining": "_program.regions",
     "export_for_graph": "_entrances",
+    "extreme_direction": "_program.regions",
     "for_platform": "_program.platforms",
     "is_differentiable": "_jax_values.avals",
     "is_zero": "_jax_values.derivatives",
@@ -147,13 +165,14 @@ _MODULES = {
     "lowering_platforms": "_jax",
     "operations_of": "_program.program",
     "pushed_forward": "_jax_values.derivatives",
-    "read_exported": "_weights.model",
+    "read_artifact": "_weights.model",
     "read_in": "_program.program",
     "read_program": "_program.parse",
     "require_jax": "_requires",
     "scope_of": "_program.locations",
     "set_tokens": "_jax",
     "shape_assertion": "_export.dimensions",
+    "single_operation": "_program.regions",
     "static_parameters": "_export.jitted",
     "token_of": "_jax",
     "transpose_at_zero": "_jax_values.derivatives",

@@ -40,7 +40,7 @@ from jaxtf.serialization import (
     VersionError,
     negotiate,
 )
-from jaxtf.serialization.interop import read_exported
+from jaxtf.serialization.interop import read_artifact
 from jaxtf.shapepoly import is_symbolic_dim
 
 __all__ = ["ExportedConversion", "conversion_of", "convert_exported", "read_exported"]
@@ -152,7 +152,7 @@ def read_exported(source: Any, wanted: str) -> Exported | ExportedModel:
             f"{wanted} needs an Exported or the bytes of an artifact, found {type(source).__name__}: {source!r:.60}\n"
             "  remedy: for a JAX function, use convert"
         )
-    return read_exported(source)
+    return read_artifact(source)
 
 
 def conversion_of(

@@ -11,7 +11,6 @@ import tensorflow as tf
 from jaxtf.convert._graph.errors import REMEDY, REMEDY_BY_XLA, unsupported
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.registry import Bound, registered
-from jaxtf.serialization.interop import Block, Operation, Value
 
 __all__ = [
     "BINARY",
@@ -24,7 +23,6 @@ __all__ = [
     "Size",
     "as_shape",
     "backwards",
-    "defining",
     "is_empty",
     "is_identity_of",
     "largest",
@@ -35,7 +33,6 @@ __all__ = [
     "product",
     "refuse",
     "same",
-    "single_operation",
     "sizes",
     "smallest",
     "where",
@@ -160,11 +157,6 @@ def is_identity_of(kind: str, tensor: tf.Tensor) -> bool:
     return value is not None and np.ndim(value) == 0 and bool(value == neutral(kind, tensor.dtype))
 
 
-def defining(block: Block) -> Mapping[Value, Operation]:
-    """The operation of the block that each value comes from."""
-    return {result: operation for operation in block.operations for result in operation.results}
-
-
 def pad(
     operand: tf.Tensor,
     value: tf.Tensor | None,
@@ -275,13 +267,3 @@ BINARY: Mapping[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
     "xor": _binary("BitwiseXor", tf.bitwise.bitwise_xor, tf.not_equal),
 }
 """The operations that the regions of reductions and scatters mostly consist of."""
-
-
-def single_operation(block: Block) -> str | None:
-    """`add` where the block is `add(first argument, second argument)`, in either order; None if it is not one such."""
-    if len(block.operations) != 1 or len(block.arguments) != 2 or len(block.returned) != 1:
-        return None
-    (operation,) = block.operations
-    kind = operation.name.removeprefix("stablehlo.")
-    same = set(operation.operands) == set(block.arguments) and operation.results == block.returned
-    return kind if same and kind in BINARY else None

@@ -10,9 +10,8 @@ import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import defining
 from jaxtf.convert._graph.broadcasts import before_broadcasts, uniform_value
-from jaxtf.serialization.interop import Block, Operation, TensorType, Value
+from jaxtf.serialization.interop import Operation, TensorType, Value, extreme_direction
 
 __all__ = ["SEARCHES", "search"]
 
@@ -35,7 +34,7 @@ def search(operation: Operation, sources: Sources) -> Operation | None:
     assert isinstance(indices.type, TensorType), "indices are an array"
     if not indices.type.shape[dimensions[0]] and indices.type.shape[dimensions[0]] is not None:
         return None
-    direction = _direction(operation.regions[0])
+    direction = extreme_direction(operation.regions[0])
     if direction is None or not _counts(indices, int(dimensions[0]), sources):
         return None
     start, number = uniform_value(worst, sources), uniform_value(first, sources)
@@ -73,43 +72,3 @@ def _counts(indices: Value, axis: int, sources: Sources) -> bool:
     size = array.shape[dimensions.index(axis)]
     numbers = np.arange(size).reshape([-1 if d == axis else 1 for d in dimensions])
     return size == indices.type.shape[axis] and bool(np.all(array == numbers))  # type: ignore[union-attr]
-
-
-def _dtype(value: Value) -> tf.DType:
-    assert isinstance(value.type, TensorType), "what is compared is a number"
-    return value.type.dtype
-
-
-def _direction(block: Block) -> str | None:
-    """`GT` or `LT` where the block keeps the greater or lesser value, NaN above all, with the least index of it."""
-    if len(block.arguments) != 4 or len(block.returned) != 2:
-        return None
-    value, index, other, other_index = block.arguments
-    source = defining(block)
-
-    def is_made(result: Value, name: str, *operands: Value, direction: str = "") -> bool:
-        operation = source.get(result)
-        if operation is None or operation.name != f"stablehlo.{name}" or operation.operands != operands:
-            return False
-        return not direction or operation.attributes["comparison_direction"] == direction
-
-    def operands(result: Value, name: str) -> tuple[Value, ...]:
-        operation = source.get(result)
-        return operation.operands if operation is not None and operation.name == f"stablehlo.{name}" else ()
-
-    chosen = operands(block.returned[0], "select")
-    chosen_index = operands(block.returned[1], "select")
-    if chosen[1:] != (value, other) or chosen_index[1:] != (index, other_index):
-        return None
-    parts, tie = operands(chosen[0], "or"), operands(chosen_index[0], "or")
-    strictly = parts[0] if parts else chosen[0]
-    if parts and not is_made(parts[1], "compare", value, value, direction="NE"):
-        return None
-    if not parts and _dtype(value).is_floating:
-        return None
-    both = operands(tie[1], "and") if len(tie) == 2 and tie[0] == chosen[0] else ()
-    if len(both) != 2 or not is_made(both[0], "compare", value, other, direction="EQ"):
-        return None
-    if not is_made(both[1], "compare", index, other_index, direction="LT"):
-        return None
-    return next((d for d in ("GT", "LT") if is_made(strictly, "compare", value, other, direction=d)), None)

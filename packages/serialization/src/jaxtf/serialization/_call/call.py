@@ -20,7 +20,7 @@ from jaxtf.serialization._jax_values.paths import argument_paths
 from jaxtf.serialization._jax_values.varying import vary_alike
 from jaxtf.serialization._record.exported import Exported
 
-__all__ = ["call_exported", "differentiable_flat_call"]
+__all__ = ["call_exported", "differentiable_flat_call", "flat_arguments"]
 
 # Of a structure that differs in more places, this many are shown.
 _LINES_SHOWN = 12
@@ -41,9 +41,7 @@ def call_exported(exported: Exported, flat_call: FlatCall, args: tuple[Any, ...]
             f"'{exported.fun_name}' calls {', '.join(f.name for f in exported.called_functions)} by name, and XLA in "
             "this process has no functions of these names\n  remedy: run it in TensorFlow, by jaxtf.convert"
         )
-    flat, tree = jax.tree.flatten((args, kwargs))
-    if tree != exported.in_tree:
-        raise ArgumentMismatch(_structure_mismatch(exported, tree, flat))
+    flat = flat_arguments(exported, args, kwargs)
     try:
         results = flat_call(*flat)
     except ValueError as error:
@@ -51,6 +49,18 @@ def call_exported(exported: Exported, flat_call: FlatCall, args: tuple[Any, ...]
             raise ArgumentMismatch(f"in the call of the exported function '{exported.fun_name}': {refusal}") from error
         raise
     return jax.tree.unflatten(exported.out_tree, results)
+
+
+def flat_arguments(exported: Exported, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The leaves of the arguments of a call.
+
+    Raises:
+      ArgumentMismatch: Their structure is not the one that was exported.
+    """
+    flat, tree = jax.tree.flatten((args, kwargs))
+    if tree != exported.in_tree:
+        raise ArgumentMismatch(_structure_mismatch(exported, tree, flat))
+    return list(flat)
 
 
 def _failed_assertion(error: ValueError) -> str | None:

@@ -35,7 +35,7 @@ from jaxtf.serialization._record.checks import DisabledSafetyCheck
 from jaxtf.serialization._record.exported import Exported
 from jaxtf.shapepoly import ShapeMismatch, SymbolicOperations, evaluate, is_symbolic_dim
 
-__all__ = ["Callee", "call_exported_p", "new_call_primitive"]
+__all__ = ["Callee", "call_exported_p", "called_avals", "new_call_primitive"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +118,12 @@ def _check_argument(exported: Exported, path: str, expected: Any, actual: Any) -
             )
 
 
-def _abstract_call(*actual: Any, callee: Callee) -> tuple[tuple[Any, ...], set[Any]]:
-    """Avals of the results and effects of a call with arguments of the `actual` avals."""
-    exported = callee.record
+def called_avals(exported: Exported, actual: Sequence[Any]) -> list[Any]:
+    """Avals of the results of a call with arguments of the `actual` avals.
+
+    Raises:
+      ArgumentMismatch: The arguments are others than those exported.
+    """
     for path, expected, aval in zip(exported.in_names, exported.in_avals, actual, strict=True):
         _check_argument(exported, path, expected, aval)
     operations = SymbolicOperations([aval.shape for aval in actual])
@@ -128,13 +131,16 @@ def _abstract_call(*actual: Any, callee: Callee) -> tuple[tuple[Any, ...], set[A
         values = exported.solution.run(operations)
     except ShapeMismatch as error:
         raise ArgumentMismatch(str(error)) from error
-    results = varying_like(
-        [
-            to_shaped_array(aval, [evaluate(size, values, operations) for size in aval.shape])
-            for aval in exported.out_avals
-        ],
-        actual,
-    )
+    return [
+        to_shaped_array(aval, [evaluate(size, values, operations) for size in aval.shape])
+        for aval in exported.out_avals
+    ]
+
+
+def _abstract_call(*actual: Any, callee: Callee) -> tuple[tuple[Any, ...], set[Any]]:
+    """Avals of the results and effects of a call with arguments of the `actual` avals."""
+    exported = callee.record
+    results = varying_like(called_avals(exported, actual), actual)
     return typed_shardings(results, exported.out_shardings, actual), set(
         map(from_effect, (*exported.ordered_effects, *exported.unordered_effects))
     )

@@ -449,6 +449,30 @@ class Exported:
         """
         return _with_jax("call").call_exported(self, self.flat_call, args, kwargs)
 
+    def lift(self, platform: str | None = None) -> Callable[..., Any]:
+        """The exported function as a JAX function again: its module evaluated with `jax.lax` while JAX traces.
+
+        `call` runs the module as one opaque operation; what this returns is differentiated in both modes to any order
+        with nothing stored, vectorized, sharded, and exported again for other platforms and sizes, as any function is.
+        The derivatives are those of what the module computes: a module does not have the rules that a function had
+        (`jax.custom_vjp`, `jax.custom_jvp`, `jax.lax.stop_gradient`). Read the module once: `f = exported.lift()`.
+
+        Args:
+          platform: Of a module for several platforms, the one whose branches are evaluated; by default that of JAX's
+            default backend. The result runs on any.
+
+        Returns:
+          A function of the pytrees that `call` takes.
+
+        Raises:
+          LiftUnsupported: An operation that no function of JAX does, or effects; before anything is evaluated. In a
+            call: a use of one.
+          ArtifactError: The module is not the one that the record describes.
+          PlatformError: The function was not lowered for `platform`.
+        """
+        lifted: Callable[..., Any] = _with_jax("lift").lift_exported(self, platform)
+        return lifted
+
     @cached_property
     def flat_call(self) -> Callable[..., Sequence[Any]]:
         """`call` without the pytrees: from flat arrays to flat arrays, in the order of the avals."""

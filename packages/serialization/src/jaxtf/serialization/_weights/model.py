@@ -26,7 +26,7 @@ from jaxtf.serialization._weights.names import array_names
 from jaxtf.serialization._weights.read import arrays_of
 from jaxtf.serialization._weights.write import Leaf, write_model
 
-__all__ = ["ExportedModel", "export_model", "load", "model_of", "read_exported", "save"]
+__all__ = ["ExportedModel", "export_model", "load", "model_of", "read_artifact", "save"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,7 +289,7 @@ def load(source: Readable, params: Any = None, *, verify: bool = True) -> Export
         return model_of(content, params, verify)
 
 
-def read_exported(source: Readable) -> Exported | ExportedModel:
+def read_artifact(source: Readable) -> Exported | ExportedModel:
     """A function with its weights from a file that `save` wrote; an exported function from an artifact.
 
     Raises:

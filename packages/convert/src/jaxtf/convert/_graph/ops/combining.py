@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BINARY, as_shape, defining, is_identity_of, sizes
+from jaxtf.convert._graph._support import BINARY, as_shape, is_identity_of, sizes
 from jaxtf.convert._graph.registry import Bound
-from jaxtf.serialization.interop import Block, Value
+from jaxtf.serialization.interop import Block, Value, defining
 
 __all__ = ["Combine", "are_neutral", "in_order", "is_associative", "region_of", "where_present"]
 

@@ -10,22 +10,13 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import (
-    BINARY,
-    MOST_DIMENSIONS,
-    MOVED,
-    Size,
-    as_shape,
-    is_identity_of,
-    product,
-    single_operation,
-    sizes,
-)
+from jaxtf.convert._graph._support import BINARY, MOST_DIMENSIONS, MOVED, Size, as_shape, is_identity_of, product, sizes
 from jaxtf.convert._graph.nodes import reduction
 from jaxtf.convert._graph.ops.combining import Combine, in_order, is_associative, region_of
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import KEEPS_DIMENSIONS
 from jaxtf.convert._graph.searches import SEARCHES
+from jaxtf.serialization.interop import single_operation
 
 __all__ = ["Combine", "region_of"]
 

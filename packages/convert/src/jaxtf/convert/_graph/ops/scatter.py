@@ -13,22 +13,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import (
-    BINARY,
-    MOVED,
-    Size,
-    as_shape,
-    is_empty,
-    product,
-    same,
-    single_operation,
-    sizes,
-)
+from jaxtf.convert._graph._support import BINARY, MOVED, Size, as_shape, is_empty, product, same, sizes
 from jaxtf.convert._graph.ops.gather import batch_positions, index_vectors
 from jaxtf.convert._graph.ops.reductions import Combine, region_of
 from jaxtf.convert._graph.ops.slices import wide_index
 from jaxtf.convert._graph.registry import Bound, translates
-from jaxtf.serialization.interop import Block, read_in
+from jaxtf.serialization.interop import Block, read_in, single_operation
 
 SCATTERS: dict[str, Callable[..., tf.Tensor]] = {
     "replace": tf.tensor_scatter_nd_update,

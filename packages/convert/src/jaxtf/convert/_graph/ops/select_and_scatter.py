@@ -7,10 +7,11 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BINARY, MOVED, Size, as_shape, pad, refuse, single_operation, sizes
+from jaxtf.convert._graph._support import BINARY, MOVED, Size, as_shape, pad, refuse, sizes
 from jaxtf.convert._graph.ops.windowed import Window, extent, refuse_many_dimensions
 from jaxtf.convert._graph.ops.windows import window_of
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.serialization.interop import single_operation
 
 # One slice is emitted for each element of a window.
 MANY_ELEMENTS = 1024

@@ -8,40 +8,20 @@ ranked by comparing each with each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from jaxtf.convert import _tf
-from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, as_shape, backwards, defining, negated, refuse, sizes
+from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, as_shape, backwards, negated, refuse, sizes
 from jaxtf.convert._graph.ops.comparison import total_order
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import is_compiled_for_cpu
-from jaxtf.serialization.interop import Block, Operation, Value
+from jaxtf.serialization.interop import Key, comparator_keys
 
 # Elements that are compared each with each, at most along the dimension and in all pairs.
 MANY_ELEMENTS = 4096
 MANY_PAIRS = 1 << 28
-
-
-@dataclass(frozen=True)
-class Key:
-    """What elements are ordered by.
-
-    Attributes:
-      operand: Which of the sorted arrays.
-      part: `real` or `imag` of a complex one, else empty.
-      merges: Whether -0 counts as 0 and all NaN are alike.
-      total: Whether floats are compared in the total order.
-      descending: Whether the greatest come first.
-    """
-
-    operand: int
-    part: str = ""
-    merges: bool = False
-    total: bool = False
-    descending: bool = False
 
 
 @translates("stablehlo.sort", computed_in=MOVED, needs_xla="more than 4096 elements by a comparator that is not known")
@@ -141,95 +121,6 @@ def _by_rank(bound: Bound, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     place = tf.reduce_sum(tf.cast(before, tf.int32), axis=-1)
     order = ascending_order(place)
     return [tf.gather(x, order, batch_dims=rank - 1, axis=-1) for x in operands]
-
-
-def comparator_keys(block: Block) -> list[Key] | None:
-    """The keys that a comparator orders by, first the most significant; None if it does something else."""
-    return _Comparator(block).keys(block.returned[0]) if len(block.returned) == 1 else None
-
-
-class _Comparator:
-    """Reads a comparator's block.
-
-    Args:
-      block: Its arguments are left and right element of each array.
-    """
-
-    def __init__(self, block: Block) -> None:
-        self._source: Mapping[Value, Operation] = defining(block)
-        self._place = {argument: divmod(i, 2) for i, argument in enumerate(block.arguments)}
-
-    def keys(self, result: Value) -> list[Key] | None:
-        """`less`, or `less or (equal and further keys)`."""
-        operation = self._source.get(result)
-        if operation is None:
-            return None
-        if operation.name == "stablehlo.compare":
-            return self._less(operation)
-        parts = self._operands(result, "or")
-        rest = self._operands(parts[1], "and") if len(parts) == 2 else ()
-        if len(rest) != 2:
-            return None
-        first, others, equal = self.keys(parts[0]), self.keys(rest[1]), self._source.get(rest[0])
-        if first is None or others is None or len(first) != 1 or equal is None or equal.name != "stablehlo.compare":
-            return None
-        if equal.attributes["comparison_direction"] != "EQ" or self._key(equal) != replace(first[0], descending=False):
-            return None
-        return [*first, *others]
-
-    def _less(self, operation: Operation) -> list[Key] | None:
-        direction = operation.attributes["comparison_direction"]
-        key = self._key(operation)
-        if key is None or direction not in ("LT", "GT"):
-            return None
-        return [replace(key, descending=direction == "GT")]
-
-    def _key(self, operation: Operation) -> Key | None:
-        """The key that a comparison compares, left with right."""
-        left, right = map(self._described, operation.operands)
-        if left is None or right is None or left[0] != right[0] or (left[1], right[1]) != (0, 1):
-            return None
-        total = operation.attributes.get("compare_type") == "TOTALORDER"
-        key = replace(left[0], total=total)
-        type_ = operation.operands[0].type
-        is_float = getattr(type_, "dtype", tf.int32).is_floating
-        return None if is_float and not total else key  # NaN has no place in another order
-
-    def _described(self, value: Value) -> tuple[Key, int] | None:
-        """What a value is made of: the key, and 0 for the left or 1 for the right element."""
-        if value in self._place:
-            operand, side = self._place[value]
-            return Key(operand), side
-        for part in ("real", "imag"):
-            operands = self._operands(value, part)
-            if operands and operands[0] in self._place:
-                operand, side = self._place[operands[0]]
-                return Key(operand, part), side
-        choice = self._operands(value, "select")
-        condition = self._source.get(choice[0]) if choice else None
-        if condition is None or condition.name != "stablehlo.compare":
-            return None
-        return self._merged(condition, choice)
-
-    def _merged(self, condition: Operation, choice: tuple[Value, ...]) -> tuple[Key, int] | None:
-        """`select(x != x, NaN, select(x == 0, 0, x))`."""
-        inner = self._operands(choice[2], "select")
-        zero = self._source.get(inner[0]) if inner else None
-        if zero is None or zero.name != "stablehlo.compare" or zero.attributes["comparison_direction"] != "EQ":
-            return None
-        x = inner[2]
-        if (
-            condition.attributes["comparison_direction"] != "NE"
-            or condition.operands != (x, x)
-            or zero.operands[0] != x
-        ):
-            return None
-        described = self._described(x)
-        return None if described is None else (replace(described[0], merges=True), described[1])
-
-    def _operands(self, value: Value, name: str) -> tuple[Value, ...]:
-        operation = self._source.get(value)
-        return operation.operands if operation is not None and operation.name == f"stablehlo.{name}" else ()
 
 
 @translates("chlo.top_k", computed_in=MOVED)

@@ -27,7 +27,6 @@ from jaxtf.convert._graph._support import (
     pad,
     product,
     refuse,
-    single_operation,
     sizes,
 )
 from jaxtf.convert._graph.ops.combining import (
@@ -40,6 +39,7 @@ from jaxtf.convert._graph.ops.combining import (
 )
 from jaxtf.convert._graph.registry import Bound
 from jaxtf.convert._tf import traces_compiled
+from jaxtf.serialization.interop import single_operation
 
 __all__ = ["Window", "at_least_zero", "count_of", "extent", "kind_of", "refuse_many_dimensions", "windowed"]
 

@@ -1,0 +1,251 @@
+"""A `Program` evaluated with `jax.lax`: each operation is looked up in the table and applied while JAX traces.
+
+What an operation gives is compared with the type that the module has for it: an entry that gave another shape or dtype
+is a mistake here, or the module's sizes lie, and neither may pass.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxtf.serialization._errors import ArtifactError
+from jaxtf.serialization._lift.arrays import as_array, constant, has_64_bits
+from jaxtf.serialization._lift.errors import type_text, unsupported
+from jaxtf.serialization._lift.folding import folded, known_constant
+from jaxtf.serialization._lift.places import at_place_of
+from jaxtf.serialization._lift.registry import Bound, Entry
+from jaxtf.serialization._lift.sizes import Known
+from jaxtf.serialization._lift.table import entries, entry_of
+from jaxtf.serialization._program.calls import callee_of
+from jaxtf.serialization._program.program import Block, Operation, Program, TensorType, Value, operations_of
+
+__all__ = ["Evaluator"]
+
+# A function of fewer operations than this is evaluated anew for each of its calls.
+_SMALL = 8
+
+_NOTHING: Mapping[Any, Any] = {}
+
+
+class Evaluator:
+    """Evaluates one program, any number of times.
+
+    Args:
+      program: The module; every operation has an entry (`table.check`).
+      checks_shapes: Whether assertions about sizes are checked.
+    """
+
+    def __init__(self, program: Program, checks_shapes: bool = True) -> None:
+        self._program = program
+        self._checks_shapes = checks_shapes
+        blocks = [function.body for function in program.functions.values()]
+        operations = [operation for block in blocks for operation in operations_of(block)]
+        self._sources = {result: operation for operation in operations for result in operation.results}
+        self._traced_once = {} if _has_open_sizes(operations) else _called_often(operations, program)
+
+    def main(self, arguments: Sequence[Any]) -> list[Any]:
+        """The results of the main function.
+
+        Args:
+          arguments: One array for each argument, of its type.
+
+        Raises:
+          LiftUnsupported: A use of an operation that is not lifted.
+          ArgumentMismatch: An assertion of the module about sizes fails.
+        """
+        body = next(iter(self._program.functions.values())).body
+        return [as_array(result) for result in self._apply(body, arguments, {})]
+
+    def call(self, name: str, operands: Sequence[Any]) -> list[Any]:
+        """The results of a function of the module."""
+        body = self._program.functions[name].body
+        if name not in self._traced_once or any(isinstance(operand, Known) for operand in operands):
+            return self._apply(body, operands, {})
+        if self._traced_once[name] is None:
+            self._traced_once[name] = self._as_jitted(name, body)
+        return list(self._traced_once[name](*operands))
+
+    def _as_jitted(self, name: str, body: Block) -> Any:
+        def run(*arguments: Any) -> list[Any]:
+            return [as_array(result) for result in self._apply(body, arguments, {})]
+
+        run.__name__ = run.__qualname__ = name
+        return jax.jit(run)
+
+    def _apply(
+        self,
+        block: Block,
+        arguments: Sequence[Any],
+        outer: dict[Value, Any],
+        replaced: Mapping[Operation, Callable[..., list[Any]]] = _NOTHING,
+    ) -> list[Any]:
+        """What a block returns for arguments; functions take the place of some of its operations."""
+        scope = _Scope(outer)
+        scope.update(zip(block.arguments, arguments, strict=True))
+        for operation in block.operations:
+            if operation.name == "stablehlo.constant":
+                scope[operation.results[0]] = _constant(operation)
+                continue
+            operands = [scope[value] for value in operation.operands]
+            if operation in replaced:
+                results = replaced[operation](*operands)
+            else:
+                results = at_place_of(operation, self._operation, operation, operands, scope)
+            scope.update(zip(operation.results, results, strict=True))
+        return [scope[value] for value in block.returned]
+
+    def _operation(self, operation: Operation, operands: Sequence[Any], scope: dict[Value, Any]) -> list[Any]:
+        """The results of one operation."""
+        if operands and all(isinstance(operand, Known) for operand in operands):
+            known = folded(operation, operands)
+            if known is not None:
+                return [known]
+        operation, entry = _looked_up(operation)
+        bound = Bound(
+            operation,
+            tuple(partial(self._region, block, scope) for block in operation.regions),
+            partial(self._replacing, operation, scope),
+            self.call,
+            self._program.functions,
+            self._sources,
+            scope.__getitem__,
+            self._checks_shapes,
+        )
+        assert entry.evaluate is not None, f"{operation.name} is refused, or has an entry"
+        given = operands if entry.takes_sizes else list(map(as_array, operands))
+        try:
+            with _as_wide_as(operation):
+                made = entry.evaluate(bound, *given)
+        except (TypeError, ValueError) as error:
+            if not _is_of_jax(error):
+                raise
+            first = str(error).strip().partition("\n")[0]
+            raise unsupported(operation, f"JAX does not take it: {first}") from error
+        results = list(made) if isinstance(made, list | tuple) else [made]
+        _check_types(operation, results)
+        return results
+
+    def _replacing(
+        self,
+        operation: Operation,
+        scope: dict[Value, Any],
+        number: int,
+        arguments: Sequence[Any],
+        replaced: Mapping[Operation, Callable[..., list[Any]]],
+    ) -> list[Any]:
+        return self._apply(operation.regions[number], arguments, scope, replaced)
+
+    def _region(self, block: Block, scope: dict[Value, Any], *arguments: Any) -> list[Any]:
+        return self._apply(block, arguments, scope)
+
+
+def _constant(operation: Operation) -> Any:
+    """The value of a constant."""
+    value = operation.attributes["value"]
+    known = known_constant(value)
+    if known is not None:
+        return known
+    with _as_wide_as(operation):
+        return constant(value)
+
+
+_INTEGERS_OF_64_BITS = frozenset(("int64", "uint64"))
+_OTHERS_OF_64_BITS = frozenset(("float64", "complex128"))
+
+
+def _as_wide_as(operation: Operation) -> AbstractContextManager[Any]:
+    """A context in which JAX has the dtypes of an operation.
+
+    Integers of 64 bits are inside of modules whose exporter had none: JAX itself makes them, of counters of random bits
+    and of keys. Numbers that are differentiated would be needed by the rules of JAX as well, which run outside.
+
+    Raises:
+      LiftUnsupported: Floating point of 64 bits, where JAX is set not to have it.
+    """
+    if has_64_bits():
+        return nullcontext()
+    types = (value.type for value in (*operation.operands, *operation.results))
+    names = {type_.dtype.name for type_ in types if isinstance(type_, TensorType)}
+    if names & _OTHERS_OF_64_BITS:
+        raise _without_64_bits(operation)
+    return jax.enable_x64(True) if names & _INTEGERS_OF_64_BITS else nullcontext()
+
+
+def _without_64_bits(operation: Operation) -> Exception:
+    return unsupported(
+        operation,
+        "it computes in 64 bits, which JAX is set not to have",
+        "jax.config.update('jax_enable_x64', True), or call it under jax.enable_x64(True)",
+    )
+
+
+class _Scope(dict[Value, Any]):
+    """The values of one block, and of those around it."""
+
+    def __init__(self, outer: dict[Value, Any]) -> None:
+        super().__init__()
+        self._outer = outer
+
+    def __missing__(self, value: Value) -> Any:
+        return self._outer[value]
+
+
+def _looked_up(operation: Operation) -> tuple[Operation, Entry]:
+    """The entry of an operation, and the operation as the entry takes it: a composite that has one itself."""
+    if operation.name == "stablehlo.composite" and operation.attributes["name"] in entries():
+        attributes = operation.attributes.get("composite_attributes", {})
+        operation = replace(operation, name=operation.attributes["name"], attributes=attributes)
+    return operation, entry_of(operation)
+
+
+def _has_open_sizes(operations: Sequence[Operation]) -> bool:
+    values = (value for operation in operations for value in operation.results)
+    return any(isinstance(value.type, TensorType) and not value.type.is_static for value in values)
+
+
+def _called_often(operations: Sequence[Operation], program: Program) -> dict[str, Any]:
+    """The functions that JAX is to trace once for all their calls."""
+    calls = Counter(callee for operation in operations if (callee := callee_of(operation)) is not None)
+    return {
+        name: None
+        for name, count in calls.items()
+        if count > 1 and len(program.functions[name].body.operations) >= _SMALL
+    }
+
+
+def _check_types(operation: Operation, results: Sequence[Any]) -> None:
+    """Refuses results of other types than those of the module."""
+    for value, result in zip(operation.results, results, strict=True):
+        type_ = value.type
+        if not isinstance(type_, TensorType) or isinstance(result, tuple) or result is None:
+            continue
+        shape = result.shape
+        agrees = len(shape) == type_.rank and all(
+            known is None or found == known for found, known in zip(shape, type_.shape, strict=True)
+        )
+        if result.dtype != type_.dtype or not agrees:
+            sizes = ",".join(map(str, shape))
+            raise ArtifactError(
+                f"the module has {type_text(type_)} for a result of {operation.name}, and its operands give "
+                f"{np.dtype(result.dtype).name}[{sizes}]"
+            )
+
+
+def _is_of_jax(error: BaseException) -> bool:
+    """Whether JAX raised an error in what this package called; any other is a fault of ours, or a refusal."""
+    own, last = -1, -1
+    traceback, place = error.__traceback__, 0
+    while traceback is not None:
+        package = traceback.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+        own = place if package == "jaxtf" else own
+        last = place if package == "jax" else last
+        traceback, place = traceback.tb_next, place + 1
+    return last > own

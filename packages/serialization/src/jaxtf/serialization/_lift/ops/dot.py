@@ -1,0 +1,70 @@
+"""Products of arrays summed over dimensions, with the precision and the algorithm that the module asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jax import lax
+
+from jaxtf.serialization._lift.registry import Bound, lifts
+from jaxtf.serialization._program.attributes import dtype_of_text
+from jaxtf.serialization._record.avals import dtype_from_name
+
+__all__ = ["precision_of"]
+
+
+def precision_of(bound: Bound) -> Any:
+    """The precision of both operands; explicitly the default, whatever JAX is configured to."""
+    given = bound.get("precision_config") or ("DEFAULT", "DEFAULT")
+    left, right = (lax.Precision[name] for name in given)
+    return left, right
+
+
+def _algorithm(given: Mapping[str, Any]) -> Any:
+    """The algorithm of a product, as JAX has it."""
+
+    def dtype(name: str) -> np.dtype[Any]:
+        return dtype_from_name(dtype_of_text(given[name]))  # type: ignore[no-any-return]
+
+    return lax.DotAlgorithm(
+        lhs_precision_type=dtype("lhs_precision_type"),
+        rhs_precision_type=dtype("rhs_precision_type"),
+        accumulation_type=dtype("accumulation_type"),
+        lhs_component_count=given["lhs_component_count"],
+        rhs_component_count=given["rhs_component_count"],
+        num_primitive_operations=given["num_primitive_operations"],
+        allow_imprecise_accumulation=given["allow_imprecise_accumulation"],
+    )
+
+
+@lifts("stablehlo.dot_general")
+def dot_general(bound: Bound, left: Any, right: Any) -> Any:
+    """The sum of products over contracting dimensions, accumulated in the dtype of the result.
+
+    Source: StableHLO specification, `dot_general`.
+    """
+    numbers: Mapping[str, Sequence[int]] = bound["dot_dimension_numbers"]
+    dimensions = (
+        (numbers["lhs_contracting_dimensions"], numbers["rhs_contracting_dimensions"]),
+        (numbers["lhs_batching_dimensions"], numbers["rhs_batching_dimensions"]),
+    )
+    algorithm = bound.get("algorithm")
+    precision = precision_of(bound) if algorithm is None else _algorithm(algorithm)
+    return contracted(bound, left, right, dimensions, precision)
+
+
+@lifts("stablehlo.dot")
+def dot(bound: Bound, left: Any, right: Any) -> Any:
+    """The last dimension of the left with the first of the right.
+
+    Source: XLA operation semantics, `Dot`.
+    """
+    return contracted(bound, left, right, (((left.ndim - 1,), (0,)), ((), ())), precision_of(bound))
+
+
+def contracted(bound: Bound, left: Any, right: Any, dimensions: Any, precision: Any) -> Any:
+    """The product in the dtype of the result."""
+    dtype = bound.result_type.dtype
+    return lax.dot_general(left, right, dimensions, precision=precision, preferred_element_type=dtype)

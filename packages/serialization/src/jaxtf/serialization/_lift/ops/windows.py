@@ -1,0 +1,197 @@
+"""Reductions over windows, cumulative ones, and the gradients of pools.
+
+Where the region is one operation there is a function of `jax.lax` with rules of differentiation; windows as long as a
+dimension that all start, or all end, outside are cumulative sums and their like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jax import lax
+
+from jaxtf.serialization._lift.arrays import as_array
+from jaxtf.serialization._lift.errors import unsupported
+from jaxtf.serialization._lift.ops.accumulating import identity, is_identity, kind_of
+from jaxtf.serialization._lift.ops.elementwise import binary
+from jaxtf.serialization._lift.ops.reductions import region_function
+from jaxtf.serialization._lift.registry import Bound, lifts
+from jaxtf.serialization._lift.sizes import Known, known_integers
+from jaxtf.serialization._program.program import Block
+
+CUMULATIVE: dict[str, Callable[..., Any]] = {
+    "add": lax.cumsum,
+    "multiply": lax.cumprod,
+    "maximum": lax.cummax,
+    "minimum": lax.cummin,
+}
+
+# These are recognized by `lax.reduce_window` from the function, where the initial value is the identity.
+WITH_RULES: dict[str, Callable[[Any, Any], Any]] = {"add": lax.add, "maximum": lax.max, "minimum": lax.min}
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows over an array: for each dimension, as `jax.lax.reduce_window` takes them."""
+
+    dimensions: tuple[Any, ...]
+    strides: tuple[int, ...]
+    base_dilations: tuple[int, ...]
+    dilations: tuple[int, ...]
+    padding: tuple[tuple[Any, Any], ...]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is dilated."""
+        return all(n == 1 for n in (*self.base_dilations, *self.dilations))
+
+
+def _windows(bound: Bound, rank: int) -> Windows:
+    """The windows that the attributes describe; those left out are 1, or 0 for padding."""
+
+    def integers(name: str) -> tuple[int, ...]:
+        given = bound.get(name)
+        return (1,) * rank if given is None else tuple(int(n) for n in given)
+
+    padding = np.zeros((rank, 2), int) if bound.get("padding") is None else np.asarray(bound["padding"]).reshape(-1, 2)
+    return Windows(
+        integers("window_dimensions"),
+        integers("window_strides"),
+        integers("base_dilations"),
+        integers("window_dilations"),
+        tuple((int(low), int(high)) for low, high in padding),
+    )
+
+
+@lifts("stablehlo.reduce_window")
+def reduce_window(bound: Bound, *operands_and_initial: Any) -> Any:
+    """The reduction by a region of each window of one or several arrays.
+
+    Source: StableHLO specification, `reduce_window`.
+    """
+    windows = _windows(bound, operands_and_initial[0].ndim)
+    return _reduced(bound, bound.operation.regions[0], region_function(bound), operands_and_initial, windows)
+
+
+@lifts("custom_call.stablehlo.dynamic_reduce_window", takes_sizes=True)
+def dynamic_reduce_window(bound: Bound, *operands: Any) -> Any:
+    """As `reduce_window`, with the windows as operands and a function of the module to combine by.
+
+    Source: StableHLO, experimental operations, `dynamic_reduce_window`.
+    """
+    *arrays, lengths, strides, base_dilations, dilations, padding = operands
+    described = (lengths, strides, base_dilations, dilations, padding)
+    if not all(isinstance(vector, Known) for vector in described):
+        raise unsupported(bound.operation, "windows that do not follow from sizes")
+    lengths, strides, base_dilations, dilations, edges = (tuple(known_integers(vector)) for vector in described)
+    pairs = tuple(zip(edges[0::2], edges[1::2], strict=True))
+    windows = Windows(lengths, strides, base_dilations, dilations, pairs)
+    (name,) = bound["called_computations"]
+    count = len(arrays) // 2
+
+    def combine(left: Any, right: Any) -> Any:
+        if count == 1:
+            return bound.call(name, [left, right])[0]
+        return tuple(bound.call(name, [*left, *right]))
+
+    return _reduced(bound, bound.functions[name].body, combine, [as_array(x) for x in arrays], windows)
+
+
+def _reduced(
+    bound: Bound,
+    block: Block,
+    combine: Callable[[Any, Any], Any],
+    operands_and_initial: Sequence[Any],
+    windows: Windows,
+) -> Any:
+    count = len(operands_and_initial) // 2
+    operands, initial = list(operands_and_initial[:count]), list(operands_and_initial[count:])
+    kind = kind_of(block)
+    if kind is not None and count == 1 and is_identity(kind, initial[0]):
+        operand = operands[0]
+        cumulative = _cumulative(kind, operand, windows)
+        if cumulative is not None:
+            return cumulative
+        if kind in WITH_RULES and operand.dtype == initial[0].dtype:
+            return _applied(operand, identity(kind, operand.dtype), WITH_RULES[kind], windows)
+    if count == 1:
+        return _applied(operands[0], initial[0], combine, windows)
+    return _applied(tuple(operands), tuple(initial), combine, windows)
+
+
+def _applied(operands: Any, initial: Any, combine: Callable[[Any, Any], Any], windows: Windows) -> Any:
+    return lax.reduce_window(
+        operands,
+        initial,
+        combine,
+        windows.dimensions,
+        windows.strides,
+        windows.padding,
+        base_dilation=windows.base_dilations,
+        window_dilation=windows.dilations,
+    )
+
+
+def _cumulative(kind: str, operand: Any, windows: Windows) -> Any:
+    """A cumulative operation along one dimension; None if the windows are others."""
+    if kind not in CUMULATIVE or not windows.is_plain or any(n != 1 for n in windows.strides):
+        return None
+    axes = [
+        axis
+        for axis, (length, pair) in enumerate(zip(windows.dimensions, windows.padding, strict=True))
+        if not (_is(length, 1) and _is(pair[0], 0) and _is(pair[1], 0))
+    ]
+    if len(axes) != 1:
+        return None
+    (axis,) = axes
+    size, (low, high) = windows.dimensions[axis], windows.padding[axis]
+    if size != operand.shape[axis]:
+        return None
+    if low == size - 1 and _is(high, 0):
+        return CUMULATIVE[kind](operand, axis=axis)
+    if high == size - 1 and _is(low, 0):
+        return CUMULATIVE[kind](operand, axis=axis, reverse=True)
+    return None
+
+
+def _is(size: Any, number: int) -> bool:
+    return isinstance(size, int | np.integer) and size == number
+
+
+@lifts("stablehlo.select_and_scatter")
+def select_and_scatter(bound: Bound, operand: Any, source: Any, initial: Any) -> Any:
+    """Each element of the source added where the window of the operand has its selected, first such, element.
+
+    Source: StableHLO specification, `select_and_scatter`.
+    """
+    windows = _windows(bound, operand.ndim)
+    select = _selection(bound.operation.regions[0])
+    kind = kind_of(bound.operation.regions[1])
+    if select is None:
+        raise unsupported(bound.operation, "it selects by another comparison than GE or LE of the two elements")
+    if kind != "add":
+        raise unsupported(bound.operation, "it combines by another operation than add")
+    added = lax.select_and_scatter_add_p.bind(
+        source,
+        operand,
+        select_prim=select,
+        window_dimensions=windows.dimensions,
+        window_strides=windows.strides,
+        padding=windows.padding,
+    )
+    return added if is_identity("add", initial) else binary("add")(added, lax.broadcast(initial, added.shape))
+
+
+def _selection(block: Block) -> Any:
+    """The comparison that a region is."""
+    if len(block.operations) != 1 or block.operations[0].operands != block.arguments:
+        return None
+    operation = block.operations[0]
+    if operation.name != "stablehlo.compare" or operation.results != block.returned:
+        return None
+    if operation.attributes.get("compare_type") == "TOTALORDER":
+        return None
+    return {"GE": lax.ge_p, "LE": lax.le_p}.get(operation.attributes["comparison_direction"])
