@@ -1,5 +1,7 @@
 """`verify` and `jaxtf-verify`: they see what is wrong, and pass what is right."""
 
+import dataclasses
+import io
 import json
 import subprocess
 import sys
@@ -9,13 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax.interpreters import mlir as jax_mlir
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
 
 from jaxtf.convert import ConversionOptionError, verify
-from jaxtf.convert._verify import backends, cli
+from jaxtf.convert._convert import target
+from jaxtf.convert._graph.table import entries
+from jaxtf.convert._verify import backends, cli, subject
 from jaxtf.convert._verify.compare import difference
 from jaxtf.convert._verify.numbers import NUMBERS, argument
 from jaxtf.convert._verify.sizes import admissible_sizes
-from jaxtf.serialization import export
+from jaxtf.serialization import deserialize, export
 from jaxtf.shapepoly import SymbolicScope, symbolic_shape
 
 EPSILON = float(np.finfo(np.float32).eps)
@@ -77,6 +84,77 @@ def test_what_differs_is_told_with_its_place_sizes_and_size(monkeypatch):
     assert "wrong, values, b=2 n=3: differs: result['y']" in text
     assert "wrong, gradients, b=1 n=2: differs: InternalError: lost" in text
     assert verify(predict, *NETWORK, ways=["eager"]).ok
+
+
+def with_cosines(exported):
+    """An exported function that computes cosines in place of sines, at the same places of the user's program."""
+    with jax_mlir.make_ir_context() as context:
+        module = stablehlo.deserialize_portable_artifact(context, exported.mlir_module_serialized)
+        assembly = module if isinstance(module, str) else module.operation.get_asm(enable_debug_info=True)
+        assert "stablehlo.sine" in assembly
+        changed = ir.Module.parse(assembly.replace("stablehlo.sine", "stablehlo.cosine"))
+        data = stablehlo.serialize_portable_artifact_str(bytecode(changed), exported.stablehlo_version)
+    return dataclasses.replace(exported, mlir_module_serialized=data)
+
+
+def bytecode(module):
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def exporting_cosines(export):
+    """`export`, of functions with cosines in place of sines."""
+    return lambda *given, **options: lambda *args, **kwargs: with_cosines(export(*given, **options)(*args, **kwargs))
+
+
+def put_in_a_fault(monkeypatch, way):
+    """Makes one backend compute cosines in place of sines."""
+    if way == "exported":
+        monkeypatch.setattr(subject, "export", exporting_cosines(subject.export))
+    elif way == "artifact":
+        monkeypatch.setattr(backends, "deserialize", lambda blob: with_cosines(deserialize(blob)))
+    elif way.startswith("graph_mode"):
+        table = entries()
+        monkeypatch.setitem(table, "stablehlo.sine", table["stablehlo.cosine"])
+    else:
+        monkeypatch.setattr(target, "export", exporting_cosines(target.export))
+
+
+@pytest.mark.parametrize("way", [way for way in backends.BACKENDS if way != "jax"])
+def test_a_fault_in_what_a_user_calls_is_seen(way, monkeypatch):
+    put_in_a_fault(monkeypatch, way)
+    report = verify(predict, *NETWORK, ways=[way], sizes=[{"b": 2, "n": 3}], numbers=["regular"], gradients=False)
+    assert [(row.outcome, row.where) for row in report.rows] == [("differs", "result['y']")]
+
+
+def test_graph_mode_is_convert_in_graph_mode(monkeypatch):
+    def chosen(x):
+        return jax.lax.platform_dependent(x, cpu=jnp.sin, tpu=jnp.cos)
+
+    report = verify(chosen, *specs("3"), ways=["eager", "graph_mode"])
+    assert {(row.way, row.outcome) for row in report.rows} == {("eager", "same"), ("graph_mode", "refused")}
+    assert str(report).count("LoweringRuleMissing: 'chosen' has jax.lax.platform_dependent without a default") == 1
+    # A decomposition by TensorFlow's own operation, which no other backend has.
+    name, table = "custom_call.jaxtf.eigh", entries()
+    broken = dataclasses.replace(table[name], emit=lambda op, x: [v + 1 for v in table_emit(op, x)])
+    table_emit = table[name].emit
+    monkeypatch.setitem(table, name, broken)
+    report = verify(lambda x: jnp.linalg.eigvalsh(x @ x.T), *specs("2, 2"), ways=["graph_mode"], gradients=False)
+    assert {row.outcome for row in report.rows} == {"differs"}
+
+
+def test_what_is_refused_for_its_operations_is_refused_once():
+    report = verify(jnp.linalg.eigvals, *specs("2, 2"), ways=["eager"], gradients=False)
+    assert [(row.outcome, row.where[:12]) for row in report.rows] == [("refused", "LapackNeeded")]
+
+
+def test_constraints_and_fixed_sizes_are_those_of_the_specifications():
+    x, y = specs("2*b, c", "d, b", constraints=["c == 2", "b >= c + 1", "d == b - 1"])
+    made = subject.make_subject(lambda x, y: (x[:6], y[:2]), (x, y))
+    assert made.polymorphic_shapes() == ("(2*d + 2, 2)", "(d, d + 1)")
+    assert made.polymorphic_constraints() == ["d - 2 >= 0"]
+    assert verify(lambda x, y: (x[:6], y[:2]), x, y, ways=["eager"], gradients=False).ok
 
 
 def test_a_function_without_reverse_mode_is_verified_by_its_values():

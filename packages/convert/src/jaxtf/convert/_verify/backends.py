@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import numpy as np
 import tensorflow as tf
 
+from jaxtf.convert._convert.convert import convert
 from jaxtf.convert._convert.convert_exported import convert_exported
 from jaxtf.convert._values.dtypes import tf_dtype
 from jaxtf.convert._verify.numbers import is_inexact
@@ -56,24 +57,19 @@ def _in_jax(fun: Callable[..., Any]) -> Runner:
 
 
 def _jax(subject: Subject) -> Runner:
-    """The JAX function itself; an artifact has none, so that what was exported stands for it."""
-    return _exported(subject) if subject.function is None else _in_jax(subject.function)
+    """The JAX function itself; of an artifact, what was exported."""
+    return _in_jax(subject.in_jax())
 
 
 def _exported(subject: Subject) -> Runner:
-    """`Exported.call` in JAX."""
-
-    def fun(*arguments: Any) -> Any:
-        args, kwargs = jax.tree.unflatten(subject.exported.in_tree, arguments)
-        return jax.tree.leaves(subject.exported.call(*args, **kwargs))
-
-    return _in_jax(fun)
+    """`export(fun)(*specs).call` in JAX."""
+    return _in_jax(replace(subject, function=None).in_jax())
 
 
 def _artifact(subject: Subject) -> Runner:
     """The artifact, written and read again, in JAX."""
     exported = deserialize(subject.exported.serialize(vjp_order=0 if subject.no_gradient else 1))
-    return _exported(Subject(exported, None, subject.no_gradient))
+    return _exported(replace(subject, exported=exported))
 
 
 # --- TensorFlow ---
@@ -109,16 +105,28 @@ def _conjugate(tensor: tf.Tensor) -> tf.Tensor:
 
 def _flat(subject: Subject, **options: Any) -> Callable[..., list[tf.Tensor]]:
     """The converted function on flat arguments."""
-    converted = convert_exported(subject.exported, with_gradient=not subject.no_gradient, **options)
+    converted = _converted(subject, **options)
     positional, by_name = subject.exported.in_structure.children
     count = len(positional.paths())
 
     def flat(*tensors: tf.Tensor) -> list[tf.Tensor]:
         args, kwargs = positional.unflatten(tensors[:count]), by_name.unflatten(tensors[count:])
-        results: list[tf.Tensor] = tf.nest.flatten(converted(*args, **kwargs))
-        return results
+        return jax.tree.leaves(converted(*args, **kwargs))
 
     return flat
+
+
+def _converted(subject: Subject, **options: Any) -> Callable[..., Any]:
+    """What a user writes: `convert(fun, polymorphic_shapes=...)`, or `convert_exported` of an artifact."""
+    options = options | {"with_gradient": not subject.no_gradient}
+    if subject.function is None:
+        return convert_exported(subject.exported, **options)
+    return convert(
+        subject.function,
+        polymorphic_shapes=subject.polymorphic_shapes(),
+        polymorphic_constraints=subject.polymorphic_constraints(),
+        **options,
+    )
 
 
 def _eager(subject: Subject) -> Runner:

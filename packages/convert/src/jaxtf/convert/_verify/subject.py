@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 
 from jaxtf.convert._errors import ConversionOptionError
-from jaxtf.convert._native.consumer import versions_to_write
 from jaxtf.serialization import Exported, deserialize, export
 from jaxtf.serialization.interop import as_jitted
+from jaxtf.shapepoly import is_symbolic_dim, symbolic_shape
 
-__all__ = ["Subject", "make_subject"]
+__all__ = ["Subject", "make_subject", "of_function"]
 
 
 @dataclass(frozen=True)
@@ -21,14 +21,43 @@ class Subject:
     """What is verified.
 
     Attributes:
-      exported: The function exported, with linear algebra that needs no LAPACK where it was exported here.
-      function: The JAX function on flat arguments, to flat results; None for an artifact, which is its own authority.
+      exported: The artifact, or the function exported as a user exports it.
+      function: The JAX function; None for an artifact, which is its own authority.
+      specs: The specifications of its positional arguments; none for an artifact.
       no_gradient: Why it has no gradient in reverse mode; empty if it has one.
     """
 
     exported: Exported
     function: Callable[..., Any] | None
+    specs: tuple[Any, ...]
     no_gradient: str
+
+    def in_jax(self) -> Callable[..., list[Any]]:
+        """The JAX function on flat arguments, to flat results."""
+        jitted = as_jitted(self.function if self.function is not None else self.exported.call)
+
+        def flat(*arguments: Any) -> list[Any]:
+            args, kwargs = jax.tree.unflatten(self.exported.in_tree, arguments)
+            return jax.tree.leaves(jitted(*args, **kwargs))
+
+        return flat
+
+    def polymorphic_shapes(self) -> Any:
+        """The shapes as `convert` takes them: texts in the structure of the arguments; None if all sizes are known."""
+        if not any(map(is_symbolic_dim, self._sizes())):
+            return None
+        return jax.tree.map(_text, self.specs)
+
+    def polymorphic_constraints(self) -> list[str]:
+        """The constraints as `convert` takes them: those that say more than the shapes, which are in normal form."""
+        scopes = [size.scope for size in self._sizes() if is_symbolic_dim(size)]
+        if not scopes:
+            return []
+        differences = ((c, symbolic_shape(c.difference_text, scope=scopes[0])[0]) for c in scopes[0].constraints)
+        return [f"{difference} {c.relation} 0" for c, difference in differences if is_symbolic_dim(difference)]
+
+    def _sizes(self) -> list[Any]:
+        return [size for leaf in jax.tree.leaves(self.specs) for size in getattr(leaf, "shape", ())]
 
 
 def make_subject(target: Any, specs: tuple[Any, ...]) -> Subject:
@@ -42,20 +71,23 @@ def make_subject(target: Any, specs: tuple[Any, ...]) -> Subject:
     if isinstance(target, Exported):
         if specs:
             raise ConversionOptionError("verify takes no shapes beside an exported function: it has its own")
-        return Subject(target, None, _no_gradient(target))
+        return Subject(target, None, (), _no_gradient(target))
     if not callable(target):
         raise ConversionOptionError(
             f"verify needs a JAX function, an Exported or the bytes of an artifact, found {type(target).__name__}"
         )
-    exported = export(target, expand_linear_algebra=True, **asdict(versions_to_write(None)))(*specs)
-    jitted = as_jitted(target)
-    tree = jax.tree.structure((specs, {}))
+    return of_function(target, specs)
 
-    def flat(*arguments: Any) -> Any:
-        args, kwargs = jax.tree.unflatten(tree, arguments)
-        return jax.tree.leaves(jitted(*args, **kwargs))
 
-    return Subject(exported, flat, _no_gradient(exported))
+def of_function(function: Callable[..., Any], specs: tuple[Any, ...]) -> Subject:
+    """The subject that a JAX function is, with the specifications of its positional arguments."""
+    exported = export(function)(*specs)
+    return Subject(exported, function, specs, _no_gradient(exported))
+
+
+def _text(spec: Any) -> str:
+    """The shape of a specification as a text."""
+    return f"({', '.join(map(str, spec.shape))}{',' if len(spec.shape) == 1 else ''})"
 
 
 def _no_gradient(exported: Exported) -> str:
