@@ -84,7 +84,7 @@ MAY_IMPORT = {
         "_vectorized": "_graph _transfer _traced _function _vjp",
         "_recorded": "_jax _tf _transfer _function _vjp",
         "_primitive": "_errors _jax _tf _effects _graph _transfer _traced _function _recorded",
-        "_lowering": "_errors _jax _effects _common_form _guards _declared _traced _symbolic_traced _primitive",
+        "_lowering": "_errors _jax _effects _common_form _guards _declared _notes _traced _symbolic_traced _primitive",
         "_gradient": "_errors _jax _transfer _traced _function _vectorized _recorded _primitive",
         "_batching": "_errors _jax _traced _function _vectorized _recorded _primitive",
         "_call": "_errors _jax _transfer _notes _eager _declared _function _primitive _lowering _gradient _batching",

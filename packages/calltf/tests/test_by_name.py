@@ -119,7 +119,7 @@ def test_eager_calls_are_as_without_it():
 
 
 def test_jit_without_an_export_is_refused():
-    with pytest.raises(NotImplementedError, match=r"(?s)call_tf_graph=True only supports exporting.*remedy: convert"):
+    with pytest.raises(ValueError, match=r"(?s)call_tf_graph=True only supports exporting.*remedy: convert"):
         jax.jit(call_tf(shifted_sine, call_tf_graph=True))(1.0)
 
 

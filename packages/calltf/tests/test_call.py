@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.calltf import call_tf
+from jaxtf.calltf import CaptureWarning, FunctionTypeError, call_tf
 
 
 class Pair(NamedTuple):
@@ -208,6 +208,29 @@ def test_a_random_key_is_refused_with_the_remedy():
 def test_something_that_cannot_be_called_is_refused():
     with pytest.raises(TypeError, match="callable_tf must be callable, found 3"):
         call_tf(3)
+
+
+@pytest.mark.parametrize("of_jax", [jnp.sin, jax.nn.relu, jax.jit(lambda x: x + 1), jax.numpy.add])
+def test_a_function_of_jax_is_refused_with_the_remedy(of_jax):
+    with pytest.raises(
+        FunctionTypeError, match=r"needs a TensorFlow function, found the JAX .*\n  remedy: JAX calls it"
+    ):
+        call_tf(of_jax)
+
+
+@pytest.mark.parametrize("stage", [lambda f: f, jax.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("fun", [lambda x: jnp.sin(x) + 1, lambda x: 2 * jax.lax.sin(x)])
+def test_a_tensor_that_reaches_jax_is_explained(stage, fun):
+    with pytest.raises(TypeError) as raised:
+        stage(call_tf(fun))(jnp.ones(3))
+    assert any("gives a tensor to a function of JAX" in note for note in raised.value.__notes__)
+
+
+def test_a_warning_of_captures_points_to_the_line_of_the_program():
+    variable = tf.Variable(3.0)
+    with pytest.warns(CaptureWarning) as warned:
+        jax.jit(call_tf(lambda x: x * variable))(1.0)
+    assert [warning.filename for warning in warned] == [__file__]
 
 
 @pytest.mark.parametrize(

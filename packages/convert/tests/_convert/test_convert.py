@@ -16,6 +16,7 @@ from jaxtf.convert import (
     ConversionOptionError,
     ConversionStateError,
     DisabledSafetyCheck,
+    FunctionTypeError,
     ParameterError,
     ResultTypeError,
     TensorFlowTooOld,
@@ -386,7 +387,7 @@ class TestBadArguments:
             jax.jit(convert(jnp.sin))(1.0)
 
     def test_what_is_no_function_is_refused(self):
-        with pytest.raises(ConversionOptionError, match="convert needs a function, found int"):
+        with pytest.raises(FunctionTypeError, match="convert needs a function, found int"):
             convert(3)
 
 

@@ -19,6 +19,7 @@ from jaxtf.convert import (
     ArgumentTypeError,
     ConversionOptionError,
     DisabledSafetyCheck,
+    FunctionTypeError,
     GradientNotSaved,
     convert,
     save_model,
@@ -440,7 +441,7 @@ def test_options_that_make_no_sense_are_refused_before_anything_is_written(tmp_p
 
 def test_what_is_no_function_or_no_folder_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConversionOptionError, match=r"save_model needs a function, found dict: \{\}"):
+    with pytest.raises(FunctionTypeError, match=r"save_model needs a function, found dict: \{\}"):
         save_model({}, jnp.sin, "model", input_signatures=[tf.TensorSpec([2])])
     with pytest.raises(ConversionOptionError, match="save_model needs a folder to write, found NoneType: None"):
         save_model(jnp.sin, {}, None, input_signatures=[tf.TensorSpec([2])])

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import resource
 import subprocess
 import sys
 
@@ -20,6 +21,7 @@ from jaxtf.convert._convert import target
 from jaxtf.convert._graph.table import entries
 from jaxtf.convert._verify import backends, cli, subject
 from jaxtf.convert._verify.compare import difference
+from jaxtf.convert._verify.names import BACKEND_NAMES
 from jaxtf.convert._verify.numbers import NUMBERS, argument
 from jaxtf.convert._verify.sizes import admissible_sizes
 from jaxtf.serialization import deserialize, export
@@ -336,6 +338,11 @@ def test_the_command_ends_with_what_differs_most_and_what_allows_it(arguments, l
             ["jax.numpy:pi"],
             "jaxtf-verify: verify needs a JAX function, an Exported or the bytes of an artifact, found float",
         ),
+        (["jax.numpy:sine"], "jaxtf-verify: jax.numpy has no 'sine'"),
+        (
+            ["json:dumps"],
+            "jaxtf-verify: TypeError: dumps() missing 1 required positional argument: 'obj'\n  remedy: give a",
+        ),
     ],
 )
 def test_what_cannot_be_verified_is_refused_in_a_line(arguments, message, capsys):
@@ -343,12 +350,46 @@ def test_what_cannot_be_verified_is_refused_in_a_line(arguments, message, capsys
     assert capsys.readouterr().err.startswith(message)
 
 
-def test_the_command_says_how_it_is_used():
-    done = subprocess.run(
-        [sys.executable, "-m", "jaxtf.convert._verify.cli", "--help"], capture_output=True, text=True, check=True
+@pytest.mark.parametrize("target", ["mistaken", "mistaken.py", "mistaken.py:f"])
+def test_a_target_without_a_function_is_told_from_an_artifact(target, tmp_path, monkeypatch, capsys):
+    (tmp_path / "mistaken.py").write_text("def f(x): return x\ndef g(x):\n    y = 2 * x\n    return y + lost\n")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([target, "f32[2]"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"jaxtf-verify: {target.partition(':')[0]} is a {'Python file' if '.py' in target else 'module, or a folder'}, "
+        "not an artifact; a function is given as MODULE:FUNCTION; there are f, g",
+        '  remedy: jaxtf-verify mistaken:f "f32[b, 8]" ..., with a shape for each argument',
+    ]
+
+
+def test_a_bug_in_the_function_is_told_with_its_class_and_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "with_a_bug.py").write_text("def g(x):\n    y = 2 * x\n    return y + lost\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert cli.main(["with_a_bug:g", "f32[2]"]) == 2
+    assert capsys.readouterr().err == (
+        f"jaxtf-verify: NameError: name 'lost' is not defined\n  {tmp_path}/with_a_bug.py:3, in g: return y + lost\n"
     )
-    assert "jaxtf-verify" in done.stdout
-    assert "0  every way that runs the function gives JAX's numbers" in done.stdout
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_command_says_how_it_is_used_without_tensorflow(option):
+    code = (
+        "import runpy, sys\n"
+        f"sys.argv = ['jaxtf-verify', {option!r}]\n"
+        "try:\n    runpy.run_module('jaxtf.convert._verify.cli', run_name='__main__')\n"
+        "finally:\n    print(sorted({'jax', 'jaxlib', 'tensorflow', 'numpy', 'islpy'} & sys.modules.keys()))\n"
+    )
+    start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start < 0.3
+    assert done.stdout.splitlines()[-1] == "[]"
+    if option == "--help":
+        assert "0  every backend that runs the function gives JAX's numbers" in done.stdout
+        assert all(f"  {name}  " in done.stdout for name in backends.BACKENDS if name != "jax")
+        assert set(BACKEND_NAMES) == set(backends.BACKENDS) - {"jax"}
+    else:
+        assert done.stdout.startswith("jaxtf-verify ")
 
 
 def test_ties_repeated_indices_and_special_numbers_are_among_the_numbers(monkeypatch):

@@ -18,6 +18,7 @@ from jaxtf.serialization import (
     ArgumentMismatch,
     ArtifactError,
     CallingConventionError,
+    DictionaryKeyError,
     DisabledSafetyCheck,
     Effect,
     Exported,
@@ -332,7 +333,7 @@ def test_an_unregistered_type_is_refused_by_name():
 
 
 def test_keys_that_are_no_strings_or_integers_are_refused():
-    with pytest.raises(SerializationError, match=r"found the key \(1, 2\) of type tuple"):
+    with pytest.raises(DictionaryKeyError, match=r"found the key \(1, 2\) of type tuple"):
         export(lambda x: {(1, 2): x})(spec()).serialize()
 
 

@@ -58,6 +58,13 @@ def test_an_unstable_target_is_refused_with_its_place_and_the_check_to_disable()
     )
 
 
+def test_for_a_target_of_lapack_the_first_remedy_is_to_write_it_out():
+    with pytest.raises(
+        UnstableCustomCall, match=r"remedy: export it with expand_linear_algebra=True, .*; or, if you vou"
+    ):
+        check_custom_calls([("lapack_sfuture_ffi", "model.py:3")], [])
+
+
 @pytest.mark.parametrize("allowed", ["mine", "ALL"])
 def test_an_unstable_target_passes_when_the_caller_allows_it(allowed):
     check_custom_calls([("mine", "here")], [DisabledSafetyCheck.custom_call(allowed)])

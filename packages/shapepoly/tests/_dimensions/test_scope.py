@@ -73,7 +73,9 @@ def test_dimensions_of_two_scopes_do_not_mix():
         "  'a' belongs to a symbolic scope without constraints\n"
         "  'a' belongs to a symbolic scope with constraints:\n"
         "  a >= 8\n"
-        "  make them in one call of symbolic_shape, or pass scope=a.scope to the second call"
+        "  make them in one call of symbolic_shape, or pass scope=a.scope to the second call\n"
+        "  if you made only one of them, the other was kept from an earlier trace, as by a library that caches what it "
+        "computes from sizes: empty that cache before each trace, or fill it with constant sizes first"
     )
     for operation in (lambda: a1 * a2, lambda: a1 // a2, lambda: a1 >= a2, lambda: a1.max(a2), lambda: divmod(a1, a2)):
         with pytest.raises(ScopeError, match="Invalid mixing of symbolic scopes"):

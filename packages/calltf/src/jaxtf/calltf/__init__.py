@@ -3,10 +3,12 @@
 from jaxtf.calltf._call import call_tf
 from jaxtf.calltf._errors import (
     ArgumentTypeError,
+    CallByNameError,
     CaptureWarning,
     CompilationError,
     DeclarationError,
     DynamicShapeError,
+    FunctionTypeError,
     ResultError,
     UnsupportedError,
     VariableWriteError,
@@ -15,10 +17,12 @@ from jaxtf.calltf._version import __version__ as __version__
 
 __all__ = [
     "ArgumentTypeError",
+    "CallByNameError",
     "CaptureWarning",
     "CompilationError",
     "DeclarationError",
     "DynamicShapeError",
+    "FunctionTypeError",
     "ResultError",
     "UnsupportedError",
     "VariableWriteError",

@@ -18,7 +18,7 @@ from jax.tree_util import PyTreeDef
 from jaxtf.calltf import _batching, _gradient, _lowering  # noqa: F401  # the rules of the primitives
 from jaxtf.calltf._declared import Declared
 from jaxtf.calltf._eager import plain_array, plain_tensors
-from jaxtf.calltf._errors import ArgumentTypeError, UnsupportedError
+from jaxtf.calltf._errors import ArgumentTypeError, FunctionTypeError, UnsupportedError
 from jaxtf.calltf._function import Staging, UserFunction
 from jaxtf.calltf._jax import evaluating
 from jaxtf.calltf._notes import note_causes
@@ -26,6 +26,7 @@ from jaxtf.calltf._primitive import invoke
 from jaxtf.calltf._transfer import as_array, to_array
 
 _STRUCTURES_KEPT = 64
+_OF_JAX = (type(jax.jit(abs)), jax.custom_jvp, jax.custom_vjp)
 _SIGNATURE = inspect.signature(lambda *args, **kwargs: None)
 
 
@@ -77,7 +78,8 @@ def call_tf(
       the structure of `callable_tf`'s results.
 
     Raises:
-      TypeError: Not callable, or an `output_shape_dtype` without shapes and dtypes.
+      FunctionTypeError: Not callable, or a function of JAX.
+      TypeError: An `output_shape_dtype` without shapes and dtypes.
 
     The function returned raises:
       TypeError: An argument is not an array.
@@ -91,8 +93,7 @@ def call_tf(
     >>> jax.jit(jax.value_and_grad(call_tf(lambda x: x**3)))(2.0)
     (Array(8., dtype=float32), Array(12., dtype=float32))
     """
-    if not callable(callable_tf):
-        raise TypeError(f"call_tf: callable_tf must be callable, found {callable_tf!r}")
+    _refuse_what_is_not_of_tensorflow(callable_tf)
     declared = None if output_shape_dtype is UNSPECIFIED else Declared.of(output_shape_dtype)
     staging = Staging(has_side_effects, ordered, by_name=call_tf_graph)
 
@@ -139,6 +140,18 @@ def call_tf(
     del call.__wrapped__
     call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
     return call
+
+
+def _refuse_what_is_not_of_tensorflow(callable_tf: Any) -> None:
+    """Raises an error for what is not callable, or a function of JAX: the result of `jax.jit`, one of `jax.numpy`."""
+    if not callable(callable_tf):
+        raise FunctionTypeError(f"call_tf: callable_tf must be callable, found {callable_tf!r}")
+    if isinstance(callable_tf, _OF_JAX) or str(getattr(callable_tf, "__module__", "")).partition(".")[0] == "jax":
+        name = getattr(callable_tf, "__name__", type(callable_tf).__name__)
+        raise FunctionTypeError(
+            f"call_tf needs a TensorFlow function, found the JAX function '{name}'\n"
+            "  remedy: JAX calls it as it is; to call it from TensorFlow, use jaxtf.convert.convert"
+        )
 
 
 def _refuse_by_address(args: Any, kwargs: Any) -> None:

@@ -11,10 +11,12 @@ from jaxtf.serialization.interop import ArgumentTypeError
 __all__ = [
     "LIMITATIONS",
     "ArgumentTypeError",
+    "CallByNameError",
     "CaptureWarning",
     "CompilationError",
     "DeclarationError",
     "DynamicShapeError",
+    "FunctionTypeError",
     "ResultError",
     "UnsupportedError",
     "VariableWriteError",
@@ -22,6 +24,14 @@ __all__ = [
 
 LIMITATIONS = "jaxtf-calltf guide, docs/calltf.md, section 'Limitations'"
 """Where a message sends its reader who wants to know more."""
+
+
+class FunctionTypeError(TypeError):
+    """What is not a TensorFlow function, where one is needed: not callable, or of JAX."""
+
+
+class CallByNameError(ValueError):
+    """A call by name (`call_tf_graph=True`) in a program that JAX is to run."""
 
 
 class ResultError(ValueError):

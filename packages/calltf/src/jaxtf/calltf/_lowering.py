@@ -25,9 +25,10 @@ from jax.interpreters import mlir
 from jaxtf.calltf._common_form import CommonForm, NoCommonForm
 from jaxtf.calltf._declared import shape_text
 from jaxtf.calltf._effects import CALL_TF_ORDERED_EFFECT
-from jaxtf.calltf._errors import LIMITATIONS, CaptureWarning, CompilationError, UnsupportedError
+from jaxtf.calltf._errors import LIMITATIONS, CallByNameError, CaptureWarning, CompilationError, UnsupportedError
 from jaxtf.calltf._guards import Guards
 from jaxtf.calltf._jax import dimension_values, hlo_to_stablehlo, ir_types, is_for_export, token_type
+from jaxtf.calltf._notes import users_level
 from jaxtf.calltf._primitive import call_tf_p, refuse_variable_writes
 from jaxtf.calltf._symbolic_traced import SymbolicTraced
 from jaxtf.calltf._traced import Traced
@@ -64,7 +65,7 @@ def lower_call(
 def _lower_by_name(ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], traced: Traced) -> Sequence[ir.Value]:
     """A call that TensorFlow resolves: the exporter replaces the name by an index into the functions it gives along."""
     if not is_for_export(ctx):
-        raise UnsupportedError(
+        raise CallByNameError(
             f"call_tf: {traced.function} has call_tf_graph=True: call_tf_graph=True only supports exporting, by "
             "jaxtf.convert; JAX cannot run a call of a TensorFlow function by name\n"
             "  remedy: convert the function that contains it, or leave call_tf_graph=True out"
@@ -181,7 +182,7 @@ def warn_of_captures(traced: Traced) -> None:
             "present values become constants of the compiled program\n"
             f"  remedy: pass them as arguments; see {LIMITATIONS}",
             CaptureWarning,
-            stacklevel=2,
+            stacklevel=users_level(2),
         )
 
 

@@ -10,6 +10,7 @@ __all__ = [
     "ConstantsTooLarge",
     "ConversionOptionError",
     "ConversionStateError",
+    "FunctionTypeError",
     "GradientNotSaved",
     "GraphModeUnsupported",
     "ParameterError",
@@ -34,6 +35,10 @@ class ConversionOptionError(ValueError):
 
 class ConversionStateError(ValueError):
     """A converted function used inside a JAX transformation."""
+
+
+class FunctionTypeError(TypeError):
+    """What is not a JAX function, where one is needed: not callable, or of TensorFlow."""
 
 
 class GradientNotSaved(ValueError):

@@ -13,12 +13,14 @@ import jax
 import jax.dtypes
 import numpy as np
 from jax._src.config import trace_context
+from jax._src.core import trace_state_clean
 
 __all__ = [
     "canonical_dtype",
     "cotangent_specification",
     "float0",
     "is_tracer",
+    "is_transforming",
     "is_weak",
     "python_scalar_dtype",
     "tracing_configuration",
@@ -30,6 +32,10 @@ PRIVATE_NAMES = {
         "0.12.0.1",
         "everything in JAX's configuration that changes what tracing gives (x64, matmul precision, random "
         "implementation, ...), as `jax.jit` keys its own cache; there is no public list of those settings",
+    ),
+    "jax._src.core.trace_state_clean": (
+        "0.12.0.1",
+        "whether JAX traces now, also where no argument is a tracer; nothing public says it",
     ),
 }
 
@@ -55,6 +61,11 @@ def python_scalar_dtype(value: Any) -> np.dtype[Any]:
 def is_tracer(value: Any) -> bool:
     """Whether `value` belongs to a JAX transformation in progress."""
     return isinstance(value, jax.core.Tracer)
+
+
+def is_transforming() -> bool:
+    """Whether a JAX transformation is in progress: `jax.jit`, `jax.vmap`, `jax.grad`, ..."""
+    return not trace_state_clean()
 
 
 def is_weak(array: jax.Array) -> bool:

@@ -13,6 +13,7 @@ __all__ = [
     "CalledFunctionsRefused",
     "CallingConventionError",
     "DeviceCountError",
+    "DictionaryKeyError",
     "DisabledCheckError",
     "EffectsRefused",
     "HostCallbackError",
@@ -112,6 +113,10 @@ class VjpUnavailable(ValueError):
 
 class SerializationError(ValueError):
     """An exported function that holds something the artifact format has no form for."""
+
+
+class DictionaryKeyError(TypeError):
+    """A dictionary among arguments or results with keys that the artifact format has no form for."""
 
 
 class ArtifactError(ValueError):

@@ -41,6 +41,7 @@ __all__ = [
     "default_rule",
     "device_count",
     "effect_classes",
+    "equation_frames",
     "geqp3_p",
     "geqrf_p",
     "has_shardings",
@@ -85,6 +86,10 @@ PRIVATE_NAMES = {
     "jax._src.interpreters.mlir.LoweringParameters.override_lowering_rules": (
         "0.12.0.1",
         "other rules for the primitives of linear algebra, in one lowering",
+    ),
+    "jax._src.core.JaxprEqn.source_info": (
+        "0.12.0.1",
+        "where an equation was traced: it has the whole stack, of which users are to see their own line",
     ),
     "jax._src.interpreters.mlir._lowerings": ("0.12.0.1", "the default rules of these primitives"),
     "jax._src.interpreters.mlir._platform_specific_lowerings": ("0.12.0.1", "their rules for platforms"),
@@ -270,6 +275,12 @@ CALLBACKS = {
 
 # The name of the primitive that `jax.lax.platform_dependent` asks for the platform.
 PLATFORM_INDEX: str = platform_index_p.name
+
+
+def equation_frames(equation: Any) -> list[tuple[str, int]]:
+    """File and line of each frame of the stack in which an equation was traced, the innermost first."""
+    stack = equation.source_info.traceback
+    return [] if stack is None else [(frame.file_name, frame.line_num) for frame in stack.frames]
 
 
 def default_rule(primitive: Any) -> Callable[..., Any]:

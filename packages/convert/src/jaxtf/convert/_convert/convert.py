@@ -16,14 +16,15 @@ from typing import Any, Never
 import jax
 import tensorflow as tf
 
-from jaxtf.convert import _tf
+from jaxtf.convert import _jax, _tf
 from jaxtf.convert._convert.former import refuse_former
 from jaxtf.convert._convert.jitted import StaticParameters, without_marks
 from jaxtf.convert._convert.lift import export_lifted
+from jaxtf.convert._convert.mistakes import check_function, explained
 from jaxtf.convert._convert.mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization
 from jaxtf.convert._convert.signature import Signature, Signatures
 from jaxtf.convert._convert.target import Target, target_of
-from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._errors import ConversionOptionError, ConversionStateError
 from jaxtf.convert._function.cache import Cache
 from jaxtf.convert._function.constants import Constants
 from jaxtf.convert._function.eager import EagerCalls
@@ -83,6 +84,7 @@ def convert(
       unless JAX's x64 is on. `fun_jax` is traced once for each signature.
 
     Raises:
+      FunctionTypeError: `fun_jax` is not callable, or is or calls (when called) a function of TensorFlow.
       ConversionOptionError: A platform that does not exist, a version of TensorFlow that is not known, or
         `native_serialization=True` with `enable_xla=False`.
       GraphModeUnsupported: When called, in graph mode: an operation that has no translation.
@@ -100,8 +102,7 @@ def convert(
     array([2., 3.], dtype=float32)
     """
     refuse_former(former)
-    if not callable(fun_jax):
-        raise ConversionOptionError(f"convert needs a function, found {type(fun_jax).__name__}: {fun_jax!r:.60}")
+    check_function(fun_jax, "convert")
     target = target_of(
         native_serialization=native_serialization,
         platforms=native_serialization_platforms,
@@ -162,6 +163,12 @@ class Conversion:
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Applies the function to pytrees of TensorFlow values."""
+        if tf.executing_eagerly() and _jax.is_transforming():
+            raise ConversionStateError(
+                "convert must be used outside all JAX transformations: a converted function is called while JAX traces "
+                "(in jax.jit, jax.vmap, jax.grad, ...)\n"
+                "  remedy: call the JAX function itself there; convert what jit, grad or vmap returns"
+            )
         kind = self.eager_calls.kind(args, kwargs)
         if kind is None:
             return self._call_unseen(None, args, kwargs)
@@ -212,7 +219,8 @@ def make_conversion(
 
     def exported_for(signature: Signature) -> ExportedFunction:
         args, kwargs = without_marks(*signatures.specifications(signature.tree, signature.leaves))
-        return export_lifted(jitted, target, constants, args, kwargs)
+        with explained(fun_jax, polymorphic_shapes, args):
+            return export_lifted(jitted, target, constants, args, kwargs)
 
     eager_calls = EagerCalls(run)
     functions: Cache[Signature, ExportedFunction] = Cache(_SIGNATURES_KEPT, dropped=eager_calls.clear)

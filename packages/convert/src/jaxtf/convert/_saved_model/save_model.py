@@ -23,6 +23,7 @@ from jaxtf.convert._convert.target import target_of
 from jaxtf.convert._function.constants import Constants
 from jaxtf.convert._function.gradient import run_differentiable, run_without_gradient
 from jaxtf.convert._saved_model.inputs import inputs_of
+from jaxtf.convert._saved_model.results import by_result_name
 from jaxtf.convert._saved_model.root import bytes_of, described, root_of
 from jaxtf.convert._saved_model.save_options import (
     asset_files,
@@ -35,7 +36,7 @@ from jaxtf.convert._saved_model.save_options import (
 from jaxtf.convert._saved_model.saved import METADATA_FILE, Saved
 from jaxtf.convert._saved_model.whole_folder import written_whole
 from jaxtf.convert._values.arguments import WeakVariable, read
-from jaxtf.convert._values.names import argument_names, call_signature_of, parameter_names, result_names
+from jaxtf.convert._values.names import argument_names, call_signature_of, parameter_names
 from jaxtf.serialization import DisabledSafetyCheck
 
 __all__ = ["save_model"]
@@ -87,6 +88,7 @@ def save_model(
       inputs have the names of the arguments, results the names of their place in the pytree.
 
     Raises:
+      FunctionTypeError: `fun_jax` is not a JAX function.
       ConversionOptionError: An option that has no such value, a file of `assets` that does not exist, a folder that
         holds other things, or one whose name TensorFlow cannot read again.
       GradientNotSaved: JAX cannot differentiate the function as often as asked.
@@ -174,7 +176,7 @@ class _Model:
         self.call.get_concrete_function(*inputs.nested(inputs.specs))
 
         def serve(**by_name: tf.Tensor) -> dict[str, tf.Tensor]:
-            return _by_result_name(self.call(*inputs.nested(by_name)))
+            return by_result_name(self.call(*inputs.nested(by_name)))
 
         return tf.function(serve, autograph=False).get_concrete_function(**inputs.specs)
 
@@ -220,13 +222,7 @@ def _trackable(tree: Any) -> Any:
 
 def _standard(result: Any) -> Any:
     """A result in containers that `tf.function` returns; with custom nodes in it, a dict by name."""
-    return result if _is_standard(result) else _by_result_name(result)
-
-
-def _by_result_name(result: Any) -> dict[str, tf.Tensor]:
-    leaves = jax.tree_util.tree_flatten_with_path(result)[0]
-    names = result_names([f"result{jax.tree_util.keystr(path)}" for path, _ in leaves])
-    return dict(zip(names, (leaf for _, leaf in leaves), strict=True))
+    return result if _is_standard(result) else by_result_name(result)
 
 
 def _is_standard(tree: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from jaxtf.convert._convert.mistakes import check_function
 from jaxtf.convert._errors import ConversionOptionError
 
 __all__ = [
@@ -37,10 +38,10 @@ def check_function_and_folder(fun_jax: Any, path: Any) -> None:
     """Refuses what is no function, no path, or a place that cannot be written whole and read again.
 
     Raises:
-      ConversionOptionError: It is another thing, or the folder holds what `save_model` does not write.
+      FunctionTypeError: It is not a JAX function.
+      ConversionOptionError: It is not a folder, or the folder holds what `save_model` does not write.
     """
-    if not callable(fun_jax):
-        raise ConversionOptionError(f"save_model needs a function, found {type(fun_jax).__name__}: {fun_jax!r:.60}")
+    check_function(fun_jax, "save_model")
     if not isinstance(path, str | os.PathLike):
         raise ConversionOptionError(f"save_model needs a folder to write, found {type(path).__name__}: {path!r:.60}")
     _check_name(os.fspath(path))

@@ -10,6 +10,7 @@ import tensorflow as tf
 from jaxtf.convert._convert.convert import convert_for
 from jaxtf.convert._convert.target import target_of
 from jaxtf.convert._saved_model.inputs import inputs_of
+from jaxtf.convert._saved_model.results import by_result_name, is_flat
 from jaxtf.convert._saved_model.save_options import check_specifications
 from jaxtf.convert._values.names import parameter_names
 
@@ -38,7 +39,8 @@ def of_function(
     inputs = inputs_of(signature, parameter_names(fun), "input_signature of to_tflite")
 
     def serve(**by_name: tf.Tensor) -> Any:
-        return converted(*inputs.nested(by_name))
+        result = converted(*inputs.nested(by_name))
+        return result if is_flat(result) else by_result_name(result)
 
     module = tf.Module()
     module.f = tf.function(serve, autograph=False)

@@ -31,6 +31,16 @@ def tf_dtype(dtype: Any) -> tf.DType:
     return tf.bool if is_float0(dtype) else tf.as_dtype(np.dtype(dtype))
 
 
+_NUMERIC = (
+    "pass a dense tf.Tensor, tf.Variable, NumPy array or Python scalar, or nested tuples, lists and dicts of those"
+)
+
+_ARRAYS_ALONE = (
+    "pass arrays alone and let the function close over the rest; of a module of Equinox: arrays, rest = "
+    "eqx.partition(module, eqx.is_array), and eqx.combine(arrays, rest) in the function"
+)
+
+
 def numpy_dtype(value: Any, path: Callable[[], str]) -> np.dtype[Any]:
     """The NumPy dtype of a tensor, variable, array or NumPy scalar.
 
@@ -47,8 +57,7 @@ def numpy_dtype(value: Any, path: Callable[[], str]) -> np.dtype[Any]:
     if dtype is None or is_composite:
         raise ArgumentTypeError(
             f"{path()} is not a numeric value: found {type(value).__name__} ({value!r:.60})\n"
-            "  remedy: pass a dense tf.Tensor, tf.Variable, NumPy array or Python scalar, or nested tuples, lists and "
-            "dicts of those"
+            f"  remedy: {_ARRAYS_ALONE if callable(value) and dtype is None else _NUMERIC}"
         )
     found = _numeric_dtype(dtype)
     if found is None:

@@ -7,13 +7,16 @@ jaxtf-verify mypackage.model:predict "f32[b, 8, 8]" --constraint "b >= 2" --size
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import math
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jaxtf.serialization.interop import require_jax
+from jaxtf.convert._verify.names import BACKEND_NAMES
+from jaxtf.serialization.interop import require_jax, users_files
 
 if TYPE_CHECKING:
     from jaxtf.convert._verify.report import Report
@@ -22,7 +25,7 @@ __all__ = ["main"]
 
 _CODES = """\
 exit codes:
-  0  every way that runs the function gives JAX's numbers
+  0  every backend that runs the function gives JAX's numbers
   1  one of them differs
   2  usage, or a function or artifact that cannot be read
 
@@ -42,8 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"jaxtf-verify: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
-    except (ValueError, TypeError, NotImplementedError, ImportError, AttributeError) as error:
-        print(f"jaxtf-verify: {error}", file=sys.stderr)
+    except Exception as error:  # of the user's function, too: with its class and line
+        print(f"jaxtf-verify: {_described(error)}", file=sys.stderr)
         return 2
     if options.json:
         print(json.dumps(report.to_json(), indent=2))
@@ -69,18 +72,31 @@ def _advice(report: Report) -> str:
     )
 
 
+def _described(error: Exception) -> str:
+    """An error as the command prints it: one that is not ours with its class, and the user's lines that led to it."""
+    notes = [note for note in getattr(error, "__notes__", ()) if "JAX_TRACEBACK_FILTERING" not in note]
+    if type(error).__module__.startswith("jaxtf."):
+        return "\n".join([str(error), *notes])
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/jaxtf/" not in frame.filename]
+    users = users_files(frame.filename for frame in frames)
+    lines = [f"  {f.filename}:{f.lineno}, in {f.name}: {f.line}" for f in frames if f.filename in users]
+    name = "" if isinstance(error, ImportError) and not lines else f"{type(error).__name__}: "
+    return "\n".join([f"{name}{error}", *lines, *notes])
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="jaxtf-verify",
-        description="Compares a JAX function, or an artifact, in every way that runs it.",
-        epilog=_CODES,
+        description="Compares a JAX function, or an artifact, on every backend that runs it.",
+        epilog=_backends() + _CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"jaxtf-verify {_release()}")
     parser.add_argument("target", metavar="TARGET", help="a file with an artifact, or MODULE:FUNCTION")
     parser.add_argument("shapes", metavar="SHAPE", nargs="*", help="for a function: one for each argument")
     parser.add_argument("--constraint", action="append", default=[], metavar="TEXT", help="between sizes: 'a >= b'")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N[,...]", help="sizes to run at")
-    parser.add_argument("--way", action="append", default=[], metavar="NAME", help="only this way; again for more")
+    parser.add_argument("--way", action="append", default=[], metavar="NAME", help="only this backend; again for more")
     parser.add_argument(
         "--numbers", action="append", default=[], metavar="KIND", help="regular, ties or special; again for more"
     )
@@ -88,6 +104,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--values-only", action="store_true", help="no gradients")
     parser.add_argument("--json", action="store_true", help="data instead of a table")
     return parser
+
+
+def _backends() -> str:
+    """The backends, a line each."""
+    width = max(map(len, BACKEND_NAMES))
+    return "\n".join(["backends:", *(f"  {name:{width}}  {what}" for name, what in BACKEND_NAMES.items()), "", ""])
+
+
+def _release() -> str:
+    """The installed version of jaxtf-convert; `unknown` where it is run from its source."""
+    try:
+        return importlib.metadata.version("jaxtf-convert")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
 
 
 if __name__ == "__main__":

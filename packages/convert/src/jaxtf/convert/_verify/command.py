@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._verify.report import Report
+from jaxtf.convert._verify.targets import functions_of, listed, refuse_without_function
 from jaxtf.convert._verify.verify import verify
 from jaxtf.shapepoly import SymbolicScope, symbolic_shape
 
@@ -33,6 +34,15 @@ _DTYPES = {
 def verified(options: argparse.Namespace) -> Report:
     """The report that the options of the command line ask for."""
     target, specs = _target(options.target, options.shapes, options.constraint)
+    try:
+        return _verified(options, target, specs)
+    except TypeError as error:
+        if not specs and "missing" in str(error):
+            error.add_note('  remedy: give a shape for each argument, such as "f32[b, 8]"')
+        raise
+
+
+def _verified(options: argparse.Namespace, target: Any, specs: tuple[Any, ...]) -> Report:
     return verify(
         target,
         *specs,
@@ -47,13 +57,18 @@ def verified(options: argparse.Namespace) -> Report:
 def _target(name: str, shapes: Sequence[str], constraints: Sequence[str]) -> tuple[Any, tuple[Any, ...]]:
     """What to verify, and the specifications of its arguments."""
     module, separator, attribute = name.partition(":")
-    if not separator or Path(name).exists():
-        if shapes or constraints:
-            raise ConversionOptionError(f"{name} is an artifact, which has its own shapes and constraints")
+    is_file = Path(name).is_file() and not name.endswith(".py")
+    if is_file and (shapes or constraints):
+        raise ConversionOptionError(f"{name} is an artifact, which has its own shapes and constraints")
+    if is_file:
         return Path(name).read_bytes(), ()
+    if module.endswith(".py") or not separator:
+        refuse_without_function(name)
     sys.path.insert(0, "")
     found: Any = importlib.import_module(module)
     for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise ConversionOptionError(f"{module} has no '{attribute}'{listed(functions_of(module))}")
         found = getattr(found, part)
     return found, _specs(shapes, constraints)
 

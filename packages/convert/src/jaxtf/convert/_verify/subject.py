@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 
-from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._convert.mistakes import check_function
+from jaxtf.convert._errors import ConversionOptionError, FunctionTypeError
 from jaxtf.serialization import Exported, deserialize, export
 from jaxtf.serialization.interop import as_jitted
 from jaxtf.shapepoly import is_symbolic_dim, symbolic_shape
@@ -64,7 +66,8 @@ def make_subject(target: Any, specs: tuple[Any, ...]) -> Subject:
     """The subject that a caller of `verify` names.
 
     Raises:
-      ConversionOptionError: Neither a function, nor exported, nor an artifact.
+      FunctionTypeError: Neither a JAX function, nor exported, nor the bytes of an artifact.
+      ConversionOptionError: Specifications beside what has its own.
     """
     if isinstance(target, bytes | bytearray | memoryview):
         target = deserialize(target)
@@ -73,9 +76,12 @@ def make_subject(target: Any, specs: tuple[Any, ...]) -> Subject:
             raise ConversionOptionError("verify takes no shapes beside an exported function: it has its own")
         return Subject(target, None, (), _no_gradient(target))
     if not callable(target):
-        raise ConversionOptionError(
+        remedy = "\n  remedy: read the file first: pathlib.Path(path).read_bytes()"
+        raise FunctionTypeError(
             f"verify needs a JAX function, an Exported or the bytes of an artifact, found {type(target).__name__}"
+            + (remedy if isinstance(target, str | os.PathLike) else "")
         )
+    check_function(target, "verify")
     return of_function(target, specs)
 
 

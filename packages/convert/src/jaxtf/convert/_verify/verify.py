@@ -54,8 +54,9 @@ def verify(
       A report that prints as a table; `report.ok` tells whether all agree.
 
     Raises:
-      ConversionOptionError: No such way, kind of numbers or dimension variable, no values that the constraints allow,
-        or no function.
+      FunctionTypeError: `target` is neither a JAX function, nor an `Exported`, nor bytes.
+      ConversionOptionError: No such backend, kind of numbers or dimension variable, or no values that the constraints
+        allow.
       JaxRequiredError: JAX, which everything is compared with, is not installed.
 
     >>> import jax, jax.numpy as jnp

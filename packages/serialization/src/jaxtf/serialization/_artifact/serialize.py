@@ -16,7 +16,7 @@ from jaxtf.serialization._artifact.formats import CURRENT_FORMAT, check_format_v
 from jaxtf.serialization._artifact.notes import FunctionNotes, Notes
 from jaxtf.serialization._artifact.trailer import append_trailer
 from jaxtf.serialization._artifact.writer import write_payload
-from jaxtf.serialization._errors import SerializationError, VjpUnavailable
+from jaxtf.serialization._errors import DictionaryKeyError, SerializationError, VjpUnavailable
 from jaxtf.serialization._record.avals import Aval, dtype_name
 from jaxtf.serialization._record.checks import DisabledSafetyCheck
 from jaxtf.serialization._record.effects import Effect
@@ -283,7 +283,7 @@ def _keys(keys: Sequence[Any]) -> bytes:
     """The keys of a dictionary that are not all strings, in JSON."""
     for key in keys:
         if type(key) not in (int, str):
-            raise SerializationError(
+            raise DictionaryKeyError(
                 f"Serialization is supported only for dictionaries whose keys are strings or integers; found the key "
                 f"{key!r} of type {type(key).__name__}"
             )

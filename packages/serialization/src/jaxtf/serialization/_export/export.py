@@ -17,12 +17,17 @@ from jaxtf.serialization import _jax
 from jaxtf.serialization._errors import SerializationError
 from jaxtf.serialization._export.closed_over import closed_over, paths_in_closure
 from jaxtf.serialization._export.jaxprs import callback_names, called_functions
-from jaxtf.serialization._export.jitted import as_jitted
+from jaxtf.serialization._export.jitted import as_jitted, static_parameters
 from jaxtf.serialization._export.lapack import check_lapack
 from jaxtf.serialization._export.lowering_rules import overriding_rules
 from jaxtf.serialization._export.main import Dimensions, export_main, mark_refined_at_run_time
 from jaxtf.serialization._export.target import Target
-from jaxtf.serialization._export.unlowered import host_callback_refused, refuse_references, rule_missing
+from jaxtf.serialization._export.unlowered import (
+    host_callback_refused,
+    refuse_functions,
+    refuse_references,
+    rule_missing,
+)
 from jaxtf.serialization._jax_values.avals import tangent_spec, to_aval, to_shaped_array, to_spec
 from jaxtf.serialization._jax_values.derivatives import vjp_function
 from jaxtf.serialization._jax_values.effects import to_effect
@@ -88,7 +93,11 @@ def exporter_with_weights(
 def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exported:
     args, kwargs = with_own_sizes((args, kwargs))
     _check_scopes(args, kwargs)
-    traced = as_jitted(fun).trace(*_as_specs(args), **_as_specs(kwargs))
+    try:
+        traced = as_jitted(fun).trace(*_as_specs(args), **_as_specs(kwargs))
+    except TypeError as error:
+        refuse_functions(args, kwargs, static_parameters(fun), error)
+        raise
     refuse_references(traced)
     abstract_in, abstract_out = jax.tree.leaves(traced.in_avals), jax.tree.leaves(traced.out_avals)
     in_avals = _as_declared(tuple(map(to_aval, abstract_in)), jax.tree.leaves((args, kwargs)))
@@ -164,7 +173,7 @@ def _lower(
     except (NotImplementedError, ValueError) as error:
         if type(error) not in (NotImplementedError, ValueError):
             raise  # of a class of its own, which says what it is
-        if callback_names(traced.jaxpr):
+        if callback_names(traced.jaxpr) or "EmitPythonCallback" in str(error):
             raise host_callback_refused(traced.fun_name, traced.jaxpr) from error
         if target.linear_algebra == "named" and isinstance(error, NotImplementedError):
             raise rule_missing(traced.fun_name, error) from error

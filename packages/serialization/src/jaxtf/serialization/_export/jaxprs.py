@@ -8,16 +8,36 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jaxtf.serialization._jax import CALLBACKS
+from jaxtf.serialization._jax import CALLBACKS, equation_frames
 from jaxtf.serialization._record.called import CalledFunction
+from jaxtf.serialization._record.locations import users_line
 
-__all__ = ["callback_names", "called_functions", "equations"]
+__all__ = ["callback_names", "called_functions", "equation_line", "equations", "in_package", "is_callback"]
 
 
 def callback_names(jaxpr: Any) -> tuple[str, ...]:
     """What the user wrote for each kind of callback in a jaxpr, each once, in the order they occur."""
     names = dict.fromkeys(equation.primitive.name for equation in equations(jaxpr))
-    return tuple(CALLBACKS.get(name, name) for name in names if name in CALLBACKS or "callback" in name)
+    return tuple(CALLBACKS.get(name, name) for name in names if _calls_back(name))
+
+
+def is_callback(equation: Any) -> bool:
+    """Whether an equation calls back into Python."""
+    return _calls_back(equation.primitive.name)
+
+
+def _calls_back(name: str) -> bool:
+    return name in CALLBACKS or "callback" in name
+
+
+def equation_line(equation: Any) -> str:
+    """`file:line` of the innermost frame of the user's program where an equation was traced; empty if not known."""
+    return users_line(equation_frames(equation))
+
+
+def in_package(equation: Any, package: str) -> bool:
+    """Whether an equation was traced by code of an installed package."""
+    return any(f"/{package}/" in path for path, _ in equation_frames(equation))
 
 
 def called_functions(jaxpr: Any, names: Sequence[str]) -> tuple[CalledFunction, ...]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import jax
 from jax.core import ShapedArray
 
-from jaxtf.serialization._errors import HostCallbackError, LoweringRuleMissing, ReferenceRefused
-from jaxtf.serialization._export.jaxprs import callback_names
+from jaxtf.serialization._errors import ArgumentTypeError, HostCallbackError, LoweringRuleMissing, ReferenceRefused
+from jaxtf.serialization._export.jaxprs import callback_names, equation_line, equations, in_package, is_callback
 from jaxtf.serialization._jax import PLATFORM_INDEX
 from jaxtf.serialization._jax_values.paths import argument_paths
 
-__all__ = ["host_callback_refused", "refuse_references", "rule_missing"]
+__all__ = ["host_callback_refused", "refuse_functions", "refuse_references", "rule_missing"]
 
 # MLIR translation rule for primitive 'name' not found for platform tf; the name may come with parameters.
 _PRIMITIVE = re.compile(r"primitive '([\w.-]+)")
@@ -47,14 +48,55 @@ def refuse_references(traced: Any) -> None:
         )
 
 
+def refuse_functions(
+    args: tuple[Any, ...], kwargs: dict[str, Any], static: tuple[tuple[int, ...], tuple[str, ...]], error: TypeError
+) -> None:
+    """Refuses a function among the arguments, as a module of Equinox has them; does nothing if there is none.
+
+    Args:
+      args: The specifications of the positional arguments.
+      kwargs: Those of the others.
+      static: The positions and names of those that need not be arrays.
+      error: JAX's own.
+
+    Raises:
+      ArgumentTypeError: Names the first one.
+    """
+    positions, names = ({position % len(args) for position in static[0]} if args else set()), static[1]
+    traced = tuple(None if index in positions else value for index, value in enumerate(args))
+    by_name = {name: value for name, value in kwargs.items() if name not in names}
+    leaves, tree = jax.tree.flatten((traced, by_name))
+    for path, leaf in zip(argument_paths(tree, leaves), leaves, strict=True):
+        if callable(leaf) and not hasattr(leaf, "shape"):
+            raise ArgumentTypeError(
+                f"{path} is not an array: found {type(leaf).__name__} ({leaf!r:.60})\n"
+                "  remedy: pass arrays alone and let the function close over the rest; of a module of Equinox: arrays, "
+                "rest = eqx.partition(module, eqx.is_array), and eqx.combine(arrays, rest) in the function"
+            ) from error
+
+
 def host_callback_refused(fun_name: str, jaxpr: Any) -> HostCallbackError:
     """The error for a function that calls back into Python."""
     names = ", ".join(callback_names(jaxpr)) or "a host callback"
+    called = [equation for equation in equations(jaxpr) if is_callback(equation)]
+    lines = dict.fromkeys(filter(None, map(equation_line, called)))
+    is_check = any(in_package(equation, "equinox") for equation in called)
     return HostCallbackError(
-        f"'{fun_name}' calls back into Python, by {names}: serialization of host_callbacks is not possible, "
-        "the callback exists in this process only\n"
-        "  remedy: leave the callback out of the function that is exported"
+        "\n".join(
+            [
+                f"'{fun_name}' calls back into Python, by {names}: serialization of host_callbacks is not possible, "
+                "the callback exists in this process only",
+                *(f"  called at: {line}" for line in lines),
+                f"  remedy: {_CHECK_OFF if is_check else 'leave the callback out of the function that is exported'}",
+            ]
+        )
     )
+
+
+_CHECK_OFF = (
+    "it is a check of Equinox (eqx.error_if): set the environment variable EQX_ON_ERROR=nan before Equinox is "
+    "imported; what fails the check becomes NaN then"
+)
 
 
 def rule_missing(fun_name: str, error: NotImplementedError) -> LoweringRuleMissing:

@@ -205,7 +205,9 @@ def check_custom_calls(targets: Iterable[tuple[str, object]], disabled_checks: I
         return
     found = "\n".join(f"  {target!r} at {user_line(location)}" for target, location in refused.items())
     remedy = ", ".join(f"DisabledSafetyCheck.custom_call({target!r})" for target in refused)
+    written_out = "export it with expand_linear_algebra=True, which writes linear algebra out without LAPACK; or, "
+    first = written_out if any(target.startswith(("lapack_", "blas_")) for target in refused) else ""
     raise UnstableCustomCall(
         f"Cannot serialize code with custom calls whose targets have no compatibility guarantees:\n{found}\n"
-        f"  remedy: if you vouch for them, pass disabled_checks=[{remedy}]"
+        f"  remedy: {first}if you vouch for them, pass disabled_checks=[{remedy}]"
     )

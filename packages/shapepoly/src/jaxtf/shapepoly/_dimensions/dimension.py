@@ -350,7 +350,9 @@ class Dimension:
                 f"Invalid mixing of symbolic scopes for '{self}' {operation} '{other}'.\n"
                 f"  '{self}' belongs to a {self._scope}\n"
                 f"  '{other}' belongs to a {other._scope}\n"
-                f"  make them in one call of symbolic_shape, or pass scope={self}.scope to the second call"
+                f"  make them in one call of symbolic_shape, or pass scope={self}.scope to the second call\n"
+                "  if you made only one of them, the other was kept from an earlier trace, as by a library that caches "
+                "what it computes from sizes: empty that cache before each trace, or fill it with constant sizes first"
             )
 
     def _with_array(self, other: Any, operation: Binary, *, reflected: bool = False) -> Any:

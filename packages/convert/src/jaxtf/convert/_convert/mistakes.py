@@ -1,0 +1,101 @@
+"""Mistakes that callers make, where a function cannot be converted and JAX's own error does not name them.
+
+In: what was given. Out: the error of ours, or a note on JAX's.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import tensorflow as tf
+
+from jaxtf.convert._errors import FunctionTypeError
+from jaxtf.convert._graph.errors import is_of_tensorflow
+from jaxtf.serialization import Exported
+from jaxtf.serialization.interop import users_line
+from jaxtf.shapepoly import PolyShape
+
+__all__ = ["check_function", "explained"]
+
+_AS_TENSORFLOW = (
+    "it runs in TensorFlow as it is; to call TensorFlow from JAX, use jaxtf.calltf.call_tf, which makes a JAX function"
+)
+
+
+def check_function(fun: Any, user: str) -> None:
+    """Refuses what is not a JAX function.
+
+    Args:
+      fun: What the caller gave.
+      user: The function that it was given to.
+
+    Raises:
+      FunctionTypeError: It is not callable, or is a function of TensorFlow.
+    """
+    if isinstance(fun, tf.types.experimental.PolymorphicFunction | tf.types.experimental.ConcreteFunction):
+        name = getattr(fun, "__name__", None) or type(fun).__name__
+        raise FunctionTypeError(
+            f"{user} needs a JAX function, found the TensorFlow function '{name}'\n  remedy: {_AS_TENSORFLOW}"
+        )
+    if callable(fun):
+        return
+    if isinstance(fun, Exported | bytes | bytearray | memoryview):
+        found, remedy = "an exported function", "use convert_exported"
+    elif isinstance(fun, str | os.PathLike):
+        found, remedy = f"{fun!r:.60}", "for an artifact in a file, convert_exported(path)"
+    else:
+        found, remedy = f"{type(fun).__name__}: {fun!r:.60}", ""
+    raise FunctionTypeError(f"{user} needs a function, found {found}" + (f"\n  remedy: {remedy}" if remedy else ""))
+
+
+@contextmanager
+def explained(fun: Callable[..., Any], polymorphic_shapes: Any, arguments: Sequence[Any]) -> Iterator[None]:
+    """Around the tracing of a function: its errors say what the caller may have got wrong.
+
+    Args:
+      fun: What is traced.
+      polymorphic_shapes: As the caller wrote them.
+      arguments: The positional arguments that they were applied to, as specifications.
+
+    Raises:
+      FunctionTypeError: The function calls TensorFlow.
+    """
+    try:
+        yield
+    except jax.errors.TracerArrayConversionError as error:
+        if not is_of_tensorflow(error):
+            raise
+        name = getattr(fun, "__name__", type(fun).__name__)
+        raise FunctionTypeError(
+            f"'{name}' calls TensorFlow with a value that JAX traces; what is converted must be a JAX function\n"
+            f"  called at: {_users_line(error)}\n"
+            f"  remedy:    if all of it is TensorFlow, {_AS_TENSORFLOW}; a part of it goes through call_tf, or is "
+            "written with jax.numpy"
+        ) from error
+    except Exception as error:
+        if isinstance(polymorphic_shapes, str | PolyShape) and len(arguments) > 1:
+            error.add_note(_of_one_text(polymorphic_shapes, arguments))
+        raise
+
+
+def _users_line(error: BaseException) -> str:
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return users_line(reversed(frames)) or "a line that is not known"
+
+
+def _of_one_text(text: object, arguments: Sequence[Any]) -> str:
+    """What one text for all arguments made of them."""
+    entries = [str(text), *("None" for _ in arguments[1:])]
+    listed = ", ".join(
+        f"args[{index}] has shape {spec.shape}" for index, spec in enumerate(arguments) if hasattr(spec, "shape")
+    )
+    shown = ", ".join(repr(entry) if index == 0 else entry for index, entry in enumerate(entries))
+    return (
+        f"polymorphic_shapes={str(text)!r} is one text for all {len(arguments)} arguments: {listed}\n"
+        f"  remedy: if it is meant for one of them, give a list with an entry for each: [{shown}]"
+    )
