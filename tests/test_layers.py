@@ -18,6 +18,7 @@ MAY_IMPORT = {
         "_jax": "_errors _dimensions",
         "_solve": "_errors _polyshape _expressions _decide _dimensions _jax",
         "_shapes": "_errors _polyshape _expressions _dimensions",
+        "_suggest": "_errors _dimensions _shapes",
     },
     "serialization": {
         "_version": "",
@@ -93,7 +94,7 @@ MAY_IMPORT = {
 
 # Importer -> what it imports besides, in functions only: what JAX does is not loaded to read a record.
 LATE = {
-    "shapepoly": {"_errors": "_jax", "_dimensions": "_jax", "_shapes": "_solve"},
+    "shapepoly": {"_errors": "_jax", "_dimensions": "_jax", "_shapes": "_solve", "_suggest": "_jax"},
     "serialization": {"_record": "_artifact _jax _with_jax", "_entrances": "_with_jax"},
     "convert": {"_values": "_jax"},
     "calltf": {},
@@ -117,7 +118,7 @@ ENTRANCES = {
 }
 
 # The number of import statements in functions: where a framework may be absent, or takes long to load.
-MOST_LATE = {"shapepoly": 6, "serialization": 12, "convert": 8, "calltf": 0}
+MOST_LATE = {"shapepoly": 7, "serialization": 12, "convert": 8, "calltf": 0}
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)

@@ -24,6 +24,7 @@ from jaxtf.shapepoly._polyshape import PolyShape
 from jaxtf.shapepoly._shapes import symbolic_args_specs, symbolic_shape
 from jaxtf.shapepoly._solve.solution import Solution
 from jaxtf.shapepoly._solve.solver import solve_dimension_variables
+from jaxtf.shapepoly._suggest import SuggestedConstraint, SuggestedConstraints, suggest_constraints
 
 if TYPE_CHECKING:
     from jaxtf.shapepoly._version import __version__ as __version__
@@ -42,6 +43,8 @@ __all__ = [
     "ShapeSpecError",
     "SizeReader",
     "Solution",
+    "SuggestedConstraint",
+    "SuggestedConstraints",
     "SymbolicOperations",
     "SymbolicScope",
     "UnsolvableDimensionVariables",
@@ -50,6 +53,7 @@ __all__ = [
     "max_dim",
     "min_dim",
     "solve_dimension_variables",
+    "suggest_constraints",
     "symbolic_args_specs",
     "symbolic_dim_bounds",
     "symbolic_shape",

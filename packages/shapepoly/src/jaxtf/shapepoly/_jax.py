@@ -182,6 +182,11 @@ def unflat(structure: Any, leaves: Sequence[Any]) -> Any:
     return tree_util.tree_unflatten(structure, leaves)
 
 
+def trace(fun: Any, arguments: Sequence[Any]) -> None:
+    """Traces a function for the specifications of its arguments."""
+    jax.eval_shape(fun, *arguments)
+
+
 def spec_of(argument: Any, shape: Sequence[Any]) -> jax.ShapeDtypeStruct:
     """Returns a specification with a shape, and the dtype of an argument."""
     return jax.ShapeDtypeStruct(shape, shape_and_dtype(argument)[1])

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from logging import Logger
+    from types import FrameType
 
-__all__ = ["active_logger", "caller", "log_answer"]
+__all__ = ["active_logger", "caller", "log_answer", "raised_at"]
 
 _NAME = "jaxtf.shapepoly"
 _VARIABLE = "JAXTF_LOG"
@@ -57,10 +58,27 @@ def caller() -> str | None:
     frame = sys._getframe()
     while frame.f_back is not None:
         frame = frame.f_back
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package not in _NOT_THE_USERS:
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}, in {frame.f_code.co_name}"
+        if _is_users(frame):
+            return _place(frame, frame.f_lineno)
     return None
+
+
+def raised_at(error: BaseException) -> str | None:
+    """Returns the same of the innermost frame that an error went through."""
+    found, place = error.__traceback__, None
+    while found is not None:
+        if _is_users(found.tb_frame):
+            place = _place(found.tb_frame, found.tb_lineno)
+        found = found.tb_next
+    return place
+
+
+def _is_users(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] not in _NOT_THE_USERS
+
+
+def _place(frame: FrameType, line: int) -> str:
+    return f"{frame.f_code.co_filename}:{line}, in {frame.f_code.co_name}"
 
 
 def _log_to_standard_error() -> None:
