@@ -1,6 +1,6 @@
 """Every test run begins by saying what it ran with.
 
-`--cases sample` runs of each test with many cases a few, chosen by name and always the same: a quarter, at least
+`--cases sample` runs of each test with many cases a few, chosen by name and always the same: an eighth, at least
 `LEAST`; of a test marked `sweep(N)` one in N. Of hypothesis' examples it runs fewer too. `--sample K/N` runs a part of
 the tests, chosen by name.
 
@@ -18,11 +18,11 @@ from collections import defaultdict
 
 from hypothesis import HealthCheck, settings
 
-LEAST = 6
-ONE_IN = 4
+LEAST = 4
+ONE_IN = 8
 
 settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True)
-settings.register_profile("few", max_examples=40, deadline=None, derandomize=True)
+settings.register_profile("few", max_examples=20, deadline=None, derandomize=True)
 settings.register_profile(
     "sweep",
     max_examples=int(os.environ.get("SWEEP_EXAMPLES", "25000")),
