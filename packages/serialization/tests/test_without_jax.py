@@ -71,6 +71,8 @@ NEED_JAX = {
     "Exported.mlir_module": lambda exported: exported.mlir_module(),
     "Exported.with_stablehlo_version": lambda exported: exported.with_stablehlo_version("1.13.7"),
     "Exported.with_tensorflow_version": lambda exported: exported.with_tensorflow_version("2.21"),
+    "Exported.cost": lambda exported: exported.cost(),
+    "export_model": lambda exported: jaxtf.serialization.export_model(abs),
     "negotiate": lambda exported: jaxtf.serialization.negotiate(jaxtf.serialization.tensorflow_reads("2.21")),
 }
 

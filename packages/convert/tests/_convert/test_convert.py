@@ -1,6 +1,7 @@
 """A JAX function on TensorFlow values: eager, in tf.function, compiled."""
 
 import inspect
+import pydoc
 import threading
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -441,3 +442,17 @@ def test_a_parameter_that_never_was_is_refused_as_python_does():
 def test_no_platforms_are_those_of_the_default(platforms, native):
     converted = convert(jnp.sin, native_serialization_platforms=platforms, native_serialization=native)
     np.testing.assert_allclose(converted(np.ones(3, np.float32)), np.sin(np.ones(3)), rtol=1e-6)
+
+
+def test_help_keeps_the_docstring_and_the_signature():
+    def scaled(x, by=2.0, *, shift):
+        """Scales and shifts.
+
+        In this order.
+        """
+        return x * by + shift
+
+    text = pydoc.render_doc(convert(scaled), renderer=pydoc.plaintext)
+    assert "scaled(x, by=2.0, *, shift), converted from JAX by jaxtf.convert." in text
+    assert "Scales and shifts.\n" in text
+    assert "In this order." in text

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from jaxtf.serialization._record.avals import Aval, ExtendedDtype
     from jaxtf.serialization._record.checks import DisabledSafetyCheck
+    from jaxtf.serialization._record.cost import Cost
     from jaxtf.serialization._record.effects import Effect
     from jaxtf.serialization._record.exported import Exported, Producer
     from jaxtf.serialization._record.negotiation import ModuleVersions
@@ -73,6 +74,7 @@ __all__ = [
     "Aval",
     "CalledFunctionsRefused",
     "CallingConventionError",
+    "Cost",
     "Description",
     "DeviceCountError",
     "DictionaryKeyError",
@@ -127,6 +129,7 @@ _MODULES = {
     "deserialize": "_artifact.deserialize",
     "describe": "_artifact.describe",
     "Description": "_artifact.description",
+    "Cost": "_record.cost",
     "Effect": "_record.effects",
     "Readable": "_container.source",
     "ArgumentMismatch": "_errors",

@@ -6,6 +6,7 @@ Imports JAX.
 from __future__ import annotations
 
 from jaxtf.serialization._call.call import call_exported, differentiable_flat_call
+from jaxtf.serialization._call.cost import cost_of
 from jaxtf.serialization._call.placement import on_default_device
 from jaxtf.serialization._export.by_hand import both_sides, calling_convention, known_platforms, own_effects
 from jaxtf.serialization._export.export import exporter, exporter_with_weights
@@ -20,6 +21,7 @@ __all__ = [
     "both_sides",
     "call_exported",
     "calling_convention",
+    "cost_of",
     "default_export_platform",
     "deserialize_module",
     "differentiable_flat_call",

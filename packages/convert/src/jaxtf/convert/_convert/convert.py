@@ -7,6 +7,7 @@ mode, inside `tf.function` and in a SavedModel is the same code: it runs ops or 
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -139,10 +140,21 @@ def convert_for(
     name = getattr(fun_jax, "__name__", "fun_jax")
     converted.__name__ = converted.__qualname__ = f"converted_{name}" if name.isidentifier() else "converted_fun"
     _tf.left_alone_by_autograph(converted)
-    converted.__doc__ = f"{name}, converted from JAX by jaxtf.convert."
+    converted.__doc__ = _documentation(fun_jax, name)
     # tf.function names the inputs of a graph by it.
     converted.__signature__ = call_signature(fun_jax)  # type: ignore[attr-defined]
     return converted
+
+
+def _documentation(fun_jax: Callable[..., Any], name: str) -> str:
+    """What `help` says: the signature with its defaults, which are not in that for TensorFlow, and the docstring."""
+    try:
+        signature = str(inspect.signature(fun_jax))
+    except (TypeError, ValueError):
+        signature = "(...)"
+    docstring = getattr(fun_jax, "__doc__", None) if isinstance(getattr(fun_jax, "__name__", None), str) else None
+    first = f"{name}{signature}, converted from JAX by jaxtf.convert."
+    return first if not docstring else f"{first}\n\n{inspect.cleandoc(docstring)}"
 
 
 @dataclass(frozen=True)

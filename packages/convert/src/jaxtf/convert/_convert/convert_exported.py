@@ -111,7 +111,7 @@ def convert_exported(
     name = conversion.function.exported.fun_name
     converted.__name__ = converted.__qualname__ = f"converted_{name}" if name.isidentifier() else "converted_fun"
     _tf.left_alone_by_autograph(converted)
-    converted.__doc__ = f"{name}, exported from JAX, converted by jaxtf.convert."
+    converted.__doc__ = f"{conversion.function.exported}, converted by jaxtf.convert."
     if conversion.weights is None:
         return converted
     return _WithVariables(converted, conversion.weights)

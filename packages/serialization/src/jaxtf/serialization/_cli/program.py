@@ -97,6 +97,16 @@ def _parser() -> argparse.ArgumentParser:
     consumer.add_argument("--stablehlo-version", metavar="V", help="for consumers of this StableHLO version; needs JAX")
     upgrade.add_argument("--format-version", type=int, metavar="N", help="for consumers of this format")
 
+    cost = _command(subparsers, "cost", _imported("cost", "print_costs"), "what a call costs; needs JAX")
+    cost.add_argument("file", metavar="FILE")
+    cost.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        metavar="NAME=SIZES",
+        help="the value of a dimension variable, such as b=8, or several, b=8,64,512; once for each variable",
+    )
+
     extract = _command(subparsers, "extract", commands.extract_module, "the module of an artifact")
     extract.add_argument("file", metavar="FILE")
     extract.add_argument("-o", "--output", default="-", metavar="OUT", help="where to; standard output by default")
@@ -124,6 +134,6 @@ def _command(
     parser.set_defaults(run=run)
     if name in {"upgrade", "extract"}:
         parser.add_argument("--force", action="store_true", help="overwrite a file that exists")
-    if name in {"describe", "check", "diff"}:
+    if name in {"describe", "check", "diff", "cost"}:
         parser.add_argument("--json", action="store_true", help="JSON, for programs")
     return parser

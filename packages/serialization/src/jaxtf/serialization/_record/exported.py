@@ -20,7 +20,9 @@ from jaxtf.serialization._record.agreement import check_agreement, check_vjp_agr
 from jaxtf.serialization._record.avals import Aval
 from jaxtf.serialization._record.called import CalledFunction
 from jaxtf.serialization._record.checks import DisabledSafetyCheck, checks_of
+from jaxtf.serialization._record.cost import Cost
 from jaxtf.serialization._record.effects import Effect
+from jaxtf.serialization._record.html import html_table
 from jaxtf.serialization._record.shape_check import Shapes, check_shapes
 from jaxtf.serialization._record.shardings import NamedSharding
 from jaxtf.serialization._record.tree import Tree
@@ -28,6 +30,9 @@ from jaxtf.serialization._requires import require_jax
 from jaxtf.shapepoly import Dimension, Solution, SymbolicScope, solve_dimension_variables
 
 __all__ = ["EndlessVjp", "Exported", "Producer"]
+
+_SHOWN = 16
+"""How many arguments or results the line of a function shows."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ class EndlessVjp:
         return self._make()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Exported:
     """A JAX function lowered to StableHLO, with everything needed to call it.
 
@@ -406,6 +411,30 @@ class Exported:
         """
         return check_shapes(self.in_names, self.in_avals, self.out_avals, self.solution, shapes)
 
+    def cost(self, /, **sizes: int) -> Cost:
+        """What a call costs, as the compiler says: operations, bytes, memory, code; needs JAX.
+
+        It is compiled for JAX's default backend, which must be among its platforms; nothing is run. Of a function over
+        several devices, call it where there are so many.
+
+        Args:
+          **sizes: The value of each dimension variable.
+
+        Raises:
+          ArgumentMismatch: Not a value for each of them, or values that the constraints do not allow.
+          PlatformError: The function was not lowered for the default backend.
+
+        >>> import jax, jax.numpy as jnp
+        >>> from jaxtf.serialization import export
+        >>> from jaxtf.shapepoly import symbolic_shape
+        >>> spec = jax.ShapeDtypeStruct(symbolic_shape("b, 64"), jnp.float32)
+        >>> exported = export(lambda x: x @ x.T)(spec)
+        >>> exported.cost(b=8).argument_bytes, exported.cost(b=16).argument_bytes
+        (2048, 4096)
+        """
+        cost: Cost = _with_jax("cost").cost_of(self, sizes)
+        return cost
+
     def with_stablehlo_version(self, stablehlo_version: str) -> Exported:
         """The same function with its module written for another StableHLO version; needs JAX.
 
@@ -530,10 +559,30 @@ class Exported:
     def __reduce__(self) -> tuple[Callable[..., Exported], tuple[Any, ...]]:
         return _with_vjps, tuple(_state(record) for record in _pickled_orders(self))
 
-    def __str__(self) -> str:
-        arguments = ", ".join(map(str, self.in_avals))
-        results = ", ".join(map(str, self.out_avals))
+    def __repr__(self) -> str:
+        arguments, results = _listed(self.in_avals), _listed(self.out_avals)
         return f"Exported({self.fun_name}: ({arguments}) -> ({results}) for {', '.join(self.platforms)})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: arguments, results, constraints and platforms as a table."""
+        constraints = () if self.scope is None else self.scope.constraints
+        return html_table(
+            self.fun_name,
+            [
+                *zip(self.in_names, map(str, self.in_avals), strict=True),
+                *zip(self.out_names, map(str, self.out_avals), strict=True),
+            ],
+            constraints=", ".join(constraint.text for constraint in constraints),
+            platforms=", ".join(self.platforms),
+        )
+
+
+def _listed(avals: Sequence[Aval]) -> str:
+    """The avals for one line: the first and the last few."""
+    texts = list(map(str, avals))
+    if len(texts) > _SHOWN:
+        texts[_SHOWN // 2 : -_SHOWN // 2] = [f"... {len(texts) - _SHOWN} more ..."]
+    return ", ".join(texts)
 
 
 def _with_jax(wanted: str) -> ModuleType:

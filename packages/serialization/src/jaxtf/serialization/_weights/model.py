@@ -151,6 +151,10 @@ class ExportedModel:
         """The same function with other weights, of the same structure, dtypes and shapes."""
         return ExportedModel(self.exported, params, self.argnums, self.metadata)
 
+    def _repr_html_(self) -> str:
+        weights = f"{len(self.leaves)} arrays for arguments {self.positions}"
+        return f"{self.exported._repr_html_()}<p>weights: {weights}</p>"
+
     def __repr__(self) -> str:
         return f"ExportedModel({self.exported}, {len(self.leaves)} arrays for arguments {self.positions})"
 
