@@ -324,14 +324,6 @@ def test_a_format_outside_the_range_is_refused(format_version):
 # What cannot be written
 
 
-def test_an_unregistered_type_is_refused_by_name():
-    class Unknown(NamedTuple):
-        x: object
-
-    with pytest.raises(SerializationError, match=r"contains the unregistered type <class .*Unknown'>"):
-        export(Unknown)(spec()).serialize()
-
-
 def test_keys_that_are_no_strings_or_integers_are_refused():
     with pytest.raises(DictionaryKeyError, match=r"found the key \(1, 2\) of type tuple"):
         export(lambda x: {(1, 2): x})(spec()).serialize()

@@ -49,8 +49,10 @@ if TYPE_CHECKING:
     from jaxtf.serialization._record.effects import Effect
     from jaxtf.serialization._record.exported import Exported, Producer
     from jaxtf.serialization._record.negotiation import ModuleVersions
+    from jaxtf.serialization._record.opaque import OpaqueNode
     from jaxtf.serialization._record.platforms import BUILT_IN_PLATFORMS
     from jaxtf.serialization._record.registration import (
+        register_library,
         register_namedtuple_serialization,
         register_pytree_node_serialization,
     )
@@ -92,6 +94,7 @@ __all__ = [
     "LoweringRuleMissing",
     "ModuleVersions",
     "NamedSharding",
+    "OpaqueNode",
     "PartitionerError",
     "PlatformError",
     "Producer",
@@ -115,6 +118,7 @@ __all__ = [
     "maximum_supported_calling_convention_version",
     "minimum_supported_calling_convention_version",
     "negotiate",
+    "register_library",
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",
     "save",
@@ -162,6 +166,8 @@ _MODULES = {
     "ModuleVersions": "_record.negotiation",
     "negotiate": "_entrances",
     "BUILT_IN_PLATFORMS": "_record.platforms",
+    "OpaqueNode": "_record.opaque",
+    "register_library": "_record.registration",
     "register_namedtuple_serialization": "_record.registration",
     "register_pytree_node_serialization": "_record.registration",
     "JaxRequiredError": "_requires",

@@ -36,7 +36,12 @@ def tree(table: schema.PyTreeDefTable) -> Tree:
             auxdata = bytes(table.custom_auxdata or b"")
             if table.custom_name == DICT_NAME:
                 return _dictionary(children, _keys(auxdata))
-            return Tree(kind, children, custom=CustomNode(name=table.custom_name, auxdata_bytes=auxdata))
+            custom = CustomNode(name=table.custom_name, auxdata_bytes=auxdata)
+            if custom.opaque is not None and len(custom.opaque.keys) != len(children):
+                raise ArtifactError(
+                    f"the artifact has a pytree node with {len(custom.opaque.keys)} keys and {len(children)} children"
+                )
+            return Tree(kind, children, custom=custom)
         case _:
             return Tree(kind, children)
 

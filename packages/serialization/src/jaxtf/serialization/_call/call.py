@@ -57,6 +57,9 @@ def flat_arguments(exported: Exported, args: tuple[Any, ...], kwargs: dict[str, 
     Raises:
       ArgumentMismatch: Their structure is not the one that was exported.
     """
+    if exported.in_structure.has_opaque:
+        positional, by_name = exported.in_structure.children
+        return [*positional.flatten(args, "args"), *by_name.flatten(kwargs, "kwargs")]
     flat, tree = jax.tree.flatten((args, kwargs))
     if tree != exported.in_tree:
         raise ArgumentMismatch(_structure_mismatch(exported, tree, flat))

@@ -7,7 +7,9 @@ the whole process. What a library registered with `jax.export` holds here too, a
 
 from __future__ import annotations
 
+import ast
 import functools
+import importlib
 import json
 import sys
 from collections import OrderedDict
@@ -17,10 +19,13 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from jaxtf.serialization._errors import SerializationError
+from jaxtf.serialization._record.opaque import Opaque, OpaqueNode
 
 __all__ = [
     "Registration",
     "jax_trees",
+    "opaque_node_type",
+    "register_library",
     "register_namedtuple_serialization",
     "register_pytree_node_serialization",
     "registered_name",
@@ -167,6 +172,99 @@ def jax_trees() -> ModuleType:
     from jax import tree_util
 
     return tree_util
+
+
+@functools.cache
+def opaque_node_type() -> type[OpaqueNode]:
+    """The class of opaque nodes, which JAX knows from the first time on that it is asked for."""
+    trees = jax_trees()
+
+    def flatten_with_keys(node: OpaqueNode) -> tuple[list[tuple[Any, Any]], Opaque]:
+        return [(_Step(key), child) for key, child in node.items()], node.opaque
+
+    trees.register_pytree_with_keys(
+        OpaqueNode, flatten_with_keys, OpaqueNode, lambda node: (node.children, node.opaque)
+    )
+    return OpaqueNode
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A key of JAX's whose text is the step itself."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def register_library(library: str | ModuleType) -> tuple[str, ...]:
+    """Registers the classes of a library that stand in pytrees, so that they come back as what they were.
+
+    For libraries such as `optax` and `flax`: the library is imported, and each class of it that is a named tuple, a
+    dataclass of `flax.struct`, or a state or variable of `flax.nnx` gets its qualified name. What such a class keeps
+    beside its children must be plain (numbers, texts, tuples of these), or the node is written as an opaque one. Call
+    it where artifacts are written and where they are read, with releases that have the classes.
+
+    Args:
+      library: The module, or its name, which is imported.
+
+    Returns:
+      The names that were registered; classes that were registered before are passed over.
+
+    Raises:
+      ImportError: There is no such library.
+
+    >>> import types, typing
+    >>> library = types.ModuleType("a_library")
+    >>> library.State = typing.NamedTuple("State", [("count", int)])
+    >>> library.State.__module__ = "a_library"
+    >>> register_library(library)
+    ('a_library.State',)
+    """
+    root = importlib.import_module(library) if isinstance(library, str) else library
+    prefix = f"{root.__name__}."
+    modules = [root, *(module for name, module in sorted(sys.modules.items()) if name.startswith(prefix))]
+    classes = {
+        f"{value.__module__}.{value.__qualname__}": value
+        for module in modules
+        for value in list(vars(module).values())
+        if isinstance(value, type) and f"{value.__module__}.".startswith(prefix)
+    }
+    registered = []
+    for name, node_type in sorted(classes.items()):
+        if node_type in _BY_TYPE or name in _BY_NAME or "<" in name:
+            continue
+        if hasattr(node_type, "_fields") and issubclass(node_type, tuple):
+            register_namedtuple_serialization(node_type, serialized_name=name)
+        elif _keeps_plain_data(node_type):
+            _register(Registration(node_type, name, _literal_bytes, _of_literal_bytes), node_type)
+        else:
+            continue
+        registered.append(name)
+    return tuple(registered)
+
+
+def _keeps_plain_data(node_type: type[Any]) -> bool:
+    """Whether it is a class of flax that is a pytree node."""
+    bases = {f"{base.__module__}.{base.__qualname__}" for base in node_type.__mro__}
+    return hasattr(node_type, "_flax_dataclass") or bool(bases & _NODES_OF_FLAX)
+
+
+_NODES_OF_FLAX = {"flax.nnx.statelib.State", "flax.nnx.variablelib.Variable"}
+
+
+def _literal_bytes(auxdata: Any) -> Any:
+    """Plain data as a literal of Python; NotImplemented for others."""
+    text = repr(auxdata)
+    try:
+        return text.encode() if ast.literal_eval(text) == auxdata else NotImplemented
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return NotImplemented
+
+
+def _of_literal_bytes(auxdata: bytes) -> Any:
+    return ast.literal_eval(auxdata.decode())
 
 
 def _compatibility() -> ModuleType:

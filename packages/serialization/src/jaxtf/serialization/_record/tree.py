@@ -20,7 +20,14 @@ from typing import Any
 
 from jaxtf.serialization._errors import ArgumentMismatch, ArtifactError, SerializationError
 from jaxtf.serialization._record.kinds import PyTreeDefKind as Kind
-from jaxtf.serialization._record.registration import Registration, jax_trees, registered_name, registered_type
+from jaxtf.serialization._record.opaque import PREFIX, Opaque, OpaqueNode, static_text
+from jaxtf.serialization._record.registration import (
+    Registration,
+    jax_trees,
+    opaque_node_type,
+    registered_name,
+    registered_type,
+)
 
 __all__ = ["LEAF", "CustomNode", "Tree"]
 
@@ -37,12 +44,25 @@ class CustomNode:
       auxdata: The auxiliary data that JAX keeps for it.
       name: Its name in artifacts; None where it came from JAX.
       auxdata_bytes: Its auxiliary data in artifacts.
+      child_count: How many children it has; 0 where it came from an artifact.
     """
 
     node_type: type[Any] | None = None
     auxdata: Any = None
     name: str | None = None
     auxdata_bytes: bytes = b""
+    child_count: int = 0
+
+    @cached_property
+    def opaque(self) -> Opaque | None:
+        """What is known of a node of a class that nobody registered where it was written; None for others.
+
+        Raises:
+          ArtifactError: It was read, and cannot be one.
+        """
+        if self.name is not None:
+            return Opaque.of_artifact(self.name, self.auxdata_bytes) if self.name.startswith(PREFIX) else None
+        return None
 
     def for_jax(self) -> tuple[type[Any], Any]:
         """The type and the auxiliary data.
@@ -52,6 +72,8 @@ class CustomNode:
         """
         if self.node_type is not None:
             return self.node_type, self.auxdata
+        if self.opaque is not None:
+            return opaque_node_type(), self.opaque
         registration = self._registration()
         return registration.node_type, self._read_auxdata(registration)
 
@@ -61,7 +83,9 @@ class CustomNode:
         Raises:
           ArtifactError: Likewise.
         """
-        if self.node_type is not None or (registration := self._registration()).from_children is None:
+        if self.node_type is not None or self.opaque is not None:
+            return self.for_jax()
+        if (registration := self._registration()).from_children is None:
             return self.for_jax()
         auxdata, examples = self._read_auxdata(registration), list(children)
         try:
@@ -93,22 +117,20 @@ class CustomNode:
             ) from error
 
     def for_artifact(self) -> tuple[str, bytes]:
-        """The name and the bytes.
+        """The name and the bytes; of a type that is not registered, those of an opaque node.
 
         Raises:
-          SerializationError: Nothing is registered for the type, or what is registered fails.
+          SerializationError: What is registered for the type fails.
         """
         if self.name is not None:
             return self.name, self.auxdata_bytes
         assert self.node_type is not None, "a custom node has a type or a name"
         registration = registered_type(self.node_type)
         if registration is None:
-            raise SerializationError(
-                f"Cannot serialize a pytree that contains the unregistered type {self.node_type}\n"
-                "  remedy: say what it is called in artifacts, by register_namedtuple_serialization or "
-                "register_pytree_node_serialization"
-            )
+            return _opaque_of(self.node_type, self.auxdata, self.child_count).for_artifact()
         auxdata = registration.serialize_auxdata(self.auxdata)
+        if auxdata is NotImplemented:  # of a library's class, with auxiliary data that are not plain
+            return _opaque_of(self.node_type, self.auxdata, self.child_count).for_artifact()
         if not isinstance(auxdata, bytes | bytearray):
             raise SerializationError(
                 f"serialize_auxdata, as registered for {self.node_type}, must return bytes; it returned {type(auxdata)}"
@@ -213,6 +235,8 @@ class Tree:
 
     def _children_of_custom(self, value: Any, path: str) -> list[tuple[str, Any]]:
         assert self.custom is not None, "a custom node says of what type"
+        if self.custom.opaque is not None:
+            return self._children_of_opaque(self.custom.opaque, value, path)
         node_type, auxdata = self.custom.for_jax()
         if not isinstance(value, node_type) or (node_type is OrderedDict and tuple(value) != auxdata):
             raise ArgumentMismatch(f"{path} must be {self._described()}; found {type(value).__name__} ({value!r:.60})")
@@ -222,6 +246,25 @@ class Tree:
             return [(f"{path}[{key!r}]", item) for key, item in value.items()]
         children, _ = jax_trees().default_registry.flatten_one_level(value)
         return [(f"{path}[<flat index {index}>]", item) for index, item in enumerate(children)]
+
+    def _children_of_opaque(self, opaque: Opaque, value: Any, path: str) -> list[tuple[str, Any]]:
+        """The children of any node with the same keys and, as far as they are plain, auxiliary data."""
+        if isinstance(value, OpaqueNode):
+            keys, items, static = value.opaque.keys, value.children, value.opaque.static
+        else:
+            keys, items, auxdata = _one_level(value)
+            static = static_text(auxdata)
+        if keys != opaque.keys:
+            raise ArgumentMismatch(
+                f"{path} must be a {opaque.class_name} or another node with the children {', '.join(opaque.keys)}; "
+                f"found {type(value).__name__} with {', '.join(keys) or 'none'}"
+            )
+        if opaque.static is not None and static is not None and opaque.static != static:
+            raise ArgumentMismatch(
+                f"{path} must be a {opaque.class_name} with the auxiliary data {opaque.static:.200}, as exported; "
+                f"found {static:.200}"
+            )
+        return [(path + key, item) for key, item in zip(keys, items, strict=True)]
 
     def _described(self) -> str:
         match self.kind:
@@ -262,6 +305,8 @@ class Tree:
 
     def _build_custom(self, items: list[Any]) -> Any:
         assert self.custom is not None, "a custom node says of what type"
+        if self.custom.opaque is not None:
+            return OpaqueNode(self.custom.opaque, items)
         node_type, auxdata = self.custom.for_jax()
         if hasattr(node_type, "_fields"):
             return node_type(*items)
@@ -272,6 +317,12 @@ class Tree:
             trees.default_registry, self._node_data(), [LEAF.treedef] * len(items)
         )
         return trees.tree_unflatten(one_level, items)
+
+    @cached_property
+    def has_opaque(self) -> bool:
+        """Whether it has a node of a class that is not registered, and so fits trees with other treedefs."""
+        is_opaque = self.custom is not None and self.custom.opaque is not None
+        return is_opaque or any(child.has_opaque for child in self.children)
 
     @cached_property
     def leaf_count(self) -> int:
@@ -301,7 +352,8 @@ class Tree:
             if self.kind is Kind.DICT:
                 step = f"[{self.keys[index]!r}]"
             elif self.custom is not None:
-                step = f"[<flat index {index}>]"
+                opaque = self.custom.opaque
+                step = f"[<flat index {index}>]" if opaque is None else opaque.keys[index]
             else:
                 step = f"[{index}]"
             yield from child._paths(here + step)
@@ -320,4 +372,37 @@ def _of_treedef(treedef: Any) -> Tree:
     kind = _BUILT_IN.get(node_type, Kind.CUSTOM)
     if kind is Kind.DICT:
         return Tree(kind, children, tuple(auxdata))
-    return Tree(kind, children, custom=CustomNode(node_type, auxdata) if kind is Kind.CUSTOM else None)
+    custom = CustomNode(node_type, auxdata, child_count=len(children)) if kind is Kind.CUSTOM else None
+    return Tree(kind, children, custom=custom)
+
+
+def _opaque_of(node_type: type[Any], auxdata: Any, child_count: int) -> Opaque:
+    """What is known of a node of a class that is not registered: its keys are those that the class has for JAX."""
+    name = f"{node_type.__module__}.{node_type.__qualname__}"
+    if node_type is opaque_node_type():
+        known: Opaque = auxdata
+        return known
+    trees = jax_trees()
+    one_level = trees.PyTreeDef.from_node_data_and_children(
+        trees.default_registry, (node_type, auxdata), [LEAF.treedef] * child_count
+    )
+    try:
+        keys, _, _ = _one_level(trees.tree_unflatten(one_level, [0.0] * child_count))
+    except Exception:  # a class that looks at its children
+        keys = tuple(f"[<flat index {index}>]" for index in range(child_count))
+    return Opaque(name, keys, static_text(auxdata))
+
+
+def _one_level(value: Any) -> tuple[tuple[str, ...], tuple[Any, ...], Any]:
+    """Step and value of each child of a node, and its auxiliary data; none for what is no node."""
+    trees = jax_trees()
+    found = trees.default_registry.flatten_one_level_with_keys(value)
+    if found is None:
+        return (), (), None
+    pairs = found[0]
+    # Not what the class gives beside its children: JAX keeps nothing for a named tuple.
+    auxdata = trees.tree_structure(value, is_leaf=lambda item: item is not value).node_data()[1]
+    keys = [
+        trees.keystr((trees.FlattenedIndexKey(index) if key is None else key,)) for index, (key, _) in enumerate(pairs)
+    ]
+    return tuple(keys), tuple(child for _, child in pairs), auxdata

@@ -1,0 +1,222 @@
+"""Trees of classes that are not registered: what an artifact keeps of them, and what it accepts in their place."""
+
+import copy
+import dataclasses
+import importlib
+import pickle
+import sys
+import types
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxtf.serialization import (
+    ArgumentMismatch,
+    ArtifactError,
+    OpaqueNode,
+    describe,
+    deserialize,
+    export,
+    load,
+    register_library,
+    save,
+)
+from jaxtf.serialization._record.kinds import PyTreeDefKind
+from jaxtf.serialization._record.opaque import static_text
+from jaxtf.serialization._record.registration import registered_type
+from jaxtf.serialization._record.tree import CustomNode, Tree
+
+X = np.arange(3, dtype=np.float32)
+
+
+class Moments(NamedTuple):
+    count: object
+    mu: object
+
+
+class Twin(NamedTuple):
+    count: object
+    mu: object
+
+
+class Other(NamedTuple):
+    mu: object
+    count: object
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class State:
+    params: object
+    moments: object
+    decay: float = dataclasses.field(default=0.5, metadata={"static": True})
+    apply: object = dataclasses.field(default=abs, metadata={"static": True})
+
+
+@jax.tree_util.register_pytree_node_class
+class Looks:
+    """Of a class that looks at its children when it is made, and names no keys."""
+
+    def __init__(self, array):
+        self.shape = array.shape
+        self.array = array
+
+    def tree_flatten(self):
+        return (self.array,), None
+
+    @classmethod
+    def tree_unflatten(cls, auxdata, children):
+        made = object.__new__(cls)
+        (made.array,) = children
+        made.shape = getattr(made.array, "shape", "?")
+        return made
+
+
+def step(state, x):
+    moments = Moments(state.moments.count + 1, state.moments.mu * state.decay + x)
+    return dataclasses.replace(state, params={"w": state.params["w"] - moments.mu}, moments=moments)
+
+
+def start(**static):
+    return State({"w": X}, Moments(np.int32(0), X), **static)
+
+
+@pytest.fixture(scope="module")
+def artifact():
+    return bytes(export(step)(start(), X).serialize(vjp_order=1))
+
+
+def test_a_record_with_unregistered_classes_comes_back_equal(artifact):
+    assert deserialize(artifact) == export(step)(start(), X)
+    assert [argument.path for argument in describe(artifact).function.arguments] == [
+        "args[0].params['w']",
+        "args[0].moments.count",
+        "args[0].moments.mu",
+        "args[1]",
+    ]
+
+
+def test_a_call_takes_the_class_itself_and_gives_an_opaque_node(artifact):
+    result = deserialize(artifact).call(start(), X)
+    expected = step(start(), X)
+    assert isinstance(result, OpaqueNode)
+    np.testing.assert_array_equal(result.params["w"], expected.params["w"])
+    assert int(result.moments.count) == 1
+    assert jax.tree.structure(jax.tree.map(jnp.sin, result)) == jax.tree.structure(result)
+    assert copy.deepcopy(result).opaque == pickle.loads(pickle.dumps(result)).opaque == result.opaque
+    with pytest.raises(AttributeError, match=r"State has no attribute 'gradients'; it has \('.params', '.moments'\)"):
+        _ = result.gradients
+    with pytest.raises(KeyError):
+        result["w"]
+
+
+def test_what_came_out_goes_in_again(artifact):
+    loaded = deserialize(artifact)
+    again = loaded.call(loaded.call(start(), X), X)
+    expected = step(step(start(), X), X)
+    np.testing.assert_array_equal(again.params["w"], expected.params["w"])
+    assert int(again.moments.count) == 2
+    gradient = jax.grad(lambda state: loaded.call(state, X).params["w"].sum(), allow_int=True)(loaded.call(start(), X))
+    np.testing.assert_array_equal(gradient.moments.mu, np.full(3, -0.5, np.float32))
+
+
+def test_any_tree_with_the_same_keys_is_taken_and_others_are_refused_by_their_path(artifact):
+    loaded = deserialize(artifact)
+    twin = dataclasses.replace(start(), moments=Twin(np.int32(0), X))
+    np.testing.assert_array_equal(loaded.call(twin, X).params["w"], step(start(), X).params["w"])
+    with pytest.raises(ArgumentMismatch) as caught:
+        loaded.call(dataclasses.replace(start(), moments=Other(X, np.int32(0))), X)
+    assert str(caught.value) == (
+        f"args[0].moments must be a {Moments.__module__}.Moments or another node with the children .count, .mu; found "
+        "Other with .mu, .count"
+    )
+    with pytest.raises(
+        ArgumentMismatch, match=r"args\[0\] must be a .*State or another node with the children .*; found"
+    ):
+        loaded.call({"params": {"w": X}}, X)
+
+
+def test_other_auxiliary_data_that_are_plain_are_refused(artifact):
+    with pytest.raises(
+        ArgumentMismatch, match=r"args\[0\] must be a .*State with the auxiliary data .*0\.5.*found .*0\.9"
+    ):
+        deserialize(artifact).call(start(decay=0.9), X)
+
+
+def test_auxiliary_data_that_are_not_plain_are_not_compared():
+    loaded = deserialize(export(step)(start(apply=lambda x: x), X).serialize())
+    np.testing.assert_array_equal(loaded.call(start(apply=divmod), X).params["w"], step(start(), X).params["w"])
+    assert static_text((1, [2.5, {"a": None}], jnp.sin.__class__, np.dtype("float32"), abs)) is not None
+    assert static_text((1, lambda x: x)) is None
+    assert static_text(object()) is None
+    assert static_text("x" * 2**15) is None
+
+
+def test_a_class_without_keys_has_those_of_its_positions():
+    loaded = deserialize(export(lambda looks: Looks(looks.array + 1))(Looks(X)).serialize())
+    result = loaded.call(Looks(X))
+    assert result.opaque.keys == ("[<flat index 0>]",)
+    np.testing.assert_array_equal(result.children[0], X + 1)
+
+
+def test_weights_of_unregistered_classes_are_saved_and_loaded(tmp_path):
+    exported = export(lambda state, x: state.moments.mu + x)(start(), X)
+    save(tmp_path / "m", exported, start())
+    model = load(tmp_path / "m")
+    assert isinstance(model.params, OpaqueNode)
+    np.testing.assert_array_equal(model.call(X), X + X)
+    np.testing.assert_array_equal(load(tmp_path / "m", params=start()).call(X), X + X)
+
+
+@pytest.mark.parametrize(
+    "auxdata",
+    [b"", b"[]", b"{}", b'{"keys":1,"static":null}', b'{"keys":[1],"static":null}', b'{"keys":[],"static":1}'],
+)
+def test_what_is_no_opaque_node_is_refused_when_it_is_read(auxdata):
+    node = CustomNode(name="jaxtf.opaque:a.B", auxdata_bytes=auxdata)
+    with pytest.raises(ArtifactError, match=r"a pytree node 'jaxtf.opaque:a.B'"):
+        _ = Tree(PyTreeDefKind.CUSTOM, (), custom=node).has_opaque
+
+
+# Libraries
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """A package with named tuples in a module of it, and one that it took from elsewhere."""
+    root, inner = types.ModuleType("test_opaque_library"), types.ModuleType("test_opaque_library.transforms")
+    inner.Momentum = NamedTuple("Momentum", [("trace", object)])
+    inner.Momentum.__module__ = inner.__name__
+    root.Momentum, root.Moments, root.number = inner.Momentum, Moments, 3
+    for module in (root, inner):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    return root
+
+
+def test_the_classes_of_a_library_come_back_as_what_they_were(library):
+    exported = export(lambda state: library.Momentum(state.trace * 2))(library.Momentum(X))
+    assert exported.serialize() is not None
+    assert register_library("test_opaque_library") == ("test_opaque_library.transforms.Momentum",)
+    assert register_library(library) == ()
+    assert registered_type(Moments) is None
+    result = deserialize(exported.serialize()).call(library.Momentum(X))
+    assert type(result) is library.Momentum
+    np.testing.assert_array_equal(result.trace, 2 * X)
+
+
+def test_a_library_that_there_is_not_is_an_import_error():
+    with pytest.raises(ImportError):
+        register_library("a_library_that_there_is_not")
+
+
+def test_no_name_in_an_artifact_is_imported(artifact, monkeypatch):
+    def refuse(name, *_):
+        raise AssertionError(f"import of {name}")
+
+    monkeypatch.setattr(importlib, "import_module", refuse)
+    loaded = deserialize(artifact)
+    assert loaded.in_structure.children[0].children[0].custom.name.endswith(".State")
+    assert loaded.in_structure.has_opaque
