@@ -24,7 +24,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("JAX_ENABLE_X64", "1")
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -110,29 +109,34 @@ def _every_call() -> Any:
 
 
 def pushed(function: Callable[..., Any], inexact: Sequence[int]) -> Callable[..., Any]:
-    """Forward mode along tangents of ones."""
+    """Forward mode along some tangents."""
 
     def run(*leaves: Any) -> Any:
         def moving(*values: Any) -> Any:
             return function(*_replaced(leaves, inexact, values))
 
         points = [jnp.asarray(leaves[i]) for i in inexact]
-        return _inexact(jax.jvp(moving, points, [jnp.ones_like(x) for x in points])[1])
+        return _inexact(jax.jvp(moving, points, list(map(_direction, points)))[1])
 
     return run
 
 
 def pulled(function: Callable[..., Any], inexact: Sequence[int]) -> Callable[..., Any]:
-    """Reverse mode along cotangents of ones."""
+    """Reverse mode along some cotangents."""
 
     def run(*leaves: Any) -> Any:
         def moving(*values: Any) -> Any:
             return _inexact(function(*_replaced(leaves, inexact, values)))
 
         results, pull = jax.vjp(moving, *(jnp.asarray(leaves[i]) for i in inexact))
-        return pull([jnp.ones_like(x) for x in results])
+        return pull(list(map(_direction, results)))
 
     return run
+
+
+def _direction(x: Any) -> Any:
+    """Numbers between a half and one and a half, all different: along ones, much cancels."""
+    return jnp.cos(jnp.arange(x.size).reshape(x.shape) * 0.7).astype(x.dtype) / 2 + jnp.ones_like(x)
 
 
 def _replaced(leaves: Sequence[Any], places: Sequence[int], values: Sequence[Any]) -> list[Any]:
@@ -218,7 +222,7 @@ def battery(part: int, count: int) -> Iterator[Row]:
 
     for name in sorted(BATTERY)[part::count]:
         entry = BATTERY[name]
-        with jax.enable_x64(False):
+        if entry.refusal is None:
             yield from compare(name, entry.function, entry.arguments(0))
 
 
@@ -244,6 +248,7 @@ def main() -> None:
     parser.add_argument("what", choices=("harness", "battery"))
     parser.add_argument("--part", default="0/1")
     given = parser.parse_args()
+    jax.config.update("jax_enable_x64", given.what == "harness")
     part, count = map(int, given.part.split("/"))
     kinds: Counter[tuple[str, str]] = Counter()
     wrong = 0

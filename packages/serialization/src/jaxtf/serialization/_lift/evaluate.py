@@ -17,7 +17,9 @@ import jax
 import numpy as np
 
 from jaxtf.serialization._errors import ArtifactError
+from jaxtf.serialization._jax_values.varying import vary_alike
 from jaxtf.serialization._lift.arrays import as_array, constant, has_64_bits
+from jaxtf.serialization._lift.bits import taken_apart
 from jaxtf.serialization._lift.errors import type_text, unsupported
 from jaxtf.serialization._lift.folding import folded, known_constant
 from jaxtf.serialization._lift.places import at_place_of
@@ -48,6 +50,7 @@ class Evaluator:
         self._checks_shapes = checks_shapes
         blocks = [function.body for function in program.functions.values()]
         operations = [operation for block in blocks for operation in operations_of(block)]
+        self._taken_apart = taken_apart(program)
         self._sources = {result: operation for operation in operations for result in operation.results}
         self._traced_once = {} if _has_open_sizes(operations) else _called_often(operations, program)
 
@@ -88,7 +91,7 @@ class Evaluator:
         replaced: Mapping[Operation, Callable[..., list[Any]]] = _NOTHING,
     ) -> list[Any]:
         """What a block returns for arguments; functions take the place of some of its operations."""
-        scope = _Scope(outer)
+        scope = _Scope(outer, arguments)
         scope.update(zip(block.arguments, arguments, strict=True))
         for operation in block.operations:
             if operation.name == "stablehlo.constant":
@@ -102,7 +105,7 @@ class Evaluator:
             scope.update(zip(operation.results, results, strict=True))
         return [scope[value] for value in block.returned]
 
-    def _operation(self, operation: Operation, operands: Sequence[Any], scope: dict[Value, Any]) -> list[Any]:
+    def _operation(self, operation: Operation, operands: Sequence[Any], scope: _Scope) -> list[Any]:
         """The results of one operation."""
         if operands and all(isinstance(operand, Known) for operand in operands):
             known = folded(operation, operands)
@@ -117,6 +120,8 @@ class Evaluator:
             self._program.functions,
             self._sources,
             scope.__getitem__,
+            scope.varying,
+            operation in self._taken_apart,
             self._checks_shapes,
         )
         assert entry.evaluate is not None, f"{operation.name} is refused, or has an entry"
@@ -136,14 +141,14 @@ class Evaluator:
     def _replacing(
         self,
         operation: Operation,
-        scope: dict[Value, Any],
+        scope: _Scope,
         number: int,
         arguments: Sequence[Any],
         replaced: Mapping[Operation, Callable[..., list[Any]]],
     ) -> list[Any]:
         return self._apply(operation.regions[number], arguments, scope, replaced)
 
-    def _region(self, block: Block, scope: dict[Value, Any], *arguments: Any) -> list[Any]:
+    def _region(self, block: Block, scope: _Scope, *arguments: Any) -> list[Any]:
         return self._apply(block, arguments, scope)
 
 
@@ -190,9 +195,15 @@ def _without_64_bits(operation: Operation) -> Exception:
 class _Scope(dict[Value, Any]):
     """The values of one block, and of those around it."""
 
-    def __init__(self, outer: dict[Value, Any]) -> None:
+    def __init__(self, outer: dict[Value, Any], arguments: Sequence[Any]) -> None:
         super().__init__()
         self._outer = outer
+        self._arguments: Sequence[Any] = outer._arguments if isinstance(outer, _Scope) else arguments
+
+    def varying(self, arrays: Sequence[Any]) -> list[Any]:
+        """Arrays that vary over the axes of a mesh over which the arguments of the function do."""
+        like = [x for x in self._arguments if not isinstance(x, Known | tuple)]
+        return vary_alike([*arrays, *like])[: len(arrays)]
 
     def __missing__(self, value: Value) -> Any:
         return self._outer[value]

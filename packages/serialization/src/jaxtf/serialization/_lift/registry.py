@@ -31,6 +31,8 @@ class Bound:
       functions: Those of the module, by name.
       sources: The operation of the same function that each value comes from.
       value: What a value of the block, or of one around it, is.
+      varying: Makes arrays vary over the axes of a mesh, inside of `jax.shard_map`, over which the arguments do.
+      is_taken_apart: Whether it reads the bits of floats that become floats again.
       checks_shapes: Whether assertions about sizes are checked.
     """
 
@@ -41,6 +43,8 @@ class Bound:
     functions: Mapping[str, Function] = field(default_factory=dict)
     sources: Mapping[Value, Operation] = field(default_factory=dict)
     value: Callable[[Value], Any] = field(default=lambda value: None)
+    varying: Callable[[Sequence[Any]], list[Any]] = list
+    is_taken_apart: bool = False
     checks_shapes: bool = True
 
     def __getitem__(self, name: str) -> Any:

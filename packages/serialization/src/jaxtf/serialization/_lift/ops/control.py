@@ -53,9 +53,10 @@ def _general(bound: Bound, initial: Sequence[Any]) -> list[Any]:
 
     def step(values: Sequence[Any]) -> tuple[Any, ...]:
         made = bound.regions[1](*whole(values))
-        return tuple(as_array(made[i]) for i in state)
+        return tuple(bound.varying([as_array(made[i]) for i in state]))
 
-    return whole(lax.while_loop(goes_on, step, tuple(as_array(initial[i]) for i in state)))
+    first = tuple(bound.varying([as_array(initial[i]) for i in state]))
+    return whole(lax.while_loop(goes_on, step, first))
 
 
 def _scanned(bound: Bound, initial: Sequence[Any], known: Counted) -> list[Any]:
@@ -81,9 +82,11 @@ def _scanned(bound: Bound, initial: Sequence[Any], known: Counted) -> list[Any]:
         for row_ in known.written.values():
             replaced[row_.operation] = _writing(row_.operation, written)
         made = bound.apply(1, arguments, replaced)
-        return tuple(as_array(made[i]) for i in state), tuple(written[r.operation] for r in known.written.values())
+        return tuple(bound.varying([as_array(made[i]) for i in state])), tuple(
+            written[r.operation] for r in known.written.values()
+        )
 
-    first = tuple(as_array(initial[i]) for i in state)
+    first = tuple(bound.varying([as_array(initial[i]) for i in state]))
     last, stacked = lax.scan(step, first, tuple(read.values()), length=known.rounds, reverse=backwards)
     results = list(initial)
     for i, value in zip(state, last, strict=True):
@@ -120,7 +123,7 @@ def if_(bound: Bound, predicate: Any) -> list[Any]:
 
     Source: StableHLO specification, `if`.
     """
-    return list(lax.cond(predicate, *(_branch(region) for region in bound.regions)))
+    return list(lax.cond(predicate, *(_branch(bound, region) for region in bound.regions)))
 
 
 @lifts("stablehlo.case", takes_sizes=True)
@@ -138,8 +141,8 @@ def case(bound: Bound, index: Any) -> list[Any]:
         lax.lt(chosen, np.asarray(0, chosen.dtype)), lax.gt(chosen, np.asarray(last, chosen.dtype))
     )
     chosen = lax.select(outside, np.asarray(last, chosen.dtype), chosen)
-    return list(lax.switch(chosen, [_branch(region) for region in bound.regions]))
+    return list(lax.switch(chosen, [_branch(bound, region) for region in bound.regions]))
 
 
-def _branch(region: Callable[[], list[Any]]) -> Callable[[], tuple[Any, ...]]:
-    return lambda: tuple(map(as_array, region()))
+def _branch(bound: Bound, region: Callable[[], list[Any]]) -> Callable[[], tuple[Any, ...]]:
+    return lambda: tuple(bound.varying(list(map(as_array, region()))))

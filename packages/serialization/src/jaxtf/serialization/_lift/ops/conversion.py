@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import jax
 from jax import lax
 
+from jaxtf.serialization._lift.errors import unsupported
 from jaxtf.serialization._lift.registry import Bound, lifts
 
 
@@ -21,13 +24,35 @@ def convert(bound: Bound, operand: Any) -> Any:
     return lax.convert_element_type(operand, dtype)
 
 
-@lifts("stablehlo.bitcast_convert")
+@lifts(
+    "stablehlo.bitcast_convert",
+    differs="a derivative is refused where the bits of a float become a float again",
+)
 def bitcast_convert(bound: Bound, operand: Any) -> Any:
     """The bits as another dtype; a dimension more or less where the width differs.
 
     Source: StableHLO specification, `bitcast_convert`.
     """
-    return lax.bitcast_convert_type(operand, bound.result_type.dtype)
+    dtype = bound.result_type.dtype
+    if not bound.is_taken_apart:
+        return lax.bitcast_convert_type(operand, dtype)
+    return _not_differentiated(bound, lambda x: lax.bitcast_convert_type(x, dtype))(operand)
+
+
+def _not_differentiated(bound: Bound, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function whose derivative is refused."""
+    apply = jax.custom_jvp(function)
+
+    @apply.defjvp
+    def refused(primals: Any, tangents: Any) -> Any:
+        raise unsupported(
+            bound.operation,
+            "a derivative of it: the module takes a float apart by its bits and makes a float of them again, as where "
+            "a function such as lgamma is written out, and JAX would give 0 for that",
+            "differentiate the function before it is exported, and export that, or write serialize(vjp_order=)",
+        )
+
+    return apply  # type: ignore[no-any-return]
 
 
 @lifts("stablehlo.reduce_precision")

@@ -23,7 +23,10 @@ def precision_of(bound: Bound) -> Any:
 
 
 def _algorithm(given: Mapping[str, Any]) -> Any:
-    """The algorithm of a product, as JAX has it."""
+    """The algorithm of a product, as JAX has it: a preset, if there is one, for platforms know presets."""
+    preset = _preset(given)
+    if preset is not None:
+        return preset
 
     def dtype(name: str) -> np.dtype[Any]:
         return dtype_from_name(dtype_of_text(given[name]))  # type: ignore[no-any-return]
@@ -37,6 +40,15 @@ def _algorithm(given: Mapping[str, Any]) -> Any:
         num_primitive_operations=given["num_primitive_operations"],
         allow_imprecise_accumulation=given["allow_imprecise_accumulation"],
     )
+
+
+def _preset(given: Mapping[str, Any]) -> Any:
+    """The preset of JAX for an algorithm: `BF16_BF16_F32_X3`, by the types and the number of operations."""
+    if given["allow_imprecise_accumulation"] or given["lhs_component_count"] != 1 or given["rhs_component_count"] != 1:
+        return None
+    types = [given[f"{part}_type"].upper() for part in ("lhs_precision", "rhs_precision", "accumulation")]
+    count = int(given["num_primitive_operations"])
+    return getattr(lax.DotAlgorithmPreset, "_".join([*types, *([f"X{count}"] if count > 1 else [])]), None)
 
 
 @lifts("stablehlo.dot_general")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 from jax import lax
 
@@ -117,6 +118,9 @@ def _reduced(
             return cumulative
         if kind in WITH_RULES and operand.dtype == initial[0].dtype:
             return _applied(operand, identity(kind, operand.dtype), WITH_RULES[kind], windows)
+    along = _direction(operands[0].shape, windows)
+    if count == 1 and along is not None and isinstance(operands[0].shape[along[0]], int):
+        return _cumulative_by_region(operands[0], initial[0], combine, windows, along)
     if count == 1:
         return _applied(operands[0], initial[0], combine, windows)
     return _applied(tuple(operands), tuple(initial), combine, windows)
@@ -135,26 +139,65 @@ def _applied(operands: Any, initial: Any, combine: Callable[[Any, Any], Any], wi
     )
 
 
+def _cumulative_by_region(
+    operand: Any, initial: Any, combine: Callable[[Any, Any], Any], windows: Windows, along: tuple[int, bool]
+) -> Any:
+    """A cumulative operation by a region, with the derivatives of the associative scan by it.
+
+    Windows are combined in no promised order, so that a region that is not associative has no promised result.
+    """
+    axis, reverse = along
+
+    def elementwise(left: Any, right: Any) -> Any:
+        flat = [lax.reshape(x, (x.size,)) for x in (left, right)]
+        return lax.reshape(jax.vmap(combine)(*flat), left.shape)
+
+    def written_out(x: Any, first: Any) -> Any:
+        scanned = lax.associative_scan(elementwise, x, reverse=reverse, axis=axis)
+        return elementwise(lax.broadcast(first, scanned.shape), scanned)
+
+    @jax.custom_jvp
+    def apply(x: Any, first: Any) -> Any:
+        return _applied(x, first, combine, windows)
+
+    @apply.defjvp
+    def pushed(primals: Any, tangents: Any) -> Any:
+        return apply(*primals), jax.jvp(written_out, primals, tangents)[1]
+
+    return apply(operand, initial)
+
+
 def _cumulative(kind: str, operand: Any, windows: Windows) -> Any:
     """A cumulative operation along one dimension; None if the windows are others."""
-    if kind not in CUMULATIVE or not windows.is_plain or any(n != 1 for n in windows.strides):
+    if kind not in CUMULATIVE:
         return None
-    axes = [
-        axis
-        for axis, (length, pair) in enumerate(zip(windows.dimensions, windows.padding, strict=True))
-        if not (_is(length, 1) and _is(pair[0], 0) and _is(pair[1], 0))
-    ]
-    if len(axes) != 1:
+    axes = _longer(windows)
+    if axes == []:
+        return operand
+    along = _direction(operand.shape, windows)
+    return None if along is None else CUMULATIVE[kind](operand, axis=along[0], reverse=along[1])
+
+
+def _longer(windows: Windows) -> list[int] | None:
+    """The dimensions in which windows have more than one element, or padding; None if they skip or are dilated."""
+    if not windows.is_plain or any(n != 1 for n in windows.strides):
+        return None
+    pairs = enumerate(zip(windows.dimensions, windows.padding, strict=True))
+    return [axis for axis, (length, pair) in pairs if not (_is(length, 1) and _is(pair[0], 0) and _is(pair[1], 0))]
+
+
+def _direction(shape: Sequence[Any], windows: Windows) -> tuple[int, bool] | None:
+    """The dimension of windows that all start before it (or all end after it: then `True`); None if they are others."""
+    axes = _longer(windows)
+    if axes is None or len(axes) != 1:
         return None
     (axis,) = axes
     size, (low, high) = windows.dimensions[axis], windows.padding[axis]
-    if size != operand.shape[axis]:
+    if size != shape[axis]:
         return None
     if low == size - 1 and _is(high, 0):
-        return CUMULATIVE[kind](operand, axis=axis)
-    if high == size - 1 and _is(low, 0):
-        return CUMULATIVE[kind](operand, axis=axis, reverse=True)
-    return None
+        return axis, False
+    return (axis, True) if high == size - 1 and _is(low, 0) else None
 
 
 def _is(size: Any, number: int) -> bool:
