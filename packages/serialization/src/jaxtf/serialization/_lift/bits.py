@@ -1,8 +1,9 @@
 """Which floats a module takes apart by their bits and puts together again: there a derivative is refused.
 
 `bitcast_convert` to integers, arithmetic, and back is how functions such as `lgamma` are written out. JAX
-differentiates neither step, and would give 0 for all of it. What only looks at the bits (a sign, an exponent as a number) is constant
-almost everywhere, and its derivative 0 is right: so only floats are refused whose bits become a float again.
+differentiates neither step, and would give 0 for all of it. What only looks at the bits (a sign, an exponent as a
+number) is constant almost everywhere, and its derivative 0 is right: so only floats are refused whose bits become a
+float again.
 """
 
 from __future__ import annotations

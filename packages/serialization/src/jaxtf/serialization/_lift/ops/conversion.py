@@ -52,7 +52,7 @@ def _not_differentiated(bound: Bound, function: Callable[[Any], Any]) -> Callabl
             "differentiate the function before it is exported, and export that, or write serialize(vjp_order=)",
         )
 
-    return apply  # type: ignore[no-any-return]
+    return apply
 
 
 @lifts("stablehlo.reduce_precision")
