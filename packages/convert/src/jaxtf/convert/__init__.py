@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from jaxtf.convert._saved_model.saved import Saved, SavedSignature
     from jaxtf.convert._tflite.to_tflite import to_tflite
     from jaxtf.convert._values.dtypes import dtype_of_val
+    from jaxtf.convert._verify.explain import explain
+    from jaxtf.convert._verify.explanation import Explanation
     from jaxtf.convert._verify.report import Report
     from jaxtf.convert._verify.verify import verify
     from jaxtf.convert._version import __version__ as __version__
@@ -55,6 +57,7 @@ __all__ = [
     "ConversionOptionError",
     "ConversionStateError",
     "DisabledSafetyCheck",
+    "Explanation",
     "FunctionTypeError",
     "GradientNotSaved",
     "GraphModeUnsupported",
@@ -73,6 +76,7 @@ __all__ = [
     "convert_stablehlo",
     "dtype_of_val",
     "eval_polymorphic_shape",
+    "explain",
     "install_as_jax2tf",
     "save_exported",
     "save_model",
@@ -109,6 +113,8 @@ _MODULES = {
     "Saved": "jaxtf.convert._saved_model.saved",
     "SavedSignature": "jaxtf.convert._saved_model.saved",
     "to_tflite": "jaxtf.convert._tflite.to_tflite",
+    "Explanation": "jaxtf.convert._verify.explanation",
+    "explain": "jaxtf.convert._verify.explain",
     "Report": "jaxtf.convert._verify.report",
     "verify": "jaxtf.convert._verify.verify",
     "DisabledSafetyCheck": "jaxtf.serialization",
@@ -119,7 +125,7 @@ _MODULES = {
 
 
 # What works with JAX functions only: its modules import JAX.
-_NEED_JAX = {"convert", "eval_polymorphic_shape", "save_model", "verify"}
+_NEED_JAX = {"convert", "eval_polymorphic_shape", "explain", "save_model", "verify"}
 
 
 def _refusing(wanted: str, error: ImportError) -> Callable[..., Any]:

@@ -14,10 +14,10 @@ from jaxtf.convert._saved_model.results import by_result_name, is_flat
 from jaxtf.convert._saved_model.save_options import check_specifications
 from jaxtf.convert._values.names import parameter_names
 
-__all__ = ["of_function"]
+__all__ = ["AVOIDED", "of_function"]
 
 # Operations that TensorFlow has and TFLite has not, with decompositions that JAX writes into the module.
-_AVOIDED = frozenset(
+AVOIDED = frozenset(
     f"chlo.{name}" for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "erfc", "sinh")
 )
 
@@ -33,7 +33,7 @@ def of_function(
         disabled_checks=(),
         tensorflow_version=None,
         enable_xla=False,
-        avoids=_AVOIDED,
+        avoids=AVOIDED,
     )
     converted = convert_for(fun, target, shapes, constraints, with_gradient=False)
     inputs = inputs_of(signature, parameter_names(fun), "input_signature of to_tflite")

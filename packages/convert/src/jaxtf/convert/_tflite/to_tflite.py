@@ -7,7 +7,6 @@ it has in the user's program, and with the converter's own error behind it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
+from jaxtf.convert._tflite.left_over import left_over_in, nodes_of
 from jaxtf.convert._tflite.representative import checked_samples
 from jaxtf.serialization.interop import require_jax
 
@@ -24,7 +24,6 @@ __all__ = ["to_tflite"]
 _SIGNATURE = "serving_default"
 
 # What the converter says of an operation that it leaves as it is: `tf.Name(types) -> types : {attributes}`.
-_LEFT_OVER = re.compile(r"^\s*tf\.(\w+)\((.*?)\) -> \((.*?)\)", re.MULTILINE)
 
 
 def to_tflite(
@@ -103,7 +102,7 @@ def _of_saved_model(folder: Path, signature: str) -> tuple[Any, Any, dict[str, t
         found = ", ".join(loaded.signatures) or "none"
         raise ConversionOptionError(f"the SavedModel in {folder} has no signature {signature!r}; it has {found}")
     concrete = loaded.signatures[signature]
-    if any(node.op == "XlaCallModule" for node in _nodes(concrete.graph.as_graph_def())):
+    if any(node.op == "XlaCallModule" for node in nodes_of(concrete.graph.as_graph_def())):
         raise ConversionOptionError(
             f"the SavedModel in {folder} is of native mode: its functions are StableHLO, of which TFLite's converter "
             "reads a part, and some operations with other values\n"
@@ -114,16 +113,9 @@ def _of_saved_model(folder: Path, signature: str) -> tuple[Any, Any, dict[str, t
     return converter, concrete, dict(sorted(specs.items()))
 
 
-def _nodes(graph: Any) -> list[Any]:
-    """The operations of a graph and of the functions in it."""
-    return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
-
-
 def _refusal(error: Exception, graph: Any) -> Exception:
     """Our error for one of the converter: it names the operations that were left over, and where they are."""
-    left: dict[str, str] = {}
-    for name, taken, given in _LEFT_OVER.findall(str(error)):
-        left.setdefault(name, f"({taken}) -> ({given})")
+    left = left_over_in(error, graph)
     if not left:
         first = str(error).strip().partition("\n")[0] or type(error).__name__
         return TFLiteUnsupported(
@@ -131,10 +123,9 @@ def _refusal(error: Exception, graph: Any) -> Exception:
             "  remedy: see its own error above; a static batch size helps often"
         )
     lines = []
-    for name, types in left.items():
-        places = [node.name for node in _nodes(graph) if node.op == name]
+    for name, types, places in left:
         first, more = "".join(places[:1]), f" and {len(places) - 1} more" if len(places) > 1 else ""
         lines.append(f"  found:  {name} {types}{f' at {first}{more}' if places else ''}")
-    names = ", ".join(f"tf.{name}" for name in left)
+    names = ", ".join(f"tf.{name}" for name, _, _ in left)
     remedy = "  remedy: compute that part outside of the model, or write it with other operations or dtypes"
     return TFLiteUnsupported("\n".join([f"TFLite has no builtin operation for {names}", *lines, remedy]))

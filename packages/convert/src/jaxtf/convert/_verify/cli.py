@@ -13,13 +13,10 @@ import math
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from jaxtf.convert._verify.names import BACKEND_NAMES
 from jaxtf.serialization.interop import require_jax, users_files
-
-if TYPE_CHECKING:
-    from jaxtf.convert._verify.report import Report
 
 __all__ = ["main"]
 
@@ -39,9 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         require_jax("the command", "jaxtf-convert")
-        from jaxtf.convert._verify.command import verified
+        from jaxtf.convert._verify.command import answered
 
-        report = verified(options)
+        report = answered(options)
     except OSError as error:
         print(f"jaxtf-verify: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
@@ -51,11 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.json:
         print(json.dumps(report.to_json(), indent=2))
     else:
-        print("\n".join(filter(None, (str(report), _advice(report)))))
+        print(report)
+        if not options.explain and (advice := _advice(report)):
+            print(advice)
     return 0 if report.ok else 1
 
 
-def _advice(report: Report) -> str:
+def _advice(report: Any) -> str:
     """By how much of what a function differs, and what allows it; empty if it does not."""
     worst = max((row for row in report.rows if row.outcome == "differs"), key=lambda row: row.error, default=None)
     if worst is None:
@@ -102,6 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--tolerance", type=float, metavar="N", help="error relative to eps * max abs value (256)")
     parser.add_argument("--values-only", action="store_true", help="no gradients")
+    parser.add_argument(
+        "--explain", action="store_true", help="all operations that each mode refuses, and sizes; nothing is run"
+    )
     parser.add_argument("--json", action="store_true", help="data instead of a table")
     return parser
 

@@ -14,12 +14,14 @@ import jax
 import jax.numpy as jnp
 
 from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._verify.explain import explain
+from jaxtf.convert._verify.explanation import Explanation
 from jaxtf.convert._verify.report import Report
 from jaxtf.convert._verify.targets import functions_of, listed, refuse_without_function
 from jaxtf.convert._verify.verify import verify
 from jaxtf.shapepoly import SymbolicScope, symbolic_shape
 
-__all__ = ["verified"]
+__all__ = ["answered"]
 
 _DTYPES = {
     "b1": "bool",
@@ -31,18 +33,20 @@ _DTYPES = {
 }
 
 
-def verified(options: argparse.Namespace) -> Report:
-    """The report that the options of the command line ask for."""
+def answered(options: argparse.Namespace) -> Report | Explanation:
+    """The report or explanation that the options of the command line ask for."""
     target, specs = _target(options.target, options.shapes, options.constraint)
     try:
-        return _verified(options, target, specs)
+        return _answered(options, target, specs)
     except TypeError as error:
         if not specs and "missing" in str(error):
             error.add_note('  remedy: give a shape for each argument, such as "f32[b, 8]"')
         raise
 
 
-def _verified(options: argparse.Namespace, target: Any, specs: tuple[Any, ...]) -> Report:
+def _answered(options: argparse.Namespace, target: Any, specs: tuple[Any, ...]) -> Report | Explanation:
+    if options.explain:
+        return explain(target, *specs)
     return verify(
         target,
         *specs,
