@@ -91,6 +91,15 @@ def test_the_constraints_that_sizes_need_are_part_of_it_and_hold_in_it():
     assert "its sizes need constraints: constraints=['b >= 4']" in str(explanation)
 
 
+def test_of_what_tflite_leaves_over_only_the_lines_of_that_dtype_are_shown():
+    def mixed(x, n):
+        y = x - 1  # a builtin operation
+        return y, n - 1
+
+    mode = explain(mixed, SPEC, jax.ShapeDtypeStruct((2,), jnp.uint32))["tflite"]
+    assert found(mode) == [("Sub", line(2, mixed), 1)]
+
+
 def test_what_jax_cannot_lower_is_told_for_every_mode():
     explanation = explain(lambda x: jax.pure_callback(lambda x: x, SPEC, x), SPEC)
     assert [mode.error.partition(":")[0] for mode in explanation.modes] == ["HostCallbackError"] * 4
