@@ -450,6 +450,9 @@ CLIENTS = {
     "serving_client": ("tensorflow-serving-api>=2.21",),
     "optax_round_trip": ("optax>=0.2.5",),
     "keras_reuse": ("keras>=3.15",),
+    "library_trees": ("optax>=0.2.5", "flax>=0.12", "equinox>=0.13", "dm-haiku>=0.0.17"),
+    "checkpoint_to_model": ("flax>=0.12", "orbax-checkpoint>=0.11"),
+    "signed_model": ("model-signing>=1.1", "pyopenssl>=25"),  # which it imports and does not declare
 }
 
 

@@ -57,13 +57,13 @@ def test_sizes_that_the_constraints_do_not_allow_are_refused(exported):
 
 
 def test_the_command_prints_a_row_for_each_size_and_how_they_grow(model, capsys):
-    assert main(["cost", "--size", "b=8,64", model]) == 0
+    assert main(["cost", "--size", "b=2,8,64", model]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"parameters: {W.size:,}, {W.nbytes:,} bytes"
     assert lines[1] == "compiled for: cpu"
     assert lines[3].split()[:2] == ["b", "flops"]
-    assert [line.split()[0] for line in lines[4:]] == ["8", "64", "grows"]
-    assert lines[6].split()[1] == "b^1"
+    assert [line.split()[0] for line in lines[4:]] == ["2", "8", "64", "grows"]
+    assert lines[7].split()[1] == "b^1"
     assert main(["cost", "--json", "--size", "b=8,64", model]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["parameters"] == {"count": W.size, "bytes": W.nbytes}

@@ -16,7 +16,7 @@ every byte of the file. Its fields:
 
 Other arrays in the file are padding, zeros, called `jaxtf.padding.0` and so on.
 
-Source: docs/artifact_format.md, section 7.
+Source: docs/artifact_format.md, section 6.
 """
 
 from __future__ import annotations

@@ -45,19 +45,20 @@ QUANTITIES = tuple(field.name for field in fields(Cost) if field.name not in ("s
 def growth(costs: Sequence[Cost]) -> dict[str, dict[str, float | None]]:
     """For each dimension variable that has several values, how each quantity grows with it.
 
-    From the first cost with the least value of the variable to one with the greatest, all other sizes being equal; None
-    where a quantity is zero or not known.
+    Between the two greatest values of the variable, all other sizes being those of the first cost; None where a
+    quantity is zero or not known.
 
     >>> at = lambda b: Cost({"b": b}, "cpu", 10 * b, 5, None, 0, 4 * b**2, 0)
-    >>> growth([at(2), at(8)])["b"]["flops"], growth([at(2), at(8)])["b"]["result_bytes"]
+    >>> growth([at(2), at(4), at(8)])["b"]["flops"], growth([at(2), at(8)])["b"]["result_bytes"]
     (1.0, 2.0)
     """
     found = {}
     for name in costs[0].sizes if costs else ():
         alike = [cost for cost in costs if _others(cost, name) == _others(costs[0], name)]
-        least, most = (choose(alike, key=lambda cost: cost.sizes[name]) for choose in (min, max))
-        if least.sizes[name] < most.sizes[name]:
-            found[name] = {quantity: _exponent(quantity, least, most, name) for quantity in QUANTITIES}
+        by_size = {cost.sizes[name]: cost for cost in alike}
+        if len(by_size) > 1:
+            less, more = (by_size[size] for size in sorted(by_size)[-2:])
+            found[name] = {quantity: _exponent(quantity, less, more, name) for quantity in QUANTITIES}
     return found
 
 
@@ -65,8 +66,8 @@ def _others(cost: Cost, name: str) -> dict[str, int]:
     return {other: size for other, size in cost.sizes.items() if other != name}
 
 
-def _exponent(quantity: str, least: Cost, most: Cost, name: str) -> float | None:
-    before, after = getattr(least, quantity), getattr(most, quantity)
+def _exponent(quantity: str, less: Cost, more: Cost, name: str) -> float | None:
+    before, after = getattr(less, quantity), getattr(more, quantity)
     if not before or not after:
         return None
-    return round(math.log(after / before) / math.log(most.sizes[name] / least.sizes[name]), 2)
+    return round(math.log(after / before) / math.log(more.sizes[name] / less.sizes[name]), 2)

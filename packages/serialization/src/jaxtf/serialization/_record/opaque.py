@@ -125,8 +125,10 @@ def _text(value: Any) -> str | None:
         return repr(value)
     if type(value) in (tuple, list):
         parts = [_text(item) for item in value]
-        opening, closing = "()" if type(value) is tuple else "[]"
-        return None if None in parts else f"{opening}{', '.join(map(str, parts))}{closing}"
+        inside = None if None in parts else ", ".join(map(str, parts))
+        if inside is None or type(value) is list:
+            return None if inside is None else f"[{inside}]"
+        return f"({inside},)" if len(parts) == 1 else f"({inside})"
     if type(value) is dict:
         pairs = [(_text(key), _text(item)) for key, item in value.items()]
         return None if any(None in pair for pair in pairs) else f"{{{', '.join(f'{k}: {v}' for k, v in pairs)}}}"
