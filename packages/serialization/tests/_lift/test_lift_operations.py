@@ -314,24 +314,24 @@ def test_the_first_of_equal_elements_is_found_and_nan_before_all():
         assert "argm" in str(jax.make_jaxpr(f)(x))
 
 
+def from_bits(bits):
+    return jax.lax.bitcast_convert_type(bits, jnp.float32)
+
+
 @pytest.mark.parametrize(
     ("function", "is_refused"),
     [
-        (
-            lambda x: jax.lax.bitcast_convert_type(jax.lax.bitcast_convert_type(x, jnp.int32) - (1 << 23), jnp.float32),
-            True,
-        ),
+        (lambda x: from_bits(jax.lax.bitcast_convert_type(x, jnp.int32) - (1 << 23)), True),
         (lambda x: jnp.where(jnp.signbit(x), -2 * x, x), False),
-        (lambda x: x * jnp.exp(jnp.frexp(x)[1].astype(jnp.float32)), None),
         (lambda x: x * jax.random.uniform(jax.random.key(0)), False),
     ],
-    ids=["half", "sign", "exponent", "random bits"],
+    ids=["half", "sign", "random bits"],
 )
 def test_a_derivative_through_the_bits_of_a_float_is_refused(function, is_refused):
     lifted = lift(jax.jit(function).lower(np.float32(3)))
     np.testing.assert_array_equal(lifted(np.float32(3)), jax.jit(function)(np.float32(3)))
     for differentiate in (jax.grad, jax.jacfwd):
-        if is_refused or (is_refused is None and "bitcast" in str(jax.make_jaxpr(lifted)(np.float32(3)))):
+        if is_refused:
             with pytest.raises(LiftUnsupported, match="takes a float apart by its bits"):
                 differentiate(lifted)(np.float32(3))
         else:
@@ -344,7 +344,7 @@ def test_bits_are_followed_through_calls_and_loops():
             return jnp.where(bits > 0, bits - (1 << 23), bits)
 
         bits = jax.lax.fori_loop(0, 2, body, jax.lax.bitcast_convert_type(x, jnp.int32))
-        return jax.jit(lambda b: jax.lax.bitcast_convert_type(b, jnp.float32))(bits)
+        return jax.jit(from_bits)(bits)
 
     lifted = lift(jax.jit(halved).lower(np.float32(3)))
     assert float(lifted(np.float32(3))) == 0.75
