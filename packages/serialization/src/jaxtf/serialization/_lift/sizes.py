@@ -238,7 +238,8 @@ def _select(condition: Any, on_true: Any, on_false: Any) -> Any:
         return on_true if condition else on_false
     if on_true == on_false:
         return on_true
-    return _rounded_down(condition, on_true, on_false) or Term("select", (condition, on_true, on_false))
+    rounded = _rounded_down(condition, on_true, on_false)
+    return Term("select", (condition, on_true, on_false)) if rounded is None else rounded
 
 
 def _rounded_down(condition: Any, corrected: Any, plain: Any) -> Any:
@@ -263,8 +264,11 @@ def _rounded_down(condition: Any, corrected: Any, plain: Any) -> Any:
         Term("LT", (left, 0)),
     ]
     parts = condition.operands if isinstance(condition, Term) and condition.name == "and" else (condition,)
-    is_correction = condition == negative[0] or (
-        len(parts) == 2 and inexact in parts and any(part in negative for part in parts)
+    is_negative = condition == inexact and bool(_holds(operator.lt, left, 0))  # signs are known to differ
+    is_correction = (
+        is_negative
+        or condition == negative[0]
+        or (len(parts) == 2 and inexact in parts and any(part in negative for part in parts))
     )
     if not is_correction:
         return None

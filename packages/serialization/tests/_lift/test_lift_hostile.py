@@ -1,0 +1,89 @@
+"""Modules that are not what they seem are refused with documented errors, and nothing of them is evaluated."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from jaxtf.serialization import ArtifactError, LiftUnsupported, export, lift
+
+X = np.ones(3, np.float32)
+REFUSED = (ArtifactError, LiftUnsupported)
+
+
+def with_module(exported, text):
+    """A record with another module, as from bytes."""
+    module = jax.jit(lambda x: x).lower(X).compiler_ir("stablehlo")
+    from jax.extend import mlir
+    from jax.extend.mlir import ir
+
+    with module.context:
+        made = ir.Module.parse(text)
+        serialized = bytes(mlir.serialize_portable_artifact(made, exported.stablehlo_version, True))
+    return dataclasses.replace(exported, mlir_module_serialized=serialized, _is_read=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("func.func @main() -> tensor<3xf32> { %0 = stablehlo.constant dense<1.0> : tensor<3xf32> "
+         "return %0 : tensor<3xf32> }", "'main' has 0 arguments"),
+        ("func.func @main(%x: tensor<3xf32>) { return }", "'main' has 0 results"),
+        ("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }", "in the record"),
+        ("func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> { %0 = call @f(%x) : (tensor<3xf32>) -> tensor<3xf32> "
+         "return %0 : tensor<3xf32> } func.func private @f(%x: tensor<3xf32>) -> tensor<3xf32> { "
+         "%0 = call @main(%x) : (tensor<3xf32>) -> tensor<3xf32> return %0 : tensor<3xf32> }", "without end"),
+    ],
+    ids=["arguments", "results", "sizes", "recursion"],
+)  # fmt: skip
+def test_a_module_that_its_record_does_not_describe(text, message):
+    exported = with_module(export(lambda x: x)(X), text)
+    with pytest.raises(ArtifactError, match=message):
+        exported.lift()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "func.func @main() { call @main() : () -> () return }",
+        "func.func @main() { call @f() : () -> () return } func.func private @f() { call @g() : () -> () return } "
+        "func.func private @g() { call @f() : () -> () return }",
+        "func.func @main() { cf.br ^next ^next: return }",
+        "func.func @f() { return } func.func @g() { return }",
+        "func.func private @main(%x: tensor<3xf32>) -> tensor<3xf32>",
+        "func.func @main(%x: tensor<*xf32>) -> tensor<*xf32> { return %x : tensor<*xf32> }",
+        "func.func @main(%x: tensor<3xf8E8M0FNU>) -> tensor<3x!quant.uniform<i8:f32, 1.0>> { return %x }",
+        "func.func @main(%x: tensor<3xf32>) -> tensor<4xf32> { return %x : tensor<3xf32> }",
+        "module { }",
+        "",
+    ],
+)
+def test_what_is_no_function_of_arrays(text):
+    with pytest.raises(REFUSED):
+        lift(text)
+
+
+def test_a_damaged_artifact():
+    blob = bytes(export(lambda x: x + 1)(X).serialize())
+    for damaged in (blob[: len(blob) // 2], blob[:20] + bytes(40) + blob[60:], b"ML\xefR" + blob[4:200]):
+        with pytest.raises(REFUSED):
+            lift(damaged)
+
+
+def test_callbacks_are_refused_whoever_vouches_for_them():
+    text = """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+      %0 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x) : (tensor<3xf32>) -> tensor<3xf32>
+      return %0 : tensor<3xf32> }"""
+    with pytest.raises(LiftUnsupported, match="calls back into the Python process that traced it"):
+        lift(text)
+
+
+def test_sizes_that_lie_are_found_while_tracing():
+    lies = """func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+      %0 = stablehlo.add %x, %y : tensor<?xf32>
+      return %0 : tensor<?xf32> }"""
+    f = lift(lies)
+    np.testing.assert_array_equal(f(X, X), X + X)
+    with pytest.raises(LiftUnsupported, match=r"stablehlo.add: JAX does not take it"):
+        f(X, np.ones(2, np.float32))

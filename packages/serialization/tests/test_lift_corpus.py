@@ -1,0 +1,70 @@
+"""What old releases of JAX wrote gives, lifted, the numbers that they computed themselves.
+
+Of some programs, of every family, the artifact of the oldest release that has it; `JAXTF_FULL=1` runs all that a CPU
+can run.
+"""
+
+import os
+
+import jax
+import pytest
+
+from jaxtf.serialization import LiftUnsupported, deserialize
+
+from .corpus import RELEASES, _argument, _numbers, _with_phases_of, differences, prepare_process, recorded
+
+# Program -> why it is not lifted.
+REFUSED = {
+    "shard_map": "the devices of a mesh",
+    "effect_ordered": "the ordered effects",
+    "effect_both_symbolic": "the ordered effects",
+}
+
+RUNNABLE = [entry for release in RELEASES for entry in recorded(release) if entry.runs]
+OLDEST = {entry.program: entry for entry in reversed(RUNNABLE)}
+FAMILIES = [
+    "lu",
+    "qr",
+    "svd",
+    "eigh",
+    "eig",
+    "cholesky_batch",
+    "symbolic_floordiv",
+    "control_flow",
+    "random_bits",
+    "top_k",
+    "approx_top_k_symbolic",
+    "symbolic_gather",
+    "network",
+    "vjp_2",
+    "symbolic_windows",
+    "schur",
+    "hessenberg",
+    "tridiagonal",
+    "random_key_rbg",
+    "multi_platform",
+    "sort",
+    "chlo",
+    "int4",
+    "float8",
+]
+RUN = RUNNABLE if "JAXTF_FULL" in os.environ else [OLDEST[name] for name in FAMILIES if name in OLDEST]
+
+
+@pytest.mark.parametrize("entry", RUN, ids=str)
+def test_a_lifted_artifact_gives_the_numbers_of_its_release(entry):
+    prepare_process()
+    exported = deserialize(entry.blob)
+    for order, sides in enumerate(entry.values()):
+        exported = exported.vjp() if order else exported
+        with jax.enable_x64(entry.facts["x64"]):
+            leaves = [_argument(dtype, array) for dtype, array in sides["in"]]
+            args, kwargs = jax.tree.unflatten(exported.in_tree, leaves)
+            if entry.program in REFUSED:
+                with pytest.raises(LiftUnsupported, match=REFUSED[entry.program]):
+                    exported.lift()
+                return
+            results = [_numbers(leaf) for leaf in jax.tree.leaves(exported.lift()(*args, **kwargs))]
+        numbers = [array for _, array in sides["out"]]
+        found = _with_phases_of(numbers, results) if entry.program.startswith("schur") else results
+        assert not differences(found, numbers, exact=not entry.facts["inexact"]), f"order {order}"
