@@ -17,9 +17,8 @@ from jaxtf.convert._errors import GraphModeUnsupported
 from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import plan
-from jaxtf.convert._graph.platforms import for_platform
-from jaxtf.convert._graph.program import Operation, Program, TensorType, Value
 from jaxtf.serialization import Exported
+from jaxtf.serialization.interop import Operation, Program, TensorType, Value, for_platform
 
 __all__ = ["Refusal", "Survey", "surveyed"]
 
