@@ -8,6 +8,7 @@ the whole process. What a library registered with `jax.export` holds here too, a
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import importlib
 import json
@@ -246,9 +247,10 @@ def register_library(library: str | ModuleType) -> tuple[str, ...]:
 
 
 def _keeps_plain_data(node_type: type[Any]) -> bool:
-    """Whether it is a class of flax that is a pytree node."""
+    """Whether it is a class of flax that is a pytree node: a dataclass with `replace`, or one of these."""
     bases = {f"{base.__module__}.{base.__qualname__}" for base in node_type.__mro__}
-    return hasattr(node_type, "_flax_dataclass") or bool(bases & _NODES_OF_FLAX)
+    is_flax_dataclass = dataclasses.is_dataclass(node_type) and hasattr(node_type, "replace")
+    return is_flax_dataclass or bool(bases & _NODES_OF_FLAX)
 
 
 _NODES_OF_FLAX = {"flax.nnx.statelib.State", "flax.nnx.variablelib.Variable"}
