@@ -124,10 +124,19 @@ def put_in_a_fault(monkeypatch, way):
 
 
 @pytest.mark.parametrize("way", [way for way in backends.BACKENDS if way != "jax"])
-def test_a_fault_in_what_a_user_calls_is_seen(way, monkeypatch):
+def test_a_fault_in_what_a_user_calls_is_seen_and_located(way, monkeypatch):
     put_in_a_fault(monkeypatch, way)
-    report = verify(predict, *NETWORK, ways=[way], sizes=[{"b": 2, "n": 3}], numbers=["regular"], gradients=False)
-    assert [(row.outcome, row.where) for row in report.rows] == [("differs", "result['y']")]
+    report = verify(
+        predict, *NETWORK, ways=[way], sizes=[{"b": 2, "n": 3}], numbers=["regular"], gradients=False, locate=True
+    )
+    [row] = report.rows
+    assert (row.outcome, row.where) == ("differs", "result['y']")
+    place = row.place
+    assert place.line == f"{__file__}:{predict.__code__.co_firstlineno + 1}"
+    assert (place.primitive, place.operations) == ("sin", ("stablehlo.sine",))
+    assert place.expected.shape == place.found.shape == (2, 3)
+    assert place.expected.mean != pytest.approx(place.found.mean)
+    assert f"\n  first differs at {place.line}: sin (stablehlo.sine), by " in str(report)
 
 
 def test_graph_mode_is_convert_in_graph_mode(monkeypatch):

@@ -6,6 +6,7 @@ that are reached through objects too; a test holds it against the JAX that is in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from typing import Any
 
@@ -14,15 +15,20 @@ import jax.dtypes
 import numpy as np
 from jax._src.config import trace_context
 from jax._src.core import trace_state_clean
+from jax.extend.core import ClosedJaxpr
 
 __all__ = [
+    "called_jaxpr",
     "canonical_dtype",
     "cotangent_specification",
     "float0",
+    "is_of_jax",
     "is_tracer",
     "is_transforming",
     "is_weak",
     "python_scalar_dtype",
+    "scanned_jaxpr",
+    "stablehlo_operations",
     "tracing_configuration",
 ]
 
@@ -77,3 +83,44 @@ def cotangent_specification(aval: Any) -> jax.ShapeDtypeStruct:
     """What to trace a cotangent with, for a result of this aval: `float0` for integers and booleans."""
     is_inexact = jax.numpy.issubdtype(aval.dtype, np.inexact)
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype if is_inexact else float0)
+
+
+# Primitives that compute what a jaxpr among their parameters does, and the parameter.
+_CALLS = {
+    "jit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "checkpoint": "jaxpr",
+    "remat": "jaxpr",
+    "remat2": "jaxpr",
+}
+
+
+def called_jaxpr(equation: Any) -> ClosedJaxpr | None:
+    """The jaxpr of a function that an equation calls once, with its operands; None for any other equation."""
+    inner = equation.params.get(_CALLS.get(equation.primitive.name, ""))
+    if inner is None:
+        return None
+    closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
+    return closed if len(closed.jaxpr.invars) == len(equation.invars) else None
+
+
+def scanned_jaxpr(equation: Any) -> ClosedJaxpr | None:
+    """The jaxpr of the body of a scan; None for any other equation."""
+    if equation.primitive.name != "scan":
+        return None
+    jaxpr: ClosedJaxpr = equation.params["jaxpr"]
+    return jaxpr
+
+
+def is_of_jax(jaxpr: ClosedJaxpr) -> bool:
+    """Whether a jaxpr is of a function in JAX itself, which JAX traces once for all who call it."""
+    return "/jax/_src/" in str(jaxpr.jaxpr.debug_info.func_src_info)
+
+
+def stablehlo_operations(text: str) -> tuple[str, ...]:
+    """The StableHLO and CHLO operations of a module's text, each once, but for constants and the frame around them."""
+    names = re.findall(r"\b((?:stablehlo|chlo)\.\w+|custom_call @[\w.]+)", text)
+    return tuple(name for name in dict.fromkeys(names) if name not in ("stablehlo.constant", "stablehlo.return"))

@@ -8,6 +8,8 @@
 - `CalledFunction`: a function of another framework that a module calls by name.
 - `closed_over`: the large arrays that a function closes over, as arguments of it.
 - `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
+- `equation_line`: the line of the user's program that an equation of a jaxpr comes from. `of_one_equation`: a jaxpr of
+  it alone; `is_literal`: whether an operand in it is a value.
 - `lazy_names`: names that are imported when they are asked for.
 - `read_artifact`: an exported function, with its weights if the file has them.
 - `require_jax`: the refusal of what needs JAX where there is none.
@@ -36,9 +38,17 @@ if TYPE_CHECKING:
     from jaxtf.serialization._errors import ArgumentTypeError
     from jaxtf.serialization._export.closed_over import closed_over
     from jaxtf.serialization._export.dimensions import shape_assertion
+    from jaxtf.serialization._export.jaxprs import equation_line
     from jaxtf.serialization._export.jitted import as_jitted, static_parameters
     from jaxtf.serialization._export.lapack import lapack_function
-    from jaxtf.serialization._jax import add_function, lowering_platforms, set_tokens, token_of
+    from jaxtf.serialization._jax import (
+        add_function,
+        is_literal,
+        lowering_platforms,
+        of_one_equation,
+        set_tokens,
+        token_of,
+    )
     from jaxtf.serialization._jax_values.avals import is_differentiable
     from jaxtf.serialization._jax_values.derivatives import (
         is_zero,
@@ -101,16 +111,19 @@ __all__ = [
     "comparator_keys",
     "custom_call_targets",
     "defining",
+    "equation_line",
     "export_for_graph",
     "extreme_direction",
     "for_platform",
     "is_differentiable",
+    "is_literal",
     "is_zero",
     "lapack_function",
     "lazy_names",
     "linear_jvp",
     "linear_transpose",
     "lowering_platforms",
+    "of_one_equation",
     "operations_of",
     "pushed_forward",
     "read_artifact",
@@ -154,15 +167,18 @@ _MODULES = {
     "comparator_keys": "_program.regions",
     "custom_call_targets": "_bytecode.portable",
     "defining": "_program.regions",
+    "equation_line": "_export.jaxprs",
     "export_for_graph": "_entrances",
     "extreme_direction": "_program.regions",
     "for_platform": "_program.platforms",
     "is_differentiable": "_jax_values.avals",
+    "is_literal": "_jax",
     "is_zero": "_jax_values.derivatives",
     "lapack_function": "_export.lapack",
     "linear_jvp": "_jax_values.derivatives",
     "linear_transpose": "_jax_values.derivatives",
     "lowering_platforms": "_jax",
+    "of_one_equation": "_jax",
     "operations_of": "_program.program",
     "pushed_forward": "_jax_values.derivatives",
     "read_artifact": "_weights.model",

@@ -101,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--tolerance", type=float, metavar="N", help="error relative to eps * max abs value (256)")
     parser.add_argument("--values-only", action="store_true", help="no gradients")
+    parser.add_argument("--locate", action="store_true", help="where a backend differs, by operation and line")
     parser.add_argument(
         "--explain", action="store_true", help="all operations that each mode refuses, and sizes; nothing is run"
     )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from jaxtf.convert._verify.locate import Place
 
 __all__ = ["Report", "Row"]
 
@@ -20,6 +23,7 @@ class Row:
       outcome: `same` within the tolerance, `differs`, or `refused`: this way does not run the function.
       error: The largest difference, in units of rounding of the largest number; infinite where nothing matches.
       where: Which result or argument differs most, or why it was refused.
+      place: Where it begins to differ, or why that is not known, if it was to be located; None otherwise.
       numbers: The kind of numbers that it was run with: `regular`, `ties` or `special`.
     """
 
@@ -30,6 +34,7 @@ class Row:
     error: float
     where: str
     numbers: str = "regular"
+    place: Place | str | None = None
 
 
 @dataclass(frozen=True)
@@ -82,12 +87,15 @@ class Report:
         """Remarks on the rows that are not the same, each once."""
         remarks = (
             f"{row.way}, {row.question}{', ' if row.sizes else ''}{_sizes(row)}{_numbers(row)}: "
-            f"{row.outcome}: {row.where}"
+            f"{row.outcome}: {row.where}{'' if row.place is None else f'{_NEXT}{row.place}'}"
             for row in self.rows
             if row.outcome != "same"
         )
         return list(dict.fromkeys(remarks))
 
+
+# Before the place.
+_NEXT = "\n  "
 
 _QUESTIONS = ("values", "gradients")
 _SEVERITY = {"same": 0, "refused": 1, "differs": 2}

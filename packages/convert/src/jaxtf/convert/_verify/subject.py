@@ -85,10 +85,16 @@ def make_subject(target: Any, specs: tuple[Any, ...]) -> Subject:
     return of_function(target, specs)
 
 
-def of_function(function: Callable[..., Any], specs: tuple[Any, ...]) -> Subject:
-    """The subject that a JAX function is, with the specifications of its positional arguments."""
+def of_function(function: Callable[..., Any], specs: tuple[Any, ...], *, has_gradient: bool = True) -> Subject:
+    """The subject that a JAX function is, with the specifications of its positional arguments.
+
+    Args:
+      function: The JAX function.
+      specs: The specifications.
+      has_gradient: Whether gradients are of interest.
+    """
     exported = export(function)(*specs)
-    return Subject(exported, function, specs, _no_gradient(exported))
+    return Subject(exported, function, specs, _no_gradient(exported) if has_gradient else "not of interest")
 
 
 def _text(spec: Any) -> str:

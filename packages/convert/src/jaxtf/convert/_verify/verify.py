@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._values.sizes import result_shapes
 from jaxtf.convert._verify.backends import BACKENDS
 from jaxtf.convert._verify.compare import difference
+from jaxtf.convert._verify.locate import located
 from jaxtf.convert._verify.numbers import NUMBERS, argument, cotangent, is_inexact
 from jaxtf.convert._verify.report import Report, Row
 from jaxtf.convert._verify.sizes import admissible_sizes, argument_shapes, given_sizes
@@ -34,6 +36,7 @@ def verify(
     gradients: bool = True,
     tolerance: float = _TOLERANCE,
     numbers: Sequence[str] = ("regular", "ties"),
+    locate: bool = False,
 ) -> Report:
     """Compares a function on every backend that runs it: JAX, artifact, TensorFlow, SavedModel, graph mode.
 
@@ -49,6 +52,9 @@ def verify(
       numbers: What to run with, of `regular` (no two are equal), `ties` (many are, indices too; the order of what is
         equal shows) and `special` (NaN, infinities and signed zeros among them; no gradients): TensorFlow compiled for
         CPU drops NaN in maxima, so that a function with a `relu` differs.
+      locate: Whether to find, for each backend that differs, the first operation whose value does, by its line: all
+        values that the function computes on its way are compared, in one more run in JAX and on the backend. Not of an
+        artifact.
 
     Returns:
       A report that prints as a table; `report.ok` tells whether all agree.
@@ -77,6 +83,8 @@ def verify(
     cases = admissible_sizes(exported, _SIZES) if sizes is None else given_sizes(exported, sizes)
     runs = [(sizes, kind) for sizes in cases for kind in numbers]
     rows = [row for name in names if name != "jax" for row in _rows(name, subject, runs, gradients, tolerance)]
+    if locate:
+        rows = list(_with_places(rows, subject, tolerance))
     if gradients and subject.no_gradient:
         rows.append(Row("jax", {}, "gradients", "refused", float("inf"), subject.no_gradient))
     return Report(exported.fun_name, tolerance, tuple(rows))
@@ -106,6 +114,21 @@ def _rows(
         pulled = partial(runner.gradients, arguments, cotangents), partial(authority.gradients, arguments, cotangents)
         names = [name for name, aval in zip(exported.in_names, exported.in_avals, strict=True) if _rounds(aval)]
         yield Row(way, sizes, "gradients", *_compared(*pulled, names, tolerance), kind)
+
+
+def _with_places(rows: Sequence[Row], subject: Subject, tolerance: float) -> Iterator[Row]:
+    """The rows; the first of each backend and question that differs has the place where it begins to."""
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        if row.outcome != "differs" or (row.way, row.question) in seen:
+            yield row
+            continue
+        seen.add((row.way, row.question))
+        arguments = _arguments(subject, row.sizes, row.numbers)
+        cotangents = _cotangents(subject, arguments) if row.question == "gradients" else None
+        yield replace(
+            row, place=located(subject, BACKENDS, row.way, arguments, tolerance=tolerance, cotangents=cotangents)
+        )
 
 
 def _compared(
