@@ -207,6 +207,17 @@ def harness_sweep(session: nox.Session) -> None:
 
 
 @nox.session
+def lift_sweep(session: nox.Session) -> None:
+    """Lifted modules beside their functions: the battery, and JAX's harness of primitives; an hour and a half.
+
+    Values, `vmap`, forward and reverse mode. Words after `--` choose, such as `harness --part 0/20`.
+    """
+    install(session, *from_tree("shapepoly[jax]", "serialization[jax]"), *PYTEST)
+    for words in [session.posargs] if session.posargs else (["battery"], ["harness"]):
+        session.run("python", "tests/lift_sweep.py", *words, env=ON_CPU)
+
+
+@nox.session
 def random_programs(session: nox.Session) -> None:
     """JAX programs of random steps on six backends, compared with JAX: `python3 run.py random_programs -- 1000`."""
     install(session, *from_tree(*EVERYTHING), *PYTEST)

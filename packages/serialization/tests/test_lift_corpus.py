@@ -22,32 +22,11 @@ REFUSED = {
 
 RUNNABLE = [entry for release in RELEASES for entry in recorded(release) if entry.runs]
 OLDEST = {entry.program: entry for entry in reversed(RUNNABLE)}
-FAMILIES = [
-    "lu",
-    "qr",
-    "svd",
-    "eigh",
-    "eig",
-    "cholesky_batch",
-    "symbolic_floordiv",
-    "control_flow",
-    "random_bits",
-    "top_k",
-    "approx_top_k_symbolic",
-    "symbolic_gather",
-    "network",
-    "vjp_2",
-    "symbolic_windows",
-    "schur",
-    "hessenberg",
-    "tridiagonal",
-    "random_key_rbg",
-    "multi_platform",
-    "sort",
-    "chlo",
-    "int4",
-    "float8",
-]
+FAMILIES = (
+    *("lu", "qr", "svd", "eigh", "eig", "schur", "hessenberg", "tridiagonal", "cholesky_batch"),
+    *("symbolic_floordiv", "symbolic_gather", "symbolic_windows", "approx_top_k_symbolic", "top_k", "sort", "chlo"),
+    *("control_flow", "random_bits", "random_key_rbg", "multi_platform", "network", "vjp_2", "int4", "float8"),
+)
 RUN = RUNNABLE if "JAXTF_FULL" in os.environ else [OLDEST[name] for name in FAMILIES if name in OLDEST]
 
 

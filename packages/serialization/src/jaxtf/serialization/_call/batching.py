@@ -1,7 +1,8 @@
 """`jax.vmap` of a call: a loop over the batch, one call of the record for each element.
 
 Right for every function, and an artifact needs nothing for it; what a loop costs is not hidden: a
-function that is to be fast over batches is exported with a batch dimension of its own. Folding
+function that is to be fast over batches is lifted (`Exported.lift`), or exported with a batch dimension of its own. A
+call does not lift by itself: what is not lifted runs in a loop too, and gives the numbers of the call. Folding
 the batch into a symbolic leading dimension is never tried: that the sizes fit says nothing of
 whether the function treats the elements of that dimension apart.
 

@@ -74,7 +74,8 @@ class Callee:
                 raise VjpUnavailable(
                     f"{purpose} of '{self.called.fun_name}' needs its VJP of order {needed}, and the record carries "
                     f"order {order}\n"
-                    f"  remedy: write it, where the JAX function is at hand, with serialize(vjp_order={needed})"
+                    "  remedy: Exported.lift() gives a function that JAX differentiates, to any order; or write the "
+                    f"VJP, where the JAX function is at hand, with serialize(vjp_order={needed})"
                 )
             record = record.vjp()
         return Callee(self.called, needed)

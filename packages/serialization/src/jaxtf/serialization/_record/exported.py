@@ -463,6 +463,9 @@ class Exported:
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the exported function from JAX, also inside `jit`, `grad` and other exports.
 
+        The module is one operation. `jax.vmap` of it is a loop over the batch, and it is differentiated by the VJPs
+        that it carries; `lift` gives a function that JAX vectorizes and differentiates.
+
         Args:
           *args: Arrays in the pytree structure of `in_tree`, of shapes that `in_avals` allow.
           **kwargs: Likewise.
