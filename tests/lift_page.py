@@ -1,6 +1,6 @@
 """Writes docs/lift_operations.md: which operations `lift` evaluates, by families, and which it refuses, and why.
 
-    python tests/lift_page.py
+python tests/lift_page.py
 """
 
 from __future__ import annotations

@@ -66,3 +66,11 @@ def test_the_command_says_that_it_needs_jax():
         "jaxtf-verify: the command needs JAX, which cannot be imported here: import of jax halted; None in sys.modules",
         '  remedy: pip install "jaxtf-convert[jax]"',
     ]
+
+
+def test_dir_lists_the_public_names_alone():
+    import jaxtf.convert
+    import jaxtf.serialization
+
+    for package in (jaxtf.convert, jaxtf.serialization):
+        assert [name for name in dir(package) if not name.startswith("__")] == sorted(package.__all__)

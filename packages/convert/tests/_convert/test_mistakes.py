@@ -94,6 +94,16 @@ def test_one_text_for_several_arguments_is_explained_where_tracing_fails():
     assert right(X, tf.ones((3, 4))).shape == (2, 4)
 
 
+def test_the_error_of_keras_for_a_symbolic_size_leads_to_the_line_that_helps():
+    def as_keras_standardizes_shapes(x):
+        if not all(isinstance(size, int) for size in x.shape):
+            raise ValueError(f"Cannot convert '{x.shape}' to a shape. Found invalid dimension '{x.shape[0]}'")
+        return x
+
+    text = message(ValueError, lambda: convert(as_keras_standardizes_shapes, polymorphic_shapes="(b, _)")(X))
+    assert "remedy: jaxtf.convert.install_as_jax2tf() before the model is converted" in text
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass
 class Layer:

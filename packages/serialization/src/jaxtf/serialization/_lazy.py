@@ -36,4 +36,8 @@ def lazy_names(
         namespace[name] = value
         return value
 
-    return getattribute, lambda: sorted({*namespace, *modules})
+    def directory() -> list[str]:
+        own = (name for name in namespace if name.startswith("__"))
+        return sorted({*modules, *namespace.get("__all__", ()), *own})
+
+    return getattribute, directory

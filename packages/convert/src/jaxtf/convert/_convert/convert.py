@@ -33,6 +33,7 @@ from jaxtf.convert._function.function import ExportedFunction
 from jaxtf.convert._function.gradient import run_differentiable, run_without_gradient
 from jaxtf.convert._values.dtypes import as_tensor
 from jaxtf.convert._values.names import call_signature, result_names
+from jaxtf.convert._values.progress import Progress
 from jaxtf.serialization import DisabledSafetyCheck
 from jaxtf.serialization.interop import as_jitted
 
@@ -137,13 +138,17 @@ def convert_for(
             args, kwargs = static.marked(args, kwargs)
         return conversion.call(args, kwargs)
 
-    name = getattr(fun_jax, "__name__", "fun_jax")
+    name = _name_of(fun_jax)
     converted.__name__ = converted.__qualname__ = f"converted_{name}" if name.isidentifier() else "converted_fun"
     _tf.left_alone_by_autograph(converted)
     converted.__doc__ = _documentation(fun_jax, name)
     # tf.function names the inputs of a graph by it.
     converted.__signature__ = call_signature(fun_jax)  # type: ignore[attr-defined]
     return converted
+
+
+def _name_of(fun_jax: Callable[..., Any]) -> str:
+    return getattr(fun_jax, "__name__", "fun_jax")
 
 
 def _documentation(fun_jax: Callable[..., Any], name: str) -> str:
@@ -231,7 +236,7 @@ def make_conversion(
 
     def exported_for(signature: Signature) -> ExportedFunction:
         args, kwargs = without_marks(*signatures.specifications(signature.tree, signature.leaves))
-        with explained(fun_jax, polymorphic_shapes, args):
+        with explained(fun_jax, polymorphic_shapes, args), Progress(f"convert {_name_of(fun_jax)}: export"):
             return export_lifted(jitted, target, constants, args, kwargs)
 
     eager_calls = EagerCalls(run)

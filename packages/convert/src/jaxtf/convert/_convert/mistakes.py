@@ -27,6 +27,16 @@ _AS_TENSORFLOW = (
 )
 
 
+# What Keras says of a symbolic size that is not of jax.export.
+_OF_KERAS = "Found invalid dimension"
+
+_AS_JAX2TF = (
+    "Keras on JAX, and what else asks jax.export whether a size is symbolic, does not know the sizes of jaxtf\n"
+    "  remedy: jaxtf.convert.install_as_jax2tf() before the model is converted, once, or around it: with "
+    "install_as_jax2tf(): ..."
+)
+
+
 def check_function(fun: Any, user: str) -> None:
     """Refuses what is not a JAX function.
 
@@ -78,6 +88,8 @@ def explained(fun: Callable[..., Any], polymorphic_shapes: Any, arguments: Seque
             "written with jax.numpy"
         ) from error
     except Exception as error:
+        if _OF_KERAS in str(error):
+            error.add_note(_AS_JAX2TF)
         if isinstance(polymorphic_shapes, str | PolyShape) and len(arguments) > 1:
             error.add_note(_of_one_text(polymorphic_shapes, arguments))
         raise

@@ -17,6 +17,7 @@ from jaxtf.convert import _tf
 from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
 from jaxtf.convert._tflite.left_over import left_over_in, nodes_of
 from jaxtf.convert._tflite.representative import checked_samples
+from jaxtf.convert._values.progress import Progress
 from jaxtf.serialization.interop import require_jax
 
 __all__ = ["to_tflite"]
@@ -81,11 +82,20 @@ def to_tflite(
         raise ConversionOptionError(
             f"to_tflite needs a JAX function or the folder of a SavedModel, found {type(target).__name__}"
         )
+    with Progress("to_tflite") as progress:
+        return _model(converter, concrete, representative_data, specs, progress)
+
+
+def _model(
+    converter: Any, concrete: Any, representative_data: Any, specs: dict[str, tf.TensorSpec], progress: Progress
+) -> bytes:
+    """The bytes of the model that a converter makes."""
     if representative_data is not None:
         data = checked_samples(representative_data, specs)
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        converter.representative_dataset = lambda: iter(data)
+        converter.representative_dataset = lambda: progress.over(data, "sample", len(data))
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8, tf.lite.OpsSet.TFLITE_BUILTINS]
+    progress.at("TFLite's converter")
     try:
         model: bytes = converter.convert()
     except _tf.tflite_converter_error() as error:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._values.progress import Progress
 from jaxtf.convert._values.sizes import result_shapes
 from jaxtf.convert._verify.backends import BACKENDS
 from jaxtf.convert._verify.compare import difference
@@ -82,25 +83,38 @@ def verify(
     exported = subject.exported
     cases = admissible_sizes(exported, _SIZES) if sizes is None else given_sizes(exported, sizes)
     runs = [(sizes, kind) for sizes in cases for kind in numbers]
-    rows = [row for name in names if name != "jax" for row in _rows(name, subject, runs, gradients, tolerance)]
-    if locate:
-        rows = list(_with_places(rows, subject, tolerance))
+    with Progress(f"verify {exported.fun_name}") as progress:
+        rows = [
+            row
+            for name in names
+            if name != "jax"
+            for row in _rows(name, subject, runs, gradients=gradients, tolerance=tolerance, progress=progress)
+        ]
+        if locate:
+            rows = list(_with_places(rows, subject, tolerance, progress))
     if gradients and subject.no_gradient:
         rows.append(Row("jax", {}, "gradients", "refused", float("inf"), subject.no_gradient))
     return Report(exported.fun_name, tolerance, tuple(rows))
 
 
 def _rows(
-    way: str, subject: Subject, runs: Sequence[tuple[dict[str, int], str]], gradients: bool, tolerance: float
+    way: str,
+    subject: Subject,
+    runs: Sequence[tuple[dict[str, int], str]],
+    *,
+    gradients: bool,
+    tolerance: float,
+    progress: Progress,
 ) -> Iterator[Row]:
     """The comparisons of one way with JAX."""
     exported, authority = subject.exported, BACKENDS["jax"](subject)
+    progress.at(f"{way}: made")
     try:
         runner = BACKENDS[way](subject)
     except Exception as error:  # whatever keeps a backend from running is reported
         yield Row(way, {}, "values", *_failure(error))
         return
-    for sizes, kind in runs:
+    for sizes, kind in progress.over(runs, f"{way}: run", len(runs)):
         arguments = _arguments(subject, sizes, kind)
         values = partial(runner.values, arguments), partial(authority.values, arguments)
         row = Row(way, sizes, "values", *_compared(*values, exported.out_names, tolerance), kind)
@@ -116,7 +130,7 @@ def _rows(
         yield Row(way, sizes, "gradients", *_compared(*pulled, names, tolerance), kind)
 
 
-def _with_places(rows: Sequence[Row], subject: Subject, tolerance: float) -> Iterator[Row]:
+def _with_places(rows: Sequence[Row], subject: Subject, tolerance: float, progress: Progress) -> Iterator[Row]:
     """The rows; the first of each backend and question that differs has the place where it begins to."""
     seen: set[tuple[str, str]] = set()
     for row in rows:
@@ -124,6 +138,7 @@ def _with_places(rows: Sequence[Row], subject: Subject, tolerance: float) -> Ite
             yield row
             continue
         seen.add((row.way, row.question))
+        progress.at(f"{row.way}: where it differs")
         arguments = _arguments(subject, row.sizes, row.numbers)
         cotangents = _cotangents(subject, arguments) if row.question == "gradients" else None
         yield replace(
