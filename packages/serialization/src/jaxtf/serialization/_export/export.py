@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxtf.serialization import _jax
 from jaxtf.serialization._errors import SerializationError
@@ -83,7 +84,9 @@ def exporter_with_weights(
             return jax.tree.unflatten(traced.out_tree, large.evaluate(jax.tree.leaves((args, kwargs)), arrays))
 
         with_weights.__name__ = with_weights.__qualname__ = traced.fun_name
-        weights = dict(zip(names, large.arrays, strict=True))
+        # What JAX keeps of an array of NumPy is of a class of its own, in the same memory.
+        arrays = [array if isinstance(array, jax.Array) else np.asarray(array) for array in large.arrays]
+        weights = dict(zip(names, arrays, strict=True))
         specs = {name: jax.ShapeDtypeStruct(array.shape, array.dtype) for name, array in weights.items()}
         return _export(with_weights, target, (specs, *args), kwargs), weights
 

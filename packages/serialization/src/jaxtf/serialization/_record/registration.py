@@ -8,14 +8,13 @@ the whole process. What a library registered with `jax.export` holds here too, a
 from __future__ import annotations
 
 import ast
-import dataclasses
 import functools
 import importlib
 import json
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -203,7 +202,7 @@ def register_library(library: str | ModuleType) -> tuple[str, ...]:
     """Registers the classes of a library that stand in pytrees, so that they come back as what they were.
 
     For libraries such as `optax` and `flax`: the library is imported, and each class of it that is a named tuple, a
-    dataclass of `flax.struct`, or a state or variable of `flax.nnx` gets its qualified name. What such a class keeps
+    dataclass, or a state or variable of `flax.nnx` gets its qualified name. What such a class keeps
     beside its children must be plain (numbers, texts, tuples of these), or the node is written as an opaque one. Call
     it where artifacts are written and where they are read, with releases that have the classes.
 
@@ -247,10 +246,9 @@ def register_library(library: str | ModuleType) -> tuple[str, ...]:
 
 
 def _keeps_plain_data(node_type: type[Any]) -> bool:
-    """Whether it is a class of flax that is a pytree node: a dataclass with `replace`, or one of these."""
+    """Whether it is a class that may be a pytree node and says itself what it keeps beside its children."""
     bases = {f"{base.__module__}.{base.__qualname__}" for base in node_type.__mro__}
-    is_flax_dataclass = dataclasses.is_dataclass(node_type) and hasattr(node_type, "replace")
-    return is_flax_dataclass or bool(bases & _NODES_OF_FLAX)
+    return is_dataclass(node_type) or bool(bases & _NODES_OF_FLAX)
 
 
 _NODES_OF_FLAX = {"flax.nnx.statelib.State", "flax.nnx.variablelib.Variable"}

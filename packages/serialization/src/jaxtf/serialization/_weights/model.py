@@ -241,7 +241,7 @@ def export_model(
 
     Raises:
       SerializationError: It closes over no such array, or it has static arguments, shardings or effects (when called).
-      PlatformError, HostCallbackError, UnstableCustomCall: As `export`.
+      PlatformError, StablehloVersionError, UnstableCustomCall: As `export`, and what else that raises.
 
     >>> import jax, jax.numpy as jnp, numpy as np
     >>> from jaxtf.serialization import export_model
