@@ -396,13 +396,13 @@ def _opaque_of(node_type: type[Any], auxdata: Any, child_count: int) -> Opaque:
 def _one_level(value: Any) -> tuple[tuple[str, ...], tuple[Any, ...], Any]:
     """Step and value of each child of a node, and its auxiliary data; none for what is no node."""
     trees = jax_trees()
-    found = trees.default_registry.flatten_one_level_with_keys(value)
-    if found is None:
+
+    def is_child(item: Any) -> bool:
+        return item is not value
+
+    # Not by the registry's `flatten_one_level_with_keys`, which gives all fields of a named tuple the name of the first
+    # (JAX 0.10.2); nor the auxiliary data by it: JAX keeps none for a named tuple.
+    pairs, structure = trees.tree_flatten_with_path(value, is_leaf=is_child)
+    if structure == LEAF.treedef:
         return (), (), None
-    pairs = found[0]
-    # Not what the class gives beside its children: JAX keeps nothing for a named tuple.
-    auxdata = trees.tree_structure(value, is_leaf=lambda item: item is not value).node_data()[1]
-    keys = [
-        trees.keystr((trees.FlattenedIndexKey(index) if key is None else key,)) for index, (key, _) in enumerate(pairs)
-    ]
-    return tuple(keys), tuple(child for _, child in pairs), auxdata
+    return tuple(trees.keystr(path) for path, _ in pairs), tuple(child for _, child in pairs), structure.node_data()[1]
