@@ -38,6 +38,14 @@ LOOPS = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _quick_compilation():
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
 @pytest.mark.parametrize("name", LOOPS)
 def test_values_and_derivatives_are_those_of_jax(name):
     function = LOOPS[name]
@@ -50,11 +58,12 @@ def test_values_and_derivatives_are_those_of_jax(name):
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert "while" not in str(jax.make_jaxpr(lifted)(C, X))
-    for differentiate in (jax.grad, jax.jacfwd):
-        found = differentiate(total(lifted), argnums=(0, 1))(C, X)
-        expected = differentiate(total(function), argnums=(0, 1))(C, X)
-        for ours, theirs in zip(found, expected, strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-6)
+    found = jax.jit(jax.grad(total(lifted), argnums=(0, 1)))(C, X)
+    expected = jax.jit(jax.grad(total(function), argnums=(0, 1)))(C, X)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-6)
+    found, expected = (jax.jit(jax.jvp, static_argnums=0)(total(f), (C, X), (X[1], C * X)) for f in (lifted, function))
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-6)
 
 
 def scans(function, *arguments):
@@ -157,7 +166,7 @@ RANDOM_LOOPS = st.fixed_dictionaries({
 
 
 @given(RANDOM_LOOPS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_any_loop_gives_what_python_gives(loop):
     xs, ys, n = [3, 1, 4, 1], [9, 8, 7, 6], 5
     found = lift(LOOP.format(**loop))(np.array(xs, np.int32), np.array(ys, np.int32), np.int32(n))

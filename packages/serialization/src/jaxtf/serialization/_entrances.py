@@ -138,9 +138,9 @@ def lift(source: Any, *, names: Sequence[str] | None = None, platform: str | Non
     6.0
     """
     require_jax("lift")
-    from jaxtf.serialization import _with_jax
+    from jaxtf.serialization._lift.lift import lift as lifted
 
-    return _with_jax.lift(source, names, platform)
+    return lifted(source, names, platform)
 
 
 def negotiate(reads: ModuleVersions, writes: ModuleVersions | None = None) -> ModuleVersions:

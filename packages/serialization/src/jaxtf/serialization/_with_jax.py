@@ -13,7 +13,6 @@ from jaxtf.serialization._export.export import exporter, exporter_with_weights
 from jaxtf.serialization._export.target import target_for_graph, target_of
 from jaxtf.serialization._jax_values.settings import default_export_platform, producer
 from jaxtf.serialization._jax_values.shardings import to_hlo, to_jax
-from jaxtf.serialization._lift.lift import lift, lift_exported
 from jaxtf.serialization._program.module import retarget, retarget_for_tensorflow
 from jaxtf.serialization._program.portable_artifact import deserialize_module, module_text, written_here
 
@@ -28,8 +27,6 @@ __all__ = [
     "exporter",
     "exporter_with_weights",
     "known_platforms",
-    "lift",
-    "lift_exported",
     "module_text",
     "on_default_device",
     "own_effects",

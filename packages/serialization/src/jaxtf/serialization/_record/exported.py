@@ -502,8 +502,10 @@ class Exported:
           ArtifactError: The module is not the one that the record describes.
           PlatformError: The function was not lowered for `platform`.
         """
-        lifted: Callable[..., Any] = _with_jax("lift").lift_exported(self, platform)
-        return lifted
+        require_jax("Exported.lift")
+        from jaxtf.serialization._lift.lift import lift_exported
+
+        return lift_exported(self, platform)
 
     @cached_property
     def flat_call(self) -> Callable[..., Sequence[Any]]:
