@@ -191,6 +191,12 @@ def test_equality_constraints_help_to_solve():
     assert "Division had remainder 1" in failure(solution, (10,))
 
 
+def test_a_variable_that_constraints_define_after_division_is_solved():
+    solution = solve("(a, b)", "(c, d)", constraints_str=["d*d == b*c", "d == c"])
+    assert run(solution, (5, 3), (3, 3))["c"] == 3
+    assert "args[0]" in failure(solution, (5, 4), (3, 3))
+
+
 def test_a_constraint_over_a_variable_that_no_shape_determines_is_refused():
     with pytest.raises(UnsolvableDimensionVariables, match=r"dimension variables \{'c'\}.*only constraints"):
         solve("(a,)", constraints_str=["a >= c", "c >= 5"])

@@ -68,6 +68,7 @@ def solve_dimension_variables(specs: Sequence[tuple[str, Shape]]) -> Solution:
         *(equation.expression.variables() for equation in equations), *(c.difference.variables() for c in constraints)
     )
     equations += [Equation(c.difference, None) for c in constraints if c.relation == "=="]
+    equations += [Equation(difference, None) for difference in _defined(scope) if difference.variables() <= needed]
     steps = _plan(equations, needed, scope, specifications)
     return Solution(tuple(sorted(wanted)), steps, sources, constraints, specifications)
 
@@ -112,6 +113,12 @@ def _without_fixed_variables(scope: SymbolicScope) -> tuple[Constraint, ...]:
     if not fixed:
         return scope.constraints
     return tuple(Constraint(substituted(c.difference, fixed), c.relation, c.text, c.depth) for c in scope.constraints)
+
+
+def _defined(scope: SymbolicScope | None) -> list[Expression]:
+    """Returns what is 0 by the definitions of variables that follow from constraints: `b - c` where `b*c == c*c`."""
+    definitions = {} if scope is None else scope.algebra.decider.equalities.definitions
+    return [Expression({((Variable(name), 1),): 1}) - value for name, value in definitions.items()]
 
 
 def _plan(
