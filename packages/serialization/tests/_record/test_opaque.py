@@ -3,8 +3,10 @@
 import copy
 import dataclasses
 import importlib
+import json
 import pickle
 import sys
+import tracemalloc
 import types
 from typing import NamedTuple
 
@@ -24,6 +26,8 @@ from jaxtf.serialization import (
     register_library,
     save,
 )
+from jaxtf.serialization._artifact import schema
+from jaxtf.serialization._artifact.trees import tree
 from jaxtf.serialization._record.kinds import PyTreeDefKind
 from jaxtf.serialization._record.opaque import static_text
 from jaxtf.serialization._record.registration import registered_type
@@ -179,6 +183,17 @@ def test_what_is_no_opaque_node_is_refused_when_it_is_read(auxdata):
     node = CustomNode(name="jaxtf.opaque:a.B", auxdata_bytes=auxdata)
     with pytest.raises(ArtifactError, match=r"a pytree node 'jaxtf.opaque:a.B'"):
         _ = Tree(PyTreeDefKind.CUSTOM, (), custom=node).has_opaque
+
+
+def test_keys_of_many_times_their_size_are_refused_before_they_are_read():
+    keys = json.dumps({"keys": [""] * 100_000, "static": None}, separators=(",", ":")).encode()
+    table = schema.PyTreeDefTable(kind=PyTreeDefKind.CUSTOM, custom_name="jaxtf.opaque:a.B", custom_auxdata=keys)
+    tracemalloc.start()
+    with pytest.raises(ArtifactError, match="more keys than children"):
+        tree(table)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * len(keys)
 
 
 # Libraries

@@ -9,9 +9,13 @@ from jaxtf.serialization._artifact import schema
 from jaxtf.serialization._artifact.fields import kind_of
 from jaxtf.serialization._errors import ArtifactError
 from jaxtf.serialization._record.kinds import DICT_NAME, PyTreeDefKind
+from jaxtf.serialization._record.opaque import PREFIX
 from jaxtf.serialization._record.tree import LEAF, CustomNode, Tree
 
 __all__ = ["tree"]
+
+_SHORT = 2**14
+"""Keys in so many bytes may be whatever they are: it is little memory."""
 
 
 def tree(table: schema.PyTreeDefTable) -> Tree:
@@ -37,6 +41,9 @@ def tree(table: schema.PyTreeDefTable) -> Tree:
             if table.custom_name == DICT_NAME:
                 return _dictionary(children, _keys(auxdata))
             custom = CustomNode(name=table.custom_name, auxdata_bytes=auxdata)
+            is_long = len(auxdata) > _SHORT and table.custom_name.startswith(PREFIX)
+            if is_long and auxdata.count(b'",') > len(children) + 2:  # they would take many times their size
+                raise ArtifactError("the artifact has a pytree node with more keys than children")
             if custom.opaque is not None and len(custom.opaque.keys) != len(children):
                 raise ArtifactError(
                     f"the artifact has a pytree node with {len(custom.opaque.keys)} keys and {len(children)} children"
