@@ -181,7 +181,7 @@ def check(name: str, kind: str, original: Callable[..., Any], lifted: Callable[.
         found = jax.tree.leaves(jax.jit(lifted)(*leaves))
     except Exception as error:
         return Row(name, kind, _kind_of(error), detail=_first(error))
-    # Of derivatives, one of the leaves may be 0 but for rounding: as large as the others tells how exact it is.
+    # Of derivatives, one leaf may be 0 but for rounding: then the others tell how exact it is.
     largest = 0.0 if kind in ("values", "vmap") else max(map(_largest, expected), default=0.0)
     distances = [distance(ours, theirs, largest) for ours, theirs in zip(found, expected, strict=True)]
     worst = max(distances, default=0.0)

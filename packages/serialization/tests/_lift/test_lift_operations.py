@@ -350,3 +350,16 @@ def test_bits_are_followed_through_calls_and_loops():
     assert float(lifted(np.float32(3))) == 0.75
     with pytest.raises(LiftUnsupported, match="takes a float apart by its bits"):
         jax.grad(lifted)(np.float32(3))
+
+
+@pytest.mark.parametrize("size", [1, 5])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"])
+def test_cumulative_operations_have_the_derivatives_of_jax(name, reverse, size):
+    function = getattr(jax.lax, name)
+    x = np.cos(np.arange(3.0 * size, dtype=np.float32)).reshape(size, 3)
+    lifted = lift(jax.jit(lambda x: function(x, axis=0, reverse=reverse)).lower(x))
+    np.testing.assert_array_equal(lifted(x), jax.jit(lambda x: function(x, axis=0, reverse=reverse))(x))
+    found = jax.grad(lambda x: jnp.sum(jnp.sin(lifted(x))))(x)
+    expected = jax.grad(lambda x: jnp.sum(jnp.sin(function(x, axis=0, reverse=reverse))))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)

@@ -6,8 +6,10 @@ dimension that all start, or all end, outside are cumulative sums and their like
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -118,6 +120,8 @@ def _reduced(
             return cumulative
         if kind in WITH_RULES and operand.dtype == initial[0].dtype:
             return _applied(operand, identity(kind, operand.dtype), WITH_RULES[kind], windows)
+    if count == 1 and _longer(windows) == []:
+        return _elementwise(combine, lax.broadcast(initial[0], operands[0].shape), operands[0])
     along = _direction(operands[0].shape, windows)
     if count == 1 and along is not None and isinstance(operands[0].shape[along[0]], int):
         return _cumulative_by_region(operands[0], initial[0], combine, windows, along)
@@ -139,6 +143,12 @@ def _applied(operands: Any, initial: Any, combine: Callable[[Any, Any], Any], wi
     )
 
 
+def _elementwise(combine: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """A function of scalars, applied to arrays of one shape."""
+    flat = [lax.reshape(x, (math.prod(x.shape),)) for x in (left, right)]
+    return lax.reshape(jax.vmap(combine)(*flat), left.shape)
+
+
 def _cumulative_by_region(
     operand: Any, initial: Any, combine: Callable[[Any, Any], Any], windows: Windows, along: tuple[int, bool]
 ) -> Any:
@@ -148,13 +158,9 @@ def _cumulative_by_region(
     """
     axis, reverse = along
 
-    def elementwise(left: Any, right: Any) -> Any:
-        flat = [lax.reshape(x, (x.size,)) for x in (left, right)]
-        return lax.reshape(jax.vmap(combine)(*flat), left.shape)
-
     def written_out(x: Any, first: Any) -> Any:
-        scanned = lax.associative_scan(elementwise, x, reverse=reverse, axis=axis)
-        return elementwise(lax.broadcast(first, scanned.shape), scanned)
+        scanned = lax.associative_scan(partial(_elementwise, combine), x, reverse=reverse, axis=axis)
+        return _elementwise(combine, lax.broadcast(first, scanned.shape), scanned)
 
     @jax.custom_jvp
     def apply(x: Any, first: Any) -> Any:
