@@ -180,14 +180,9 @@ class Conversion:
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Applies the function to pytrees of TensorFlow values."""
-        if tf.executing_eagerly() and _jax.is_transforming():
-            raise ConversionStateError(
-                "convert must be used outside all JAX transformations: a converted function is called while JAX traces "
-                "(in jax.jit, jax.vmap, jax.grad, ...)\n"
-                "  remedy: call the JAX function itself there; convert what jit, grad or vmap returns"
-            )
         kind = self.eager_calls.kind(args, kwargs)
         if kind is None:
+            _refuse_in_transformation(args, kwargs)
             return self._call_unseen(None, args, kwargs)
         key, flat = kind
         seen = self.eager_calls.get(key)
@@ -206,6 +201,19 @@ class Conversion:
             names = result_names(function.exported.out_names)
             results = [tf.identity(result, name) for result, name in zip(results, names, strict=True)]
         return jax.tree.unflatten(function.exported.out_tree, results)
+
+
+def _refuse_in_transformation(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raises an error for a call that is made while JAX traces; not for one by TensorFlow, which passes tensors."""
+    if not (tf.executing_eagerly() and _jax.is_transforming()):
+        return
+    if any(isinstance(leaf, tf.Tensor | tf.Variable) for leaf in jax.tree.leaves((args, kwargs))):
+        return
+    raise ConversionStateError(
+        "convert must be used outside all JAX transformations: a converted function is called while JAX traces "
+        "(in jax.jit, jax.vmap, jax.grad, ...)\n"
+        "  remedy: call the JAX function itself there; convert what jit, grad or vmap returns"
+    )
 
 
 def make_conversion(
