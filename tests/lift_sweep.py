@@ -46,7 +46,7 @@ class Known:
     Attributes:
       pattern: Of the names of the cases, from their beginning.
       check: `values`, `jvp`, `grad` or `vmap`; a pattern.
-      kind: `refused` or `differs`.
+      kind: `refused`, `differs` or `failed`.
       reason: In words.
     """
 
@@ -66,6 +66,9 @@ EXPECTED: tuple[Known, ...] = (
         "jvp|grad",
         "refused",
         "JAX computes it by the bits of floats",
+    ),
+    Known(
+        "layer_norm", "jvp|grad", "differs", "it cancels but for rounding: both are as far from the numbers of 64 bits"
     ),
     Known(
         "gather_.*",
@@ -259,17 +262,14 @@ def battery(part: int, count: int) -> Iterator[Row]:
 def known(row: Row) -> Known | None:
     """What the table says of a row."""
     for each in EXPECTED:
-        if re.match(each.pattern, row.name) and re.fullmatch(each.check, row.check):
+        if re.match(each.pattern, row.name) and re.fullmatch(each.check, row.check) and each.kind == row.kind:
             return each
     return None
 
 
 def unexpected(row: Row) -> bool:
     """Whether a row is not what it should be."""
-    expected = known(row)
-    if row.kind in ("equal", "close", "original"):
-        return False
-    return expected is None or expected.kind != row.kind
+    return row.kind not in ("equal", "close", "original") and known(row) is None
 
 
 def main() -> None:

@@ -60,12 +60,6 @@ def reloaded(program):
     return deserialize(bytes(export(jax.jit(program))(*specs).serialize(vjp_order=1))).call
 
 
-def lifted(program):
-    """The program, lifted from its artifact, in which no VJP is stored."""
-    specs = symbolic_args_specs(arguments(1, 0), POLYMORPHIC_SHAPES)
-    return deserialize(bytes(export(jax.jit(program))(*specs).serialize())).lift()
-
-
 def compiled(function):
     return tf.function(function, autograph=False, jit_compile=True)
 
@@ -76,7 +70,6 @@ def in_graphs(program, **options):
 
 BACKENDS = {
     "artifact": lambda program: in_jax(reloaded(program)),
-    "lifted": lambda program: in_jax(lifted(program)),
     "native": lambda program: in_tensorflow(convert(program, polymorphic_shapes=POLYMORPHIC_SHAPES)),
     "graph": lambda program: in_tensorflow(tf.function(in_graphs(program), autograph=False)),
     "graph without XLA operations": lambda program: in_tensorflow(in_graphs(program, enable_xla=False)),
