@@ -18,10 +18,11 @@ import jax
 import tensorflow as tf
 
 from jaxtf.convert import _jax, _tf
+from jaxtf.convert._convert.callables import check_function
 from jaxtf.convert._convert.former import refuse_former
 from jaxtf.convert._convert.jitted import StaticParameters, without_marks
 from jaxtf.convert._convert.lift import export_lifted
-from jaxtf.convert._convert.mistakes import check_function, explained
+from jaxtf.convert._convert.mistakes import explained
 from jaxtf.convert._convert.mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization
 from jaxtf.convert._convert.signature import Signature, Signatures
 from jaxtf.convert._convert.target import Target, target_of

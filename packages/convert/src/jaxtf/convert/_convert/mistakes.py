@@ -5,27 +5,20 @@ In: what was given. Out: the error of ours, or a note on JAX's.
 
 from __future__ import annotations
 
-import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import jax
-import tensorflow as tf
 
+from jaxtf.convert._convert.callables import AS_TENSORFLOW
 from jaxtf.convert._errors import FunctionTypeError
 from jaxtf.convert._graph.errors import is_of_tensorflow
-from jaxtf.serialization import Exported
 from jaxtf.serialization.interop import users_line
 from jaxtf.shapepoly import PolyShape
 
-__all__ = ["check_function", "explained"]
-
-_AS_TENSORFLOW = (
-    "it runs in TensorFlow as it is; to call TensorFlow from JAX, use jaxtf.calltf.call_tf, which makes a JAX function"
-)
-
+__all__ = ["explained"]
 
 # What Keras says of a symbolic size that is not of jax.export.
 _OF_KERAS = "Found invalid dimension"
@@ -35,32 +28,6 @@ _AS_JAX2TF = (
     "  remedy: jaxtf.convert.install_as_jax2tf() before the model is converted, once, or around it: with "
     "install_as_jax2tf(): ..."
 )
-
-
-def check_function(fun: Any, user: str) -> None:
-    """Refuses what is not a JAX function.
-
-    Args:
-      fun: What the caller gave.
-      user: The function that it was given to.
-
-    Raises:
-      FunctionTypeError: It is not callable, or is a function of TensorFlow.
-    """
-    if isinstance(fun, tf.types.experimental.PolymorphicFunction | tf.types.experimental.ConcreteFunction):
-        name = getattr(fun, "__name__", None) or type(fun).__name__
-        raise FunctionTypeError(
-            f"{user} needs a JAX function, found the TensorFlow function '{name}'\n  remedy: {_AS_TENSORFLOW}"
-        )
-    if callable(fun):
-        return
-    if isinstance(fun, Exported | bytes | bytearray | memoryview):
-        found, remedy = "an exported function", "use convert_exported"
-    elif isinstance(fun, str | os.PathLike):
-        found, remedy = f"{fun!r:.60}", "for an artifact in a file, convert_exported(path)"
-    else:
-        found, remedy = f"{type(fun).__name__}: {fun!r:.60}", ""
-    raise FunctionTypeError(f"{user} needs a function, found {found}" + (f"\n  remedy: {remedy}" if remedy else ""))
 
 
 @contextmanager
@@ -84,7 +51,7 @@ def explained(fun: Callable[..., Any], polymorphic_shapes: Any, arguments: Seque
         raise FunctionTypeError(
             f"'{name}' calls TensorFlow with a value that JAX traces; what is converted must be a JAX function\n"
             f"  called at: {_users_line(error)}\n"
-            f"  remedy:    if all of it is TensorFlow, {_AS_TENSORFLOW}; a part of it goes through call_tf, or is "
+            f"  remedy:    if all of it is TensorFlow, {AS_TENSORFLOW}; a part of it goes through call_tf, or is "
             "written with jax.numpy"
         ) from error
     except Exception as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.convert._convert.mistakes import check_function
+from jaxtf.convert._convert.callables import check_function
 from jaxtf.convert._errors import ConversionOptionError
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import tensorflow as tf
 
-from jaxtf.convert._convert.mistakes import check_function
+from jaxtf.convert._convert.callables import check_function
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._graph.survey import Refusal, Survey, surveyed
 from jaxtf.convert._native.consumer import versions_to_write

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from jaxtf.convert._convert.mistakes import check_function
+from jaxtf.convert._convert.callables import check_function
 from jaxtf.convert._errors import ConversionOptionError, FunctionTypeError
 from jaxtf.serialization import Exported, deserialize, export
 from jaxtf.serialization.interop import as_jitted
