@@ -151,7 +151,7 @@ def write_model(
 
 def _write_array(file: IO[bytes], leaf: Leaf) -> str:
     """Writes the bytes of a leaf; returns their SHA-256."""
-    content, digest = memoryview(leaf.contiguous()), hashlib.sha256()
+    content, digest = leaf.contiguous().data, hashlib.sha256()
     for start in range(0, len(content), _CHUNK):
         chunk = content[start : start + _CHUNK]
         digest.update(chunk)
