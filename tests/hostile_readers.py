@@ -80,7 +80,7 @@ def check(name: str, blob: bytes) -> None:
 
 
 def upgrade(name: str, blob: bytes) -> None:
-    command("upgrade", str(written(blob)), "-o", str(FOLDER / "upgraded"))
+    command("upgrade", str(written(blob)), "-o", str(FOLDER / "upgraded"), "--force")
 
 
 def written(blob: bytes) -> Path:

@@ -135,7 +135,8 @@ def test_a_module_is_written_for_the_tensorflow_asked_for(version, tmp_path, cap
     caplog.set_level(logging.INFO, "jaxtf")
     model = saved(tmp_path / "model", tensorflow_version=version)
     expected = negotiate(negotiate(tensorflow_reads(version), installed_reads()))
-    written = [record.getMessage() for record in caplog.records]
+    messages = [record.getMessage() for record in caplog.records]
+    written = [line for line in messages if "calling_convention_version=" in line]  # others say how far it is
     assert len(written) == 2  # and its VJP
     for line in written:
         assert f"calling_convention_version={expected.calling_convention_version}, " in line
