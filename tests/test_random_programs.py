@@ -1,7 +1,7 @@
 """Programs of random steps give JAX's numbers, exported and converted: values, gradients, sizes.
 
-A few are tried always, the same ones; JAXTF_FULL=1 tries `RANDOM_PROGRAMS` of them, 300 if it is not set, others each
-time (the session `random_programs`).
+A few are tried always, the same ones, fewer with `--cases sample`; JAXTF_FULL=1 tries `RANDOM_PROGRAMS` of them, 300 if
+it is not set, others each time (the session `random_programs`).
 """
 
 import functools
@@ -22,7 +22,8 @@ from jaxtf.shapepoly import symbolic_args_specs
 from .random_programs import POLYMORPHIC_SHAPES, arguments, programs
 
 FULL = os.environ.get("JAXTF_FULL") == "1"
-PROGRAMS = int(os.environ.get("RANDOM_PROGRAMS", "300")) if FULL else 8
+ALWAYS = max(3, 8 * settings.default.max_examples // 100)  # the profile of `--cases sample` has fewer than 100
+PROGRAMS = int(os.environ.get("RANDOM_PROGRAMS", "300")) if FULL else ALWAYS
 
 BATCHES = (1, 2, 3)
 
