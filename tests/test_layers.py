@@ -36,8 +36,8 @@ MAY_IMPORT = {
         "_export": "_errors _jax _bytecode _record _jax_values _program",
         "_call": "_errors _jax _record _jax_values _program",
         "_lift": "_errors _jax _jaxlib _bytecode _record _artifact _jax_values _program _export _call",
-        "_with_jax": "_record _jax_values _program _export _call",
-        "_entrances": "_requires _record",
+        "_with_jax": "_lazy _record _jax_values _program _export _call _lift",
+        "_entrances": "_requires _record _with_jax",
         "_weights": "_errors _requires _container _record _artifact _with_jax",
         "interop": "_errors _lazy _requires _jax _bytecode _record _jax_values _program _export _entrances _weights",
         "_cli": "_errors _requires _container _record _artifact _program _weights",
@@ -94,8 +94,8 @@ MAY_IMPORT = {
 
 # Importer -> what it imports besides, in functions only: what JAX does is not loaded to read a record.
 LATE = {
-    "shapepoly": {"_errors": "_jax", "_dimensions": "_jax", "_shapes": "_solve", "_suggest": "_jax"},
-    "serialization": {"_record": "_artifact _jax _lift _with_jax", "_entrances": "_lift _with_jax"},
+    "shapepoly": {"_errors": "_jax", "_dimensions": "_jax", "_shapes": "_solve"},
+    "serialization": {"_record": "_artifact _jax"},
     "convert": {"_values": "_jax"},
     "calltf": {},
 }
@@ -109,7 +109,6 @@ ENTRANCES = {
         {
             ("_record.exported", "_with_jax"),
             ("_record.exported", "_artifact.serialize"),
-            ("_record.exported", "_lift.lift"),
             ("_record.registration", "_jax"),
             ("_record.agreement", "_record.exported"),
         }
@@ -119,7 +118,7 @@ ENTRANCES = {
 }
 
 # The number of import statements in functions: where a framework may be absent, or takes long to load.
-MOST_LATE = {"shapepoly": 7, "serialization": 13, "convert": 8, "calltf": 0}
+MOST_LATE = {"shapepoly": 6, "serialization": 4, "convert": 8, "calltf": 0}
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)

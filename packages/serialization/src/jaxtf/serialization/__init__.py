@@ -47,10 +47,11 @@ if TYPE_CHECKING:
     from jaxtf.serialization._record.checks import DisabledSafetyCheck
     from jaxtf.serialization._record.cost import Cost
     from jaxtf.serialization._record.effects import Effect
-    from jaxtf.serialization._record.exported import Exported, Producer
+    from jaxtf.serialization._record.exported import Exported
     from jaxtf.serialization._record.negotiation import ModuleVersions
     from jaxtf.serialization._record.opaque import OpaqueNode
     from jaxtf.serialization._record.platforms import BUILT_IN_PLATFORMS
+    from jaxtf.serialization._record.producer import Producer
     from jaxtf.serialization._record.registration import (
         register_library,
         register_namedtuple_serialization,
@@ -162,7 +163,7 @@ _MODULES = {
     "export": "_entrances",
     "lift": "_entrances",
     "Exported": "_record.exported",
-    "Producer": "_record.exported",
+    "Producer": "_record.producer",
     "ModuleVersions": "_record.negotiation",
     "negotiate": "_entrances",
     "BUILT_IN_PLATFORMS": "_record.platforms",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from jaxtf.serialization import _with_jax
 from jaxtf.serialization._record.checks import DisabledSafetyCheck
 from jaxtf.serialization._record.exported import Exported
 from jaxtf.serialization._record.negotiation import ModuleVersions, lower_of
@@ -70,8 +71,6 @@ def export(
     (2, 4)
     """
     require_jax("export")
-    from jaxtf.serialization import _with_jax
-
     target = _with_jax.target_of(
         platforms=platforms,
         disabled_checks=disabled_checks,
@@ -94,16 +93,12 @@ def export_for_graph(
     artifact: no platform runs it.
     """
     require_jax("export_for_graph")
-    from jaxtf.serialization import _with_jax
-
     return _with_jax.exporter(fun, _with_jax.target_for_graph(disabled_checks))
 
 
 def default_export_platform() -> str:
     """The lowering platform of JAX's default backend: `cpu`, `cuda`, `rocm`, `tpu` or a plugin's."""
     require_jax("default_export_platform")
-    from jaxtf.serialization import _with_jax
-
     return _with_jax.default_export_platform()
 
 
@@ -138,9 +133,7 @@ def lift(source: Any, *, names: Sequence[str] | None = None, platform: str | Non
     6.0
     """
     require_jax("lift")
-    from jaxtf.serialization._lift.lift import lift as lifted
-
-    return lifted(source, names, platform)
+    return _with_jax.lift(source, names, platform)
 
 
 def negotiate(reads: ModuleVersions, writes: ModuleVersions | None = None) -> ModuleVersions:
@@ -165,7 +158,5 @@ def negotiate(reads: ModuleVersions, writes: ModuleVersions | None = None) -> Mo
     """
     if writes is None:
         require_jax("negotiate")
-        from jaxtf.serialization import _with_jax
-
         writes = _with_jax.written_here()
     return lower_of(reads, writes)

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jaxtf.shapepoly._dimensions.dimension import compatibility_module
 from jaxtf.shapepoly._dimensions.log import raised_at
 from jaxtf.shapepoly._dimensions.scope import SymbolicScope
 from jaxtf.shapepoly._dimensions.sizes import is_symbolic_dim
-from jaxtf.shapepoly._errors import InconclusiveDimensionOperation, JaxRequiredError, ScopeError, ShapeSpecError
+from jaxtf.shapepoly._errors import InconclusiveDimensionOperation, ScopeError, ShapeSpecError
 from jaxtf.shapepoly._shapes import symbolic_shape
 
 # How errors of this package advise a constraint.
@@ -96,17 +97,14 @@ def suggest_constraints(fun: Callable[..., Any], *specs: Any) -> SuggestedConstr
     >>> suggest_constraints(lambda x: jax.lax.slice(x, (0, 0), (4, 3)), spec).texts
     ['b >= 4', 'n >= 3']
     """
-    try:
-        from jaxtf.shapepoly import _jax
-    except ImportError as error:
-        raise JaxRequiredError("suggest_constraints needs JAX; install jaxtf-shapepoly[jax]") from error
-    leaves, structure = _jax.flat(specs)
+    jax = compatibility_module("suggest_constraints")
+    leaves, structure = jax.flat(specs)
     given = _constraints_of([leaf for _, leaf in leaves])
     needed: list[SuggestedConstraint] = []
     for _ in range(_MOST_TRACES):
         scope = SymbolicScope([*given, *(constraint.text for constraint in needed)])
         try:
-            _jax.trace(fun, _jax.unflat(structure, [_in_scope(leaf, scope, _jax.spec_of) for _, leaf in leaves]))
+            jax.trace(fun, jax.unflat(structure, [_in_scope(leaf, scope, jax.spec_of) for _, leaf in leaves]))
         except Exception as error:  # whatever ends the trace
             further, refused = _next(error, given, needed)
             if further is None:

@@ -34,7 +34,8 @@ from jaxtf.serialization._errors import ArtifactError, VersionError
 from jaxtf.serialization._record.avals import Aval, in_memory
 from jaxtf.serialization._record.checks import DisabledSafetyCheck
 from jaxtf.serialization._record.effects import Effect
-from jaxtf.serialization._record.exported import Exported, Producer
+from jaxtf.serialization._record.exported import Exported
+from jaxtf.serialization._record.producer import Producer
 from jaxtf.serialization._record.shardings import NamedSharding
 from jaxtf.serialization._record.tree import Tree
 from jaxtf.serialization._record.versions import (

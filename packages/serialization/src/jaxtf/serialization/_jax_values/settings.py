@@ -9,7 +9,7 @@ import jax
 from jax.extend import backend as jax_backend
 
 from jaxtf.serialization import _jax
-from jaxtf.serialization._record.exported import Producer
+from jaxtf.serialization._record.producer import Producer
 from jaxtf.serialization._record.versions import RELEASE
 
 __all__ = [

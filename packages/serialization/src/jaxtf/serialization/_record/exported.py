@@ -11,9 +11,9 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from types import ModuleType
 from typing import Any, Literal, overload
 
+from jaxtf.serialization import _with_jax
 from jaxtf.serialization._bytecode.portable import stablehlo_facts
 from jaxtf.serialization._errors import SerializationError, VjpUnavailable
 from jaxtf.serialization._record.agreement import check_agreement, check_vjp_agreement
@@ -22,32 +22,15 @@ from jaxtf.serialization._record.called import CalledFunction
 from jaxtf.serialization._record.checks import DisabledSafetyCheck, checks_of
 from jaxtf.serialization._record.cost import Cost
 from jaxtf.serialization._record.effects import Effect
-from jaxtf.serialization._record.html import html_table
+from jaxtf.serialization._record.producer import Producer
 from jaxtf.serialization._record.shape_check import Shapes, check_shapes
 from jaxtf.serialization._record.shardings import NamedSharding
+from jaxtf.serialization._record.shown import html_table, signature_line
 from jaxtf.serialization._record.tree import Tree
 from jaxtf.serialization._requires import require_jax
 from jaxtf.shapepoly import Dimension, Solution, SymbolicScope, solve_dimension_variables
 
-__all__ = ["EndlessVjp", "Exported", "Producer"]
-
-_SHOWN = 16
-"""How many arguments or results the line of a function shows."""
-
-
-@dataclass(frozen=True)
-class Producer:
-    """The releases that exported a function.
-
-    Attributes:
-      jaxtf: Of `jaxtf-serialization`; None where `jax.export` was used instead.
-      jax: Of JAX; None in artifacts from before July 2026 that are not ours.
-      jaxlib: Of jaxlib; None in artifacts that are not ours.
-    """
-
-    jaxtf: str | None = None
-    jax: str | None = None
-    jaxlib: str | None = None
+__all__ = ["EndlessVjp", "Exported"]
 
 
 class EndlessVjp:
@@ -124,7 +107,7 @@ class Exported:
     module_kept_var_idx: tuple[int, ...]
     uses_global_constants: bool
     uses_shardy: bool
-    producer: Producer = Producer()
+    producer: Producer = field(default_factory=Producer)
     called_functions: tuple[CalledFunction, ...] = ()
     # Makes the VJP when first asked; it remembers what it made.
     _make_vjp: Callable[[], Exported] | None = field(default=None, repr=False)
@@ -196,9 +179,11 @@ class Exported:
         >>> by_hand.call(jnp.zeros(2))
         Array([0., 0.], dtype=float32)
         """
-        by_hand = _with_jax("from_parts")
-        arguments, results = by_hand.both_sides((in_tree, in_avals, in_shardings), (out_tree, out_avals, out_shardings))
-        names = by_hand.known_platforms(platforms)
+        require_jax("Exported.from_parts")
+        arguments, results = _with_jax.both_sides(
+            (in_tree, in_avals, in_shardings), (out_tree, out_avals, out_shardings)
+        )
+        names = _with_jax.known_platforms(platforms)
         is_symbolic = arguments.has_symbolic_sizes or results.has_symbolic_sizes
         module = bytes(mlir_module_serialized)
         facts = stablehlo_facts(module)
@@ -213,19 +198,19 @@ class Exported:
             out_names=results.names,
             out_shardings=results.shardings,
             platforms=names,
-            ordered_effects=by_hand.own_effects(ordered_effects),
-            unordered_effects=by_hand.own_effects(unordered_effects),
+            ordered_effects=_with_jax.own_effects(ordered_effects),
+            unordered_effects=_with_jax.own_effects(unordered_effects),
             disabled_safety_checks=checks_of(disabled_safety_checks),
             nr_devices=nr_devices,
             mlir_module_serialized=module,
             stablehlo_version=facts.stablehlo_version,
-            calling_convention_version=by_hand.calling_convention(calling_convention_version),
+            calling_convention_version=_with_jax.calling_convention(calling_convention_version),
             module_kept_var_idx=tuple(range(len(in_avals)) if module_kept_var_idx is None else module_kept_var_idx),
             uses_global_constants=(
                 len(names) > 1 or is_symbolic if uses_global_constants is None else uses_global_constants
             ),
             uses_shardy=facts.uses_shardy if uses_shardy is None else uses_shardy,
-            producer=by_hand.producer(),
+            producer=_with_jax.producer(),
             _make_vjp=None if vjp is None else functools.partial(_identity, vjp),
             _is_read=True,  # nothing vouches for the record and the module being of each other
         )
@@ -301,13 +286,13 @@ class Exported:
         Raises:
           ValueError: The axes of `mesh` are others.
         """
-        to_jax = _with_jax("in_shardings_jax").to_jax
-        return tuple(to_jax(sharding, mesh) for sharding in self.in_shardings)
+        require_jax("Exported.in_shardings_jax")
+        return tuple(_with_jax.to_jax(sharding, mesh) for sharding in self.in_shardings)
 
     def out_shardings_jax(self, mesh: Any = None) -> tuple[Any, ...]:
         """JAX's sharding of each flat result, likewise."""
-        to_jax = _with_jax("out_shardings_jax").to_jax
-        return tuple(to_jax(sharding, mesh) for sharding in self.out_shardings)
+        require_jax("Exported.out_shardings_jax")
+        return tuple(_with_jax.to_jax(sharding, mesh) for sharding in self.out_shardings)
 
     @property
     def in_shardings_hlo(self) -> tuple[Any, ...]:
@@ -326,8 +311,8 @@ class Exported:
     def _shardings_hlo(
         self, wanted: str, shardings: Sequence[NamedSharding | None], avals: Sequence[Aval]
     ) -> tuple[Any, ...]:
-        to_hlo = _with_jax(wanted).to_hlo
-        return tuple(to_hlo(sharding, aval.ndim) for sharding, aval in zip(shardings, avals, strict=True))
+        require_jax(f"Exported.{wanted}")
+        return tuple(_with_jax.to_hlo(sharding, aval.ndim) for sharding, aval in zip(shardings, avals, strict=True))
 
     def has_vjp(self) -> bool:
         """Whether `vjp` can answer."""
@@ -432,8 +417,8 @@ class Exported:
         >>> exported.cost(b=8).argument_bytes, exported.cost(b=16).argument_bytes
         (2048, 4096)
         """
-        cost: Cost = _with_jax("cost").cost_of(self, sizes)
-        return cost
+        require_jax("Exported.cost")
+        return _with_jax.cost_of(self, sizes)
 
     def with_stablehlo_version(self, stablehlo_version: str) -> Exported:
         """The same function with its module written for another StableHLO version; needs JAX.
@@ -442,8 +427,8 @@ class Exported:
           StablehloVersionError: The installed jaxlib does not write this version, or the module
             uses something that this version does not have.
         """
-        retargeted: Exported = _with_jax("with_stablehlo_version").retarget(self, stablehlo_version)
-        return retargeted
+        require_jax("Exported.with_stablehlo_version")
+        return _with_jax.retarget(self, stablehlo_version)
 
     def with_tensorflow_version(self, tensorflow_version: str) -> Exported:
         """The same function with its module written for a TensorFlow of this version and newer ones; needs JAX.
@@ -456,9 +441,8 @@ class Exported:
             not read; only a new export changes that.
           StablehloVersionError: As `with_stablehlo_version` says.
         """
-        operations = _with_jax("with_tensorflow_version")
-        retargeted: Exported = operations.retarget_for_tensorflow(self, tensorflow_version)
-        return retargeted
+        require_jax("Exported.with_tensorflow_version")
+        return _with_jax.retarget_for_tensorflow(self, tensorflow_version)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the exported function from JAX, also inside `jit`, `grad` and other exports.
@@ -479,7 +463,8 @@ class Exported:
           PlatformError: The function was not lowered for the platform it is to run on.
           CalledFunctionsRefused: It calls functions by name.
         """
-        return _with_jax("call").call_exported(self, self.flat_call, args, kwargs)
+        require_jax("Exported.call")
+        return _with_jax.call_exported(self, self.flat_call, args, kwargs)
 
     def lift(self, platform: str | None = None) -> Callable[..., Any]:
         """The exported function as a JAX function again: its module evaluated with `jax.lax` while JAX traces.
@@ -503,15 +488,13 @@ class Exported:
           PlatformError: The function was not lowered for `platform`.
         """
         require_jax("Exported.lift")
-        from jaxtf.serialization._lift.lift import lift_exported
-
-        return lift_exported(self, platform)
+        return _with_jax.lift_exported(self, platform)
 
     @cached_property
     def flat_call(self) -> Callable[..., Sequence[Any]]:
         """`call` without the pytrees: from flat arrays to flat arrays, in the order of the avals."""
-        flat_call: Callable[..., Sequence[Any]] = _with_jax("flat_call").differentiable_flat_call(self)
-        return flat_call
+        require_jax("Exported.flat_call")
+        return _with_jax.differentiable_flat_call(self)
 
     def serialize(self, vjp_order: int = 0, *, format_version: int | None = None) -> bytearray:
         """The bytes of the artifact, which `deserialize` reads, and `jax.export.deserialize` too.
@@ -548,10 +531,10 @@ class Exported:
         Raises:
           ArtifactError: It was read, and is not the module that the record describes.
         """
-        operations = _with_jax("mlir_module")
+        require_jax("Exported.mlir_module")
         self.check_module()
-        module = operations.deserialize_module(self.mlir_module_serialized)
-        return operations.module_text(module) if serialized else module
+        module = _with_jax.deserialize_module(self.mlir_module_serialized)
+        return _with_jax.module_text(module) if serialized else module
 
     # Copies are the same object: everything is immutable
 
@@ -565,8 +548,7 @@ class Exported:
         return _with_vjps, tuple(_state(record) for record in _pickled_orders(self))
 
     def __repr__(self) -> str:
-        arguments, results = _listed(self.in_avals), _listed(self.out_avals)
-        return f"Exported({self.fun_name}: ({arguments}) -> ({results}) for {', '.join(self.platforms)})"
+        return f"Exported({signature_line(self.fun_name, self.in_avals, self.out_avals, self.platforms)})"
 
     def _repr_html_(self) -> str:
         """For notebooks: arguments, results, constraints and platforms as a table."""
@@ -580,26 +562,6 @@ class Exported:
             constraints=", ".join(constraint.text for constraint in constraints),
             platforms=", ".join(self.platforms),
         )
-
-
-def _listed(avals: Sequence[Aval]) -> str:
-    """The avals for one line: the first and the last few."""
-    texts = list(map(str, avals))
-    if len(texts) > _SHOWN:
-        texts[_SHOWN // 2 : -_SHOWN // 2] = [f"... {len(texts) - _SHOWN} more ..."]
-    return ", ".join(texts)
-
-
-def _with_jax(wanted: str) -> ModuleType:
-    """What a record does by JAX, imported when it is first asked for.
-
-    Raises:
-      JaxRequiredError: JAX is not installed; `wanted` is the method of the record.
-    """
-    require_jax(f"Exported.{wanted}")
-    from jaxtf.serialization import _with_jax
-
-    return _with_jax
 
 
 def _compared_aval(aval: Aval) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from jaxtf.serialization import _with_jax
 from jaxtf.serialization._artifact.describe import describe
 from jaxtf.serialization._artifact.description import Description
 from jaxtf.serialization._artifact.deserialize import deserialize_bytes
@@ -122,8 +123,6 @@ class ExportedModel:
     def _placed(self) -> tuple[Any, ...]:
         """The weights on the device, in the structure of each argument; what is shared there once."""
         require_jax("ExportedModel.call")
-        from jaxtf.serialization import _with_jax
-
         distinct = {leaf.identity: leaf.value for leaf in self.leaves}
         if self.exported.nr_devices == 1:
             arrays = [value for value in distinct.values() if hasattr(value, "dtype")]
@@ -253,8 +252,6 @@ def export_model(
     (1, 256)
     """
     require_jax("export_model")
-    from jaxtf.serialization import _with_jax
-
     target = _with_jax.target_of(
         platforms=platforms,
         disabled_checks=disabled_checks,

@@ -52,7 +52,7 @@ class Dimension:
         self._hash: int | None = None
         self._text: str | None = None
         if jax_is_loaded() and "jaxtf.shapepoly._jax" not in sys.modules:
-            _jax_door()
+            compatibility_module()
 
     @property
     def scope(self) -> SymbolicScope:
@@ -292,7 +292,7 @@ class Dimension:
             raise ValueError(f"the value of '{self}' needs {names}, which no shape of the arguments determines")
         if all(isinstance(value, int) for value in env.values()):
             return evaluate_integer(self._expression, env)
-        return evaluate_expression(self._expression, env, _jax_door().JaxOperations())
+        return evaluate_expression(self._expression, env, compatibility_module().JaxOperations())
 
     @property
     def dimension_as_value(self) -> Callable[[], Any]:
@@ -301,7 +301,7 @@ class Dimension:
         JAX takes an object for a symbolic dimension if it has this attribute.
         """
         if jax_is_loaded():
-            _jax_door()
+            compatibility_module()
         return self._as_jax_value
 
     @property
@@ -309,7 +309,7 @@ class Dimension:
         return self.dimension_as_value
 
     def _as_jax_value(self) -> Any:
-        return _jax_door(f"the value of '{self}' as an array").dimension_value(self)
+        return compatibility_module(f"the value of '{self}' as an array").dimension_value(self)
 
     # Operands
 
@@ -396,7 +396,7 @@ def _is_array(value: object) -> bool:
     return hasattr(value, "dtype") and hasattr(value, "shape")
 
 
-def _jax_door(wanted: str = "tracing with symbolic dimensions") -> Any:
+def compatibility_module(wanted: str = "tracing with symbolic dimensions") -> Any:
     """Returns the module that knows JAX; importing it makes JAX know our class."""
     if not jax_is_loaded():
         try:
