@@ -21,6 +21,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from byte_mutations import flip_bit, garbage, splice, truncate
+
 from jaxtf.serialization import ArtifactError, VersionError, describe
 from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._artifact.trailer import append_trailer, split_trailer
@@ -70,16 +72,7 @@ def with_trailer(blob: bytes) -> bytes:
 NOTES = {"constraints": [], "producer": {"jaxtf-serialization": "0.1.0"}, "functions": []}
 
 
-# Mutations: each returns another artifact.
-
-
-def truncate(source: random.Random, blob: bytearray) -> bytearray:
-    return blob[: source.randrange(len(blob))]
-
-
-def flip_bit(source: random.Random, blob: bytearray) -> bytearray:
-    blob[source.randrange(len(blob))] ^= 1 << source.randrange(8)
-    return blob
+# Mutations: each returns another artifact. Those of `byte_mutations` besides.
 
 
 def flip_early_bits(source: random.Random, blob: bytearray) -> bytearray:
@@ -105,21 +98,10 @@ def shift_number(source: random.Random, blob: bytearray) -> bytearray:
     return blob
 
 
-def splice(source: random.Random, blob: bytearray) -> bytearray:
-    """A part from somewhere else in the same artifact."""
-    length = source.randrange(1, 200)
-    start, end = source.randrange(len(blob)), source.randrange(len(blob))
-    return blob[:end] + blob[start : start + length] + blob[end + source.choice((0, length)) :]
-
-
 def delete(source: random.Random, blob: bytearray) -> bytearray:
     start = source.randrange(len(blob))
     del blob[start : start + source.randrange(1, 32)]
     return blob
-
-
-def garbage(source: random.Random, blob: bytearray) -> bytearray:
-    return bytearray(source.randbytes(source.randrange(200)))
 
 
 def resealed(source: random.Random, blob: bytearray) -> bytearray:

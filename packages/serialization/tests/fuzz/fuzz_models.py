@@ -30,6 +30,7 @@ from typing import Any
 import jax
 import ml_dtypes
 import numpy as np
+from byte_mutations import flip_bit, garbage, splice, truncate
 
 from jaxtf.serialization import ArtifactError, VersionError, describe, export, load, save
 from jaxtf.serialization._cli.program import main as command
@@ -52,16 +53,7 @@ def models(folder: Path) -> list[bytes]:
     return [(folder / str(number)).read_bytes() for number in range(len(programs))]
 
 
-# Mutations: each returns another file.
-
-
-def truncate(source: random.Random, blob: bytearray) -> bytearray:
-    return blob[: source.randrange(len(blob))]
-
-
-def flip_bit(source: random.Random, blob: bytearray) -> bytearray:
-    blob[source.randrange(len(blob))] ^= 1 << source.randrange(8)
-    return blob
+# Mutations: each returns another file. Those of `byte_mutations` besides.
 
 
 def flip_header(source: random.Random, blob: bytearray) -> bytearray:
@@ -74,16 +66,6 @@ def set_length(source: random.Random, blob: bytearray) -> bytearray:
     values = (0, 1, 2**31, 2**63, 2**64 - 1, len(blob), len(blob) - 8, source.randrange(len(blob)))
     struct.pack_into("<Q", blob, 0, source.choice(values))
     return blob
-
-
-def splice(source: random.Random, blob: bytearray) -> bytearray:
-    length = source.randrange(1, 200)
-    start, end = source.randrange(len(blob)), source.randrange(len(blob))
-    return blob[:end] + blob[start : start + length] + blob[end + source.choice((0, length)) :]
-
-
-def garbage(source: random.Random, blob: bytearray) -> bytearray:
-    return bytearray(source.randbytes(source.randrange(200)))
 
 
 VALUES = (None, True, 0, 1, -1, 2**31, 2**64, 1.5, "", "F32", "a", "float32", "object", [], [0], [[]], {}, {"a": 1})

@@ -1,27 +1,24 @@
 """A short session of the fuzz routine, so that it keeps running and stays without a fault."""
 
-import importlib.util
-from pathlib import Path
+import pytest
 
-SCRIPT = Path(__file__).parent / "fuzz_artifacts.py"
-
-
-def test_a_thousand_mutations_cause_no_fault(capsys):
-    specification = importlib.util.spec_from_file_location("fuzz_artifacts", SCRIPT)
-    routine = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(routine)
-    assert routine.main(["--mutations", "1000", "--seed", "7"]) == 0, capsys.readouterr().out
+from .loading import routine
 
 
-def test_a_fault_is_told_with_the_mutation_that_makes_it_again(capsys, monkeypatch):
-    specification = importlib.util.spec_from_file_location("fuzz_artifacts", SCRIPT)
-    routine = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(routine)
+@pytest.fixture
+def fuzz_artifacts():
+    return routine("fuzz_artifacts")
 
+
+def test_a_thousand_mutations_cause_no_fault(capsys, fuzz_artifacts):
+    assert fuzz_artifacts.main(["--mutations", "1000", "--seed", "7"]) == 0, capsys.readouterr().out
+
+
+def test_a_fault_is_told_with_the_mutation_that_makes_it_again(capsys, monkeypatch, fuzz_artifacts):
     def faulty(blob):
         if len(blob) < 100:
             raise KeyError("fault")
 
-    monkeypatch.setitem(routine.TARGETS, "read", faulty)
-    assert routine.main(["--mutations", "100", "--targets", "read"]) == 1
+    monkeypatch.setitem(fuzz_artifacts.TARGETS, "read", faulty)
+    assert fuzz_artifacts.main(["--mutations", "100", "--targets", "read"]) == 1
     assert "(garbage): KeyError('fault')" in capsys.readouterr().out

@@ -1,20 +1,14 @@
 """A short session of the fuzz routine of files with weights; `python3 run.py hostile_models` is the long one."""
 
-import importlib.util
-from pathlib import Path
-
 import jax  # noqa: F401  the files are made with it
 import pytest
 
-SCRIPT = Path(__file__).parent / "fuzz_models.py"
+from .loading import routine
 
 
 @pytest.fixture(scope="module")
 def fuzz_models():
-    specification = importlib.util.spec_from_file_location("fuzz_models", SCRIPT)
-    routine = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(routine)
-    return routine
+    return routine("fuzz_models")
 
 
 def test_three_hundred_mutations_cause_no_fault(capsys, fuzz_models):
