@@ -16,6 +16,8 @@
 - `read_program`, `Reading`: a StableHLO module as plain data: a `Program` of `Function`s, `Block`s, `Operation`s and
   `Value`s, which have a `TensorType`, `TokenType` or `TupleType`. `operations_of`, `read_in`, `uses_in`, `callee_of`:
   what is in one; `for_platform`: it on one of its platforms; `scope_of`: the name of a location.
+- `BoundOperation`, `refusal_text`, `COLLECTIVES`, `EFFECTS`, `PYTHON_CALLBACKS`: what those who translate operations
+  one by one have in common.
 - `single_operation`, `extreme_direction`, `comparator_keys` (of `Key`s): what a region computes; `defining`: the
   operations that the values of a block come from.
 - `users_line`, `users_files`: the line of the user's program in a stack, and which of its files are the user's.
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     )
     from jaxtf.serialization._jax_values.paths import argument_paths
     from jaxtf.serialization._jax_values.varying import vary_alike, varying_like
+    from jaxtf.serialization._program.bound import COLLECTIVES, EFFECTS, PYTHON_CALLBACKS, BoundOperation
     from jaxtf.serialization._program.calls import callee_of
     from jaxtf.serialization._program.locations import scope_of
     from jaxtf.serialization._program.parse import read_program
@@ -78,6 +81,7 @@ if TYPE_CHECKING:
         uses_in,
     )
     from jaxtf.serialization._program.reading import Reading
+    from jaxtf.serialization._program.refusal import refusal_text
     from jaxtf.serialization._program.regions import (
         Key,
         comparator_keys,
@@ -91,8 +95,12 @@ if TYPE_CHECKING:
     from jaxtf.serialization._weights.model import read_artifact
 
 __all__ = [
+    "COLLECTIVES",
+    "EFFECTS",
+    "PYTHON_CALLBACKS",
     "ArgumentTypeError",
     "Block",
+    "BoundOperation",
     "CalledFunction",
     "Function",
     "Key",
@@ -129,6 +137,7 @@ __all__ = [
     "read_artifact",
     "read_in",
     "read_program",
+    "refusal_text",
     "require_jax",
     "scope_of",
     "set_tokens",
@@ -149,10 +158,14 @@ __all__ = [
 _MODULES = {
     "ArgumentTypeError": "_errors",
     "Block": "_program.program",
+    "BoundOperation": "_program.bound",
+    "COLLECTIVES": "_program.bound",
     "CalledFunction": "_record.called",
+    "EFFECTS": "_program.bound",
     "Function": "_program.program",
     "Key": "_program.regions",
     "Operation": "_program.program",
+    "PYTHON_CALLBACKS": "_program.bound",
     "Program": "_program.program",
     "Reading": "_program.reading",
     "TensorType": "_program.program",
@@ -184,6 +197,7 @@ _MODULES = {
     "read_artifact": "_weights.model",
     "read_in": "_program.program",
     "read_program": "_program.parse",
+    "refusal_text": "_program.refusal",
     "require_jax": "_requires",
     "scope_of": "_program.locations",
     "set_tokens": "_jax",

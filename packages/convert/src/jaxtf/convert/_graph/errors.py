@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 from jaxtf.convert._errors import GraphModeUnsupported
-from jaxtf.serialization.interop import Operation, TensorType, Value
+from jaxtf.serialization.interop import Operation, refusal_text
 
 __all__ = ["REMEDY", "REMEDY_BY_XLA", "is_of_tensorflow", "unsupported"]
 
@@ -21,23 +21,7 @@ def unsupported(operation: Operation, reason: str, remedy: str = REMEDY) -> Grap
       reason: Why, in words.
       remedy: What to do instead.
     """
-    operands, results = (", ".join(map(_text, values)) for values in (operation.operands, operation.results))
-    where = ", ".join(filter(None, (operation.location, operation.source)))
-    lines = [
-        f"graph mode does not translate {operation.name}: {reason}",
-        f"  found:    ({operands}) -> ({results})",
-        f"  asked at: {where}" if where else "",
-        f"  remedy:   {remedy}",
-    ]
-    return GraphModeUnsupported("\n".join(filter(None, lines)))
-
-
-def _text(value: Value) -> str:
-    """The type of a value, as `float32[2,?]`."""
-    if not isinstance(value.type, TensorType):
-        return type(value.type).__name__.removesuffix("Type").lower()
-    sizes = ",".join("?" if size is None else str(size) for size in value.type.shape)
-    return f"{value.type.dtype.name}[{sizes}]"
+    return GraphModeUnsupported(refusal_text(operation, "graph mode does not translate", reason, remedy))
 
 
 def is_of_tensorflow(error: BaseException) -> bool:

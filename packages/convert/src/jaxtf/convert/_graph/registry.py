@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.serialization.interop import Operation, TensorType
+from jaxtf.serialization.interop import BoundOperation
 
 __all__ = ["Bound", "Entry", "refuses", "registered", "translates"]
 
@@ -21,11 +21,10 @@ Apply = Callable[..., list[tf.Tensor]]
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(BoundOperation):
     """An operation where it is emitted: what it is, and what its entry may use.
 
     Attributes:
-      operation: As parsed.
       regions: For each region, a function of tensors that emits it and returns what it returns. Constants that
         it uses from outside are emitted again inside when it is called in another graph.
       allows_xla: Whether TensorFlow's XLA operations may be used.
@@ -36,32 +35,12 @@ class Bound:
       scans: Whether cumulative sums and products are to be associative scans.
     """
 
-    operation: Operation
     regions: tuple[Apply, ...]
     allows_xla: bool
     call: Callable[[str, Sequence[tf.Tensor]], list[tf.Tensor]]
     functions: Sequence[Any] = ()
     constant: Callable[[Any], tf.Tensor] = tf.constant
     scans: bool = False
-
-    def __getitem__(self, name: str) -> Any:
-        """An attribute that must be there."""
-        return self.operation.attributes[name]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """An attribute that need not be there."""
-        return self.operation.attributes.get(name, default)
-
-    @property
-    def result_types(self) -> tuple[TensorType, ...]:
-        """The types of the results."""
-        return tuple(value.type for value in self.operation.results)  # type: ignore[misc]
-
-    @property
-    def result_type(self) -> TensorType:
-        """The type of the only result."""
-        (only,) = self.result_types
-        return only
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from jaxtf.serialization._errors import ArtifactError
 from jaxtf.serialization._jax_values.varying import vary_alike
 from jaxtf.serialization._lift.arrays import as_array, constant, has_64_bits
 from jaxtf.serialization._lift.bits import taken_apart
-from jaxtf.serialization._lift.errors import type_text, unsupported
+from jaxtf.serialization._lift.errors import unsupported
 from jaxtf.serialization._lift.folding import folded, known_constant
 from jaxtf.serialization._lift.places import at_place_of
 from jaxtf.serialization._lift.registry import Bound, Entry
@@ -28,6 +28,7 @@ from jaxtf.serialization._lift.sizes import Known
 from jaxtf.serialization._lift.table import entries, entry_of
 from jaxtf.serialization._program.calls import callee_of
 from jaxtf.serialization._program.program import Block, Operation, Program, TensorType, Value, operations_of
+from jaxtf.serialization._program.refusal import type_text
 
 __all__ = ["Evaluator"]
 

@@ -23,7 +23,6 @@ from jaxtf.serialization._call.primitive import called_avals
 from jaxtf.serialization._errors import ArgumentMismatch, ArtifactError, LiftUnsupported, PlatformError
 from jaxtf.serialization._jax_values.settings import default_export_platform
 from jaxtf.serialization._jaxlib import read_module
-from jaxtf.serialization._lift.errors import type_text
 from jaxtf.serialization._lift.evaluate import Evaluator
 from jaxtf.serialization._lift.reading import READING
 from jaxtf.serialization._lift.sizes import known_array
@@ -32,6 +31,7 @@ from jaxtf.serialization._program.module import load_module
 from jaxtf.serialization._program.parse import read_program
 from jaxtf.serialization._program.platforms import for_platform
 from jaxtf.serialization._program.program import Program, TensorType, TokenType
+from jaxtf.serialization._program.refusal import type_text
 from jaxtf.serialization._program.replaced_calls import rewrite_removed_custom_calls
 from jaxtf.serialization._record.avals import Aval, ExtendedDtype
 from jaxtf.serialization._record.checks import DisabledSafetyCheck

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jaxtf.serialization._program.program import Function, Operation, TensorType, Value
+from jaxtf.serialization._program.bound import BoundOperation
+from jaxtf.serialization._program.program import Function, Operation, Value
 
 __all__ = ["Bound", "Entry", "lifts", "refuses", "registered"]
 
@@ -19,11 +20,10 @@ Apply = Callable[..., list[Any]]
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(BoundOperation):
     """An operation where it is evaluated: what it is, and what its entry may use.
 
     Attributes:
-      operation: As parsed.
       regions: For each region, a function of arrays that evaluates it and returns what it returns.
       apply: Evaluates a region, by its number, for arguments; a mapping has functions that take the place of
         operations of it, from their operands to their results.
@@ -36,7 +36,6 @@ class Bound:
       checks_shapes: Whether assertions about sizes are checked.
     """
 
-    operation: Operation
     regions: tuple[Apply, ...] = ()
     apply: Callable[[int, Sequence[Any], Mapping[Operation, Apply]], list[Any]] = field(default=lambda *_: [])
     call: Callable[[str, Sequence[Any]], list[Any]] = field(default=lambda name, operands: [])
@@ -46,25 +45,6 @@ class Bound:
     varying: Callable[[Sequence[Any]], list[Any]] = list
     is_taken_apart: bool = False
     checks_shapes: bool = True
-
-    def __getitem__(self, name: str) -> Any:
-        """An attribute that must be there."""
-        return self.operation.attributes[name]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """An attribute that need not be there."""
-        return self.operation.attributes.get(name, default)
-
-    @property
-    def result_types(self) -> tuple[TensorType, ...]:
-        """The types of the results."""
-        return tuple(value.type for value in self.operation.results)  # type: ignore[misc]
-
-    @property
-    def result_type(self) -> TensorType:
-        """The type of the only result."""
-        (only,) = self.result_types
-        return only
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph._support import refuse
 from jaxtf.convert._graph.registry import Bound, refuses, translates
-from jaxtf.serialization.interop import TensorType
+from jaxtf.serialization.interop import COLLECTIVES, EFFECTS, PYTHON_CALLBACKS, TensorType
 
 __all__: list[str] = []
 
@@ -24,20 +24,7 @@ _COLLECTIVE = "it moves data between devices that run the same program; a Tensor
 _TOKEN = "it orders effects, such as input and output while it runs, which TensorFlow graphs do not have in this form"
 
 refuses(
-    *(
-        f"stablehlo.{name}"
-        for name in (
-            "all_gather",
-            "all_reduce",
-            "all_to_all",
-            "collective_broadcast",
-            "collective_permute",
-            "collective_reduce",
-            "cross-replica-sum",
-            "reduce_scatter",
-        )
-    ),
-    "sdy.manual_computation",
+    *COLLECTIVES,
     reason=_COLLECTIVE,
 )
 refuses(
@@ -46,19 +33,12 @@ refuses(
     reason="it asks which of several devices runs it; a TensorFlow graph runs on one",
 )
 refuses(
-    *(f"stablehlo.{name}" for name in ("after_all", "create_token", "infeed", "outfeed", "send", "recv")),
+    *EFFECTS,
     reason=_TOKEN,
 )
 refuses("stablehlo.async_start", "stablehlo.async_done", reason="it runs beside others, which a compiler decides")
 refuses(
-    *(
-        f"custom_call.{name}"
-        for name in (
-            "xla_python_cpu_callback",
-            "xla_ffi_python_cpu_callback",
-            "xla_ffi_partitioned_python_cpu_callback",
-        )
-    ),
+    *PYTHON_CALLBACKS,
     reason="it calls back into the Python process that traced it",
 )
 

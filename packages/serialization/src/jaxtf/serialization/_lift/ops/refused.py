@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 from jaxtf.serialization._lift.registry import refuses
+from jaxtf.serialization._program.bound import COLLECTIVES, EFFECTS, PYTHON_CALLBACKS
 
 refuses(
-    *(
-        f"stablehlo.{name}"
-        for name in (
-            "all_gather",
-            "all_reduce",
-            "all_to_all",
-            "collective_broadcast",
-            "collective_permute",
-            "collective_reduce",
-            "cross-replica-sum",
-            "reduce_scatter",
-        )
-    ),
-    "sdy.manual_computation",
+    *COLLECTIVES,
     "custom_call.SPMDFullToShardShape",
     "custom_call.SPMDShardToFullShape",
     reason="it computes with the devices of a mesh that the module has and a JAX function has not",
@@ -29,21 +17,12 @@ refuses(
     reason="it asks which of several devices runs it, by numbers of the module",
 )
 refuses(
-    *(f"stablehlo.{name}" for name in ("after_all", "create_token", "infeed", "outfeed", "send", "recv")),
+    *EFFECTS,
     reason="it orders effects, such as input and output while it runs",
 )
 refuses("stablehlo.async_start", "stablehlo.async_done", reason="it runs beside others, which a compiler decides")
 refuses(
-    *(
-        f"custom_call.{name}"
-        for name in (
-            "xla_python_cpu_callback",
-            "xla_python_gpu_callback",
-            "xla_ffi_python_cpu_callback",
-            "xla_ffi_python_gpu_callback",
-            "xla_ffi_partitioned_python_cpu_callback",
-        )
-    ),
+    *PYTHON_CALLBACKS,
     reason="it calls back into the Python process that traced it",
 )
 refuses("custom_call.tf.call_tf_function", reason="it calls a TensorFlow function by name, which JAX does not have")
