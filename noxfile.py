@@ -161,6 +161,14 @@ def hostile(session: nox.Session) -> None:
 
 
 @nox.session
+def killed(session: nox.Session) -> None:
+    """Writers of files and SavedModels, each killed a hundred times at any moment: what is there is whole."""
+    install(session, *from_tree("convert[jax]"), *PYTEST)
+    files = ("packages/serialization/tests/_cli/test_cli.py", "packages/convert/tests/_saved_model/test_save_model.py")
+    session.run("pytest", *files, "-k", "killed", *session.posargs, env=ON_CPU | {"JAXTF_FULL": "1"})
+
+
+@nox.session
 def hostile_models(session: nox.Session) -> None:
     """100,000 mutated files of programs with weights through describe, check and load; ten minutes.
 

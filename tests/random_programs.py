@@ -58,18 +58,19 @@ class Program:
 
     steps: tuple[Step, ...]
 
-    def __call__(self, x: jax.Array, y: jax.Array, noise: float = 0.0) -> list[jax.Array]:
+    def __call__(self, x: jax.Array, y: jax.Array, noise: jax.Array | None = None) -> list[jax.Array]:
         """The last array, and the sum of the means of all that were made.
 
         Args:
           x: The first argument.
           y: The second one.
-          noise: How far from its value each array that is made may be, relative to its largest element.
+          noise: How far from its value each array that is made may be, relative to its largest element; as it
+            is, by default.
         """
         arrays = [jnp.asarray(x), jnp.asarray(y)]
         for step in self.steps:
             made = step.apply(*(arrays[place] for place in step.operands))
-            if noise:
+            if noise is not None:
                 waves = jnp.sin(1.0 + 2.3 * len(arrays) + 1.7 * jnp.arange(made.size)).reshape(made.shape)
                 made += lax.stop_gradient(noise * jnp.abs(made).max(initial=0) * waves)
             arrays.append(made)

@@ -1,15 +1,13 @@
 """Programs of random steps give JAX's numbers, exported and converted: values, gradients, sizes.
 
-A few are tried always, the same ones, fewer with `--cases sample`; JAXTF_FULL=1 tries `RANDOM_PROGRAMS` of them, 300 if
+A few are tried always, the same ones; JAXTF_FULL=1 tries `RANDOM_PROGRAMS` of them, 300 if
 it is not set, others each time (the session `random_programs`).
 """
 
-import functools
 import os
 
 import jax
 import numpy as np
-import pytest
 import tensorflow as tf
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -22,21 +20,21 @@ from jaxtf.shapepoly import symbolic_args_specs
 from .random_programs import POLYMORPHIC_SHAPES, arguments, programs
 
 FULL = os.environ.get("JAXTF_FULL") == "1"
-ALWAYS = max(3, 8 * settings.default.max_examples // 100)  # the profile of `--cases sample` has fewer than 100
+ALWAYS = 8
 PROGRAMS = int(os.environ.get("RANDOM_PROGRAMS", "300")) if FULL else ALWAYS
 
 BATCHES = (1, 2, 3)
 
 
 def in_jax(function):
-    """Values and gradients by JAX, of a function for JAX."""
+    """Values and gradients by JAX, of a function for JAX; arguments after the first two are passed on."""
 
-    def scalar(x, y):
-        values = function(x, y)
+    def scalar(x, y, *others):
+        values = function(x, y, *others)
         return values[1], values
 
-    def both(x, y):
-        (_, values), gradients = jax.value_and_grad(scalar, (0, 1), has_aux=True)(x, y)
+    def both(x, y, *others):
+        (_, values), gradients = jax.value_and_grad(scalar, (0, 1), has_aux=True)(x, y, *others)
         return [*values, *gradients]
 
     return jax.jit(both)
@@ -88,24 +86,25 @@ def expected_of(program, given_arguments):
     expected = [np.asarray(value) for value in in_jax(program)(*given_arguments)]
     assume(all(np.isfinite(value).all() for value in expected))
     allowed = [2e-4 * max(1.0, np.abs(value).max(initial=0)) for value in expected]
+    with_noise = in_jax(program)
     for noise in (1e-6, -1e-6):
-        beside = in_jax(functools.partial(program, noise=noise))(*given_arguments)
+        beside = with_noise(*given_arguments, np.float32(noise))
         for value, other, most in zip(expected, beside, allowed, strict=True):
             assume(np.abs(value - other).max(initial=0) < most / 2)
     return expected, allowed
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
 @given(program=programs(), seed=st.integers(0, 3))
 @settings(
     max_examples=PROGRAMS, deadline=None, derandomize=not FULL, suppress_health_check=list(HealthCheck), print_blob=True
 )
-def test_random_programs_give_the_numbers_of_jax(backend, program, seed):
-    run = BACKENDS[backend](program)
-    for batch in BATCHES:
-        given_arguments = arguments(batch, seed)
-        expected, allowed = expected_of(program, given_arguments)
-        for found, value, most in zip(run(*given_arguments), expected, allowed, strict=True):
-            assert tuple(found.shape) == value.shape
-            difference = np.abs(np.asarray(found) - value).max(initial=0)
-            assert difference <= most, f"b={batch}: differs by {difference}, allowed are {most}"
+def test_random_programs_give_the_numbers_of_jax_on_every_backend(program, seed):
+    cases = [(inputs, *expected_of(program, inputs)) for inputs in (arguments(batch, seed) for batch in BATCHES)]
+    for backend, made in BACKENDS.items():
+        run = made(program)
+        for batch, (given_arguments, expected, allowed) in zip(BATCHES, cases, strict=True):
+            for found, value, most in zip(run(*given_arguments), expected, allowed, strict=True):
+                where = f"{backend}, b={batch}"
+                assert tuple(found.shape) == value.shape, where
+                difference = np.abs(np.asarray(found) - value).max(initial=0)
+                assert difference <= most, f"{where}: differs by {difference}, allowed are {most}"

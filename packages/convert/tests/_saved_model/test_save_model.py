@@ -458,7 +458,7 @@ def numbers_of(folder):
 
 
 def test_a_save_that_is_killed_leaves_the_model_before_or_after_it(tmp_path):
-    rounds = 100 if os.environ.get("JAXTF_FULL") == "1" else 3
+    rounds = 100 if os.environ.get("JAXTF_FULL") == "1" else 6
     random = np.random.default_rng(0)
     folder = tmp_path / "model"
     started, done = 0, 0
