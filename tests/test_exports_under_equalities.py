@@ -62,7 +62,8 @@ def test_what_jax_export_exports_is_exported_and_gives_the_same(seed):
     theirs = equalities.outcome(
         lambda: jax_export.export(runnable(text, equalities.THEIRS))(
             *specs(jax_export.symbolic_shape(names, constraints=texts))
-        )
+        ),
+        crashes=KeyError,  # where it has simplified a dimension variable away that it then solves for
     )
     for sizes in draw.sample(allowed, min(3, len(allowed))):
         values = operands(sizes)
