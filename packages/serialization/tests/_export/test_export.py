@@ -505,11 +505,20 @@ def test_sizes_are_computed_in_32_bits_without_wrapping():
 
     def sizes(x):
         n = x.shape[0]
-        return jnp.stack([jnp.asarray((n * 70_000 + 1) % 100_000), jnp.asarray(-n // 32768), jnp.asarray(n * 9 // 7)])
+        return jnp.stack([jnp.asarray(size) for size in of_size(n)])
+
+    def of_size(n):
+        return [
+            (n * 70_000 + 1) % 100_000,
+            -n // 32768,
+            n * 9 // 7,
+            -n // 1000 % 1_100_000,
+            n * 2_000_000_000 // 2_100_000_000,
+        ]
 
     exported = export(jax.jit(sizes))(ShapeDtypeStruct((b,), np.int8))
     for n in [1, 32_769, 200_000]:
-        assert exported.call(np.zeros(n, np.int8)).tolist() == [(n * 70_000 + 1) % 100_000, -n // 32768, n * 9 // 7]
+        assert exported.call(np.zeros(n, np.int8)).tolist() == of_size(n)
 
 
 def test_a_size_computed_with_a_number_of_more_than_32_bits_is_refused():

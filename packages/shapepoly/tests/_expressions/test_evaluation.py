@@ -45,6 +45,7 @@ def test_a_negated_quotient_by_a_large_number_stays_within_32_bits(size):
 def test_remainders_of_large_multiples_stay_within_32_bits(size):
     (b,) = symbolic_shape("b")
     assert value_of((70_000 * b + 1) % 100_000, b=size) == (70_000 * size + 1) % 100_000
+    assert value_of((-b // 1000) % 1_100_000, b=size) == (-size // 1000) % 1_100_000
     assert value_of((b * 30_000_001 + 12) // 60_000_000, b=size) == (size * 30_000_001 + 12) // 60_000_000
 
 
@@ -55,7 +56,7 @@ numbers = st.integers(-(2**31) + 1, MOST) | st.integers(-100_000, 100_000) | st.
 @given(
     factors=st.tuples(numbers, numbers),
     added=numbers,
-    by=st.integers(1, 2**26) | st.integers(1, 100_000) | st.integers(1, 9),
+    by=st.integers(1, MOST) | st.integers(1, 2**26) | st.integers(1, 100_000) | st.integers(1, 9),
     a=sizes,
     b=sizes,
 )

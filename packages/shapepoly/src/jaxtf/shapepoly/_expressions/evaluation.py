@@ -7,14 +7,14 @@ scopes or JAX.
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 from jaxtf.shapepoly._errors import ShapeMismatch
 from jaxtf.shapepoly._expressions.expression import FLOORDIV, ZERO, Atom, Expression, Monomial, Operation, Variable
 
 V = TypeVar("V")
 
-# Divisors up to which a remainder times 8 is a number of 32 bits.
+# Divisors up to which a remainder times 8 is a number of 32 bits; of a sum, divided by its number of terms.
 _MOST_DIVISOR = 2**28 - 1
 
 
@@ -166,10 +166,14 @@ def _evaluate_floordiv(
     and a term with a coefficient is divided before it is multiplied: `k*t // n` is `k*(t // n) + k*(t % n) // n`.
     """
     by = divisor.as_integer
-    if by is None or not 0 < by * len(dividend.terms) <= _MOST_DIVISOR:
+    if not by:
         return operations.floordiv(
             evaluate_expression(dividend, values, operations), evaluate_expression(divisor, values, operations)
         )
+    if by < 0:
+        dividend, by = -dividend, -by
+    if by * len(dividend.terms) > _MOST_DIVISOR:
+        return _divided_in_steps(dividend, by, values, operations)
     whole = Expression({monomial: 1 for monomial, c in dividend.terms.items() if monomial and 2 * c > by})
     near = dividend - whole.scaled(by)
     plain = Expression({monomial: c for monomial, c in near.terms.items() if not monomial or abs(c) == 1})
@@ -209,6 +213,73 @@ def _divided_term(coefficient: int, value: V, by: int, operations: Arithmetic[V]
         quotient = operations.add(times(base, quotient), carried)
     sign = 1 if coefficient > 0 else -1
     return operations.add(times(coefficient, whole), times(sign, quotient)), times(sign, remainder)
+
+
+def _divided_in_steps(dividend: Expression, by: int, values: Mapping[str, V], operations: Arithmetic[V]) -> V:
+    """Returns the quotient by any positive integer of 32 bits, in steps that 32 bits hold.
+
+    Only remainders are added up, and multiplied by doubling them, a binary digit after the other.
+    """
+    remainders = _Remainders(by, operations)
+    total, left = operations.constant(0), operations.constant(0)
+    for monomial, coefficient in dividend.sorted_terms():
+        if monomial:
+            value = _evaluate_term(monomial, 1, values, operations)
+            quotient, part = remainders.multiplied(coefficient, value)
+        else:
+            quotient, part = map(operations.constant, divmod(coefficient, by))
+        carry, left = remainders.added(left, part)
+        total = operations.add(operations.add(total, quotient), carry)
+    return total
+
+
+class _Remainders(Generic[V]):
+    """Arithmetic with remainders by an integer, each of at least 0 and less than it.
+
+    Args:
+      by: A positive integer of 32 bits.
+      operations: Those on values.
+    """
+
+    def __init__(self, by: int, operations: Arithmetic[V]) -> None:
+        self._by = by
+        self._operations = operations
+
+    def divided(self, value: V) -> tuple[V, V]:
+        """Quotient and remainder of a value."""
+        quotient = self._operations.floordiv(value, self._operations.constant(self._by))
+        return quotient, self._operations.add(value, self._times(-self._by, quotient))
+
+    def added(self, first: V, second: V) -> tuple[V, V]:
+        """Quotient and remainder of the sum of two remainders; the divisor is taken off before it grows."""
+        add, constant = self._operations.add, self._operations.constant
+        carry, remainder = self.divided(add(add(first, constant(-self._by)), second))
+        return add(carry, constant(1)), remainder
+
+    def multiplied(self, factor: int, value: V) -> tuple[V, V]:
+        """Quotient and remainder of `factor * value`."""
+        add = self._operations.add
+        whole, factor = divmod(factor, self._by)
+        if 2 * factor > self._by:
+            whole, factor = whole + 1, factor - self._by
+        quotient, part = self.divided(value)
+        total = add(self._times(whole, value), self._times(factor, quotient))
+        if factor == 0:
+            return total, self._operations.constant(0)
+        if factor < 0:
+            quotient, part = self.divided(self._times(-1, part))
+            total = add(total, self._times(-factor, quotient))
+        quotient, remainder = self._operations.constant(0), part
+        for digit in bin(abs(factor))[3:]:
+            carry, remainder = self.added(remainder, remainder)
+            quotient = add(self._times(2, quotient), carry)
+            if digit == "1":
+                carry, remainder = self.added(remainder, part)
+                quotient = add(quotient, carry)
+        return add(total, quotient), remainder
+
+    def _times(self, factor: int, value: V) -> V:
+        return self._operations.multiply(self._operations.constant(factor), value)
 
 
 def evaluate_integer(expression: Expression, sizes: Mapping[str, int]) -> int:
