@@ -928,7 +928,7 @@ def sweep(session: nox.Session) -> None:
 def beside_jax_export(session: nox.Session) -> None:
     """Questions, programs and exports under random equalities, beside brute force and `jax.export`: 2,000 of each.
 
-    A word after `--` is another number; a quarter of an hour for a thousand.
+    A word after `--` is another number. Most of the time, half an hour or more for 2,000, goes to the exports.
     """
     install(session, *from_tree("serialization[jax]"), *PYTEST)
     env = ON_CPU | {"BESIDE_JAX_EXPORT": (session.posargs or ["2000"])[0]}
