@@ -66,3 +66,28 @@ def test_a_quotient_of_a_sum_stays_within_32_bits(factors, added, by, a, b):
     expected = factors[0] * a + factors[1] * b + added
     assert value_of(dividend // by, a=a, b=b) == expected // by
     assert value_of(dividend % by, a=a, b=b) == expected % by
+
+
+@given(
+    factor=numbers,
+    added=st.integers(-MOST, MOST),
+    by=st.tuples(*[st.integers(1, MOST) | st.integers(1, 70_000)] * 3),
+    b=st.integers(1, MOST),
+)
+def test_quotients_of_quotients_stay_within_32_bits(factor, added, by, b):
+    first, second, third = by
+
+    def of_size(size):
+        inner = (factor * size + added) // first
+        return [
+            inner // second,
+            inner % second,
+            inner // second // third,
+            inner % second % third,
+            -(-inner // second) // third,
+        ]
+
+    (size,) = symbolic_shape("b")
+    for symbolic, number in zip(of_size(size), of_size(b), strict=True):
+        if -(2**31) <= (factor * b + added) // first <= MOST:
+            assert value_of(symbolic, b=b) == number

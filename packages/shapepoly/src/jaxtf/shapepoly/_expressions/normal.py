@@ -29,6 +29,9 @@ from jaxtf.shapepoly._expressions.expression import (
     monomial_order,
 )
 
+# Quotients of quotients become one up to this divisor, which the integers of a program hold.
+_MOST_DIVISOR = 2**31 - 1
+
 
 def floordiv(dividend: Expression, divisor: Expression) -> Expression:
     """Returns the normal form of `dividend // divisor`, rounding towards minus infinity as Python does.
@@ -63,7 +66,7 @@ def _divide_by_integer(dividend: Expression, by: int) -> Expression:
     if by == 1:
         return quotient + rest
     inner = _division_with_unit_coefficient(rest)
-    if inner is None:
+    if inner is None or by * inner.operands[1].constant > _MOST_DIVISOR:
         return quotient + from_atom(Operation(FLOORDIV, (rest, integer(by))))
     inner_dividend, inner_by = inner.operands
     factor = inner_by.constant
