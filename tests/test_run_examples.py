@@ -19,19 +19,31 @@ def block(text: str, words: str = "python") -> str:
     return f"```{words}\n{text}\n```\n"
 
 
+def output(text: str) -> str:
+    return block(text, "output")
+
+
 @pytest.mark.parametrize(
     ("page", "ran"),
     [
         (block("x = 1") + "prose\n\n" + block("assert x == 1"), 2),
         (block("x = 1") + block(">>> x + 1\n2"), 2),
-        (block(">>> x = 1\n>>> print('one', 'two')\none ..."), 2),
+        (block(">>> x = 1\n>>> print('one', 'two')\none ..."), 1),
         (block("x = 1") + block("rm -rf /", "sh") + block("not Python", "python no-run"), 1),
-        ("- in a list\n\n  ```python\n  x = 1\n  if x:\n    x = 2\n  ```\n", 1),
+        ("- in a list\n\n  ```python\n  x = 1\n  if x:\n    print(2)\n  ```\n\n  ```output\n  2\n  ```\n", 1),
+        (block("print('one')\nprint('two')") + "\n" + output("one\ntwo") + block("x = 1"), 2),
+        (block("print('one  two three')") + output("one\n... three"), 1),
+        (block("print(1)\n[][0]") + output("1\nIndexError: list index out of range"), 1),
+        (
+            block("if True:\n  print(1)\n  {}['key']") + output("1\nKeyError: 'key'") + block("print(2)") + output("2"),
+            2,
+        ),
+        (block("# a comment only"), 1),
     ],
 )
 def test_examples_that_hold_pass(tmp_path, page, ran):
     done = run(tmp_path, page)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert f"{ran} examples, 0 failed" in done.stdout
 
 
@@ -42,6 +54,18 @@ def test_examples_that_hold_pass(tmp_path, page, ran):
         (block(">>> 1 + 1\n3"), "Expected:\n    3\nGot:\n    2"),
         (block("x = ("), "SyntaxError"),
         ("no example at all", "0 examples"),
+        (block("print(2)") + output("3"), "Expected:\n    3\nGot:\n    2"),
+        (block("x = 1\nprint(2)") + output("2\n2"), "Expected:\n    2\n    2\nGot:\n    2"),
+        (block("x = 1") + output("1"), "Got nothing"),
+        (block("print(2)"), "Expected nothing\nGot:\n    2"),
+        (block("print(2)") + output("..."), "an output that shows nothing"),
+        (block("x = 2") + "prose\n\n" + output("2"), "line 6: an output that no example stands directly before"),
+        (output("2"), "line 1: an output that no example stands directly before"),
+        (block("x = 1") + block("print(2)", "sh") + output("2"), "an output that no example stands directly before"),
+        (block(">>> 1 + 1\n2") + output("2"), "a block with prompts shows its output itself"),
+        (block("[][0]") + output("KeyError: 0"), "Got:\n    IndexError: list index out of range"),
+        (block("[][0]\nprint(1)") + output("IndexError: list index out of range"), "line 2, in <module>"),
+        (block("print(1)\n[][0]") + output("1"), "IndexError"),
     ],
 )
 def test_examples_that_do_not_hold_fail(tmp_path, page, complaint):
