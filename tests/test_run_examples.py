@@ -39,11 +39,23 @@ def output(text: str) -> str:
             2,
         ),
         (block("# a comment only"), 1),
+        (block("print('no-run')", "{.python .no-run}") + block("$ false; echo no", "{.console .no-run}"), 0),
+        (block("$ echo one; echo two >&2\none\ntwo\n$ false\n$ echo 'a  b'\na ...", "console"), 1),
+        (
+            block("open('file', 'w').write('text')")
+            + block("$ cat file; echo; ls jaxtf/run.py\ntext\njaxtf/run.py", "console"),
+            2,
+        ),
+        (
+            block("VALUE = 7", 'python title="module.py"')
+            + block("$ python -c 'import module as m; print(m.VALUE)'\n7", "console"),
+            2,
+        ),
     ],
 )
 def test_examples_that_hold_pass(tmp_path, page, ran):
     done = run(tmp_path, page)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == (0 if ran else 1), done.stdout + done.stderr
     assert f"{ran} examples, 0 failed" in done.stdout
 
 
@@ -66,6 +78,10 @@ def test_examples_that_hold_pass(tmp_path, page, ran):
         (block("[][0]") + output("KeyError: 0"), "Got:\n    IndexError: list index out of range"),
         (block("[][0]\nprint(1)") + output("IndexError: list index out of range"), "line 2, in <module>"),
         (block("print(1)\n[][0]") + output("1"), "IndexError"),
+        (block("$ echo one\none\n$ echo two\nthree", "console"), "$ echo two\nExpected:\n    three\nGot:\n    two"),
+        (block("$ echo one", "console"), "Expected nothing"),
+        (block("echo one\none", "console"), "line 1: a console that does not begin with"),
+        (block("$ true", "console") + output("x"), "an output that no example stands directly before"),
     ],
 )
 def test_examples_that_do_not_hold_fail(tmp_path, page, complaint):
