@@ -3,8 +3,9 @@
     python tools/check_site.py site SCREENSHOTS
 
 Every page: nothing in the console, no request that fails or goes elsewhere, every link and anchor inside the site is
-there, nothing wider than the screen at 390 pixels (what is wide scrolls within itself). The search finds a word of the
-errors page and leads there. Screenshots of all pages, at both widths, are written for people to look at.
+there, nothing wider than the screen at 390 pixels (what is wide scrolls within itself), and no code cut off at 1280
+pixels. The search finds a word of the errors page and leads there. Screenshots of all pages, at both widths, are
+written for people to look at.
 
 Needs playwright and a Chromium, by default /usr/bin/chromium, or `JAXTF_CHROMIUM`. Exit status 1, with one line per
 fault.
@@ -46,6 +47,11 @@ STICKING_OUT = """() => {
   return wide.concat(inner.slice(0, 3).map(
     e => `<${e.tagName.toLowerCase()}> ${e.textContent.trim().slice(0, 50)}`));
 }"""
+
+# Lines of code that a reader would have to scroll for; what is folded away is not measured.
+CUT_OFF = """() => [...document.querySelectorAll('.md-content pre > code')]
+  .filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1)
+  .map(e => 'code is cut off: ' + e.textContent.split('\\n').sort((a, b) => b.length - a.length)[0].slice(0, 60))"""
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -125,7 +131,8 @@ def main(site: Path, screenshots: Path) -> int:
             for url in urls:
                 found, here = check_page(page, url, faults)
                 links[url], anchors = found, anchors | here | {url}
-                faults += [f"{url.removeprefix(address)} at {width} px: {what}" for what in page.evaluate(STICKING_OUT)]
+                wide = page.evaluate(STICKING_OUT) + (page.evaluate(CUT_OFF) if screen == "desk" else [])
+                faults += [f"{url.removeprefix(address)} at {width} px: {what}" for what in wide]
                 name = url.removeprefix(address).strip("/").replace("/", "-") or "index"
                 page.screenshot(path=screenshots / screen / f"{name}.png", full_page=False)
             page.close()
