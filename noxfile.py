@@ -46,6 +46,8 @@ RUFF = "ruff==0.17.*"
 WORKFLOW_LINTERS = ("zizmor>=1.30,<2", "check-jsonschema>=0.39")
 MYPY = "mypy==2.4.*"
 MKDOCS = ("mkdocs>=1.6,<2", "mkdocs-material>=9.5,<10", "mkdocstrings[python]>=1,<2", RUFF)
+NOTEBOOKS = ("nbclient>=0.10", "ipykernel>=6.29", "scikit-learn")
+LIBRARIES = ("flax>=0.12", "equinox>=0.13", "dm-haiku>=0.0.17")  # those on docs/libraries.md
 
 # Only what the session asked for is used: a Python from this machine, and no accelerator unless the session is for one.
 ON_CPU = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
@@ -678,15 +680,19 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The site, warnings being errors, and every example in the pages, the READMEs and the docstrings.
+    """The site, warnings being errors; every example in pages, READMEs, notebooks and docstrings, with what it prints.
 
-    `python3 run.py docs -- --site` builds the site alone.
+    `python3 run.py docs -- --site` builds the site alone, `-- docs/convert.md` runs the examples of that page.
     """
-    install(session, *from_tree(*EVERYTHING), *MKDOCS, *PYTEST)
+    install(session, *from_tree(*EVERYTHING), *MKDOCS, *PYTEST, *NOTEBOOKS, *LIBRARIES)
+    if session.posargs and "--site" not in session.posargs:
+        session.run("python", "tools/run_examples.py", *session.posargs, env=ON_CPU)
+        return
     build_site(session)
     if "--site" in session.posargs:
         return
     session.run("python", "tools/run_examples.py", *pages(), env=ON_CPU)
+    session.run("python", "tools/run_notebook.py", *map(str, ROOT.glob("docs/*.ipynb")), env=ON_CPU)
     session.run("pytest", "--doctest-modules", *(f"packages/{name}/src" for name in PACKAGES), env=ON_CPU)
 
 
