@@ -1,8 +1,10 @@
-"""Runs the benchmarks and writes docs/benchmarks.md: what they print, and a plot of those that compare calls.
+"""Runs the benchmarks, keeps what they print, and writes docs/benchmarks.md and its pictures from that.
 
-    python tools/bench_page.py
+    python tools/bench_page.py              runs them all, which takes an hour, then writes
+    python tools/bench_page.py --kept       writes from what was kept in benchmarks/results
 
-Needs what the benchmarks need, and matplotlib.
+Tables of ratios come first, by question, and all that was printed is folded below. Page and pictures are made from the
+same files, which a test compares. Needs what the benchmarks need, and matplotlib; with `--kept` matplotlib alone.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ import platform
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-
-import matplotlib.pyplot as plt
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "benchmarks.md"
 IMAGES = ROOT / "docs" / "images"
 
@@ -45,49 +48,192 @@ SCRIPTS = (
     ("bench_export.py", "Exports and artifacts", "A transformer of 12 layers, beside `jax.export`."),
     ("bench_shapepoly.py", "Symbolic dimensions", "Questions to dimensions, beside those of `jax.export`."),
 )
-ROW = re.compile(r"^\s*(?P<subject>\S.*?)(?:: |, )(?P<who>[^:,]+?)\s{2,}(?P<time>\d[\d.]*) us$")
+
+
+class Row(NamedTuple):
+    """A time that a benchmark printed: of what, by whom, how long, in which unit, and its ratio if it printed one."""
+
+    subject: str
+    who: str
+    time: float
+    unit: str
+    ratio: float | None = None
+
+
+TIMED = re.compile(
+    r"^\s*(?P<subject>\S.*?)(?:: |, )(?P<who>[^:]+?)\s{2,}(?P<time>\d[\d.]*) (?P<unit>us|ms)"
+    r"(?:\s+x\s+(?P<ratio>[\d.]+) .*)?$"
+)
+PAIR = re.compile(
+    r"^(?P<subject>\S.*? \((?P<unit>ms|bytes)\))\s+ours\s+(?P<ours>[\d.]+)\s+theirs\s+(?P<theirs>[\d.]+)$"
+)
+QUESTION = re.compile(r"^  (?P<subject>\S.*?)\s+(?P<ours>\d[\d.]*)\s+(?P<theirs>\d[\d.]*)\s+(?P<ratio>[\d.]+)$")
 COLORS = {"jaxtf": "#0b7a75", "upstream": "#b23a48"}
 
 
-def main() -> None:
-    """Writes the page and its plots."""
+def main(arguments: list[str]) -> None:
+    """Runs the benchmarks if they are to be run, and writes the page and its pictures."""
+    if "--kept" not in arguments:
+        run()
+    IMAGES.mkdir(exist_ok=True)
+    for name, groups in pictures().items():
+        plot(groups, IMAGES / name)
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+def run() -> None:
+    """Runs every benchmark, and keeps what it prints."""
+    RESULTS.mkdir(exist_ok=True)
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    page = [
-        "# Benchmarks",
-        "",
-        f"What `python3 run.py bench -- --page` printed on {today}, on {os.cpu_count()} cores of a virtual "
-        f"{platform.machine()} machine. Rows of one group were measured in one run; what carries over to other "
-        "machines are ratios.",
-    ]
-    for script, heading, about in SCRIPTS:
+    about = f"on {today}, on {os.cpu_count()} cores of a virtual {platform.machine()} machine"
+    (RESULTS / "machine.txt").write_text(f"{about}\n", encoding="utf-8")
+    for script, _, _ in SCRIPTS:
         print(script, flush=True)
         command = [sys.executable, str(ROOT / "benchmarks" / script)]
         printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=1800).stdout
-        page += ["", f"## {heading}", "", f"{about} `benchmarks/{script}`.", ""]
-        groups = rows_of(printed)
-        if groups:
-            name = f"{Path(script).stem}.svg"
-            plot(groups, IMAGES / name)
-            page += [f"![Bars of the times below, on a logarithmic scale](images/{name})", ""]
-        page += ["```text", *(line.rstrip() for line in printed.strip().splitlines()), "```"]
-    PAGE.write_text("\n".join(page) + "\n", encoding="utf-8")
+        lines = "\n".join(line.rstrip() for line in printed.strip().splitlines())
+        (RESULTS / script).with_suffix(".txt").write_text(f"{lines}\n", encoding="utf-8")
 
 
-def rows_of(printed: str) -> dict[str, dict[str, float]]:
-    """The times of one call, in microseconds: by subject, then by who does it; subjects of one row are left out."""
-    groups: dict[str, dict[str, float]] = {}
-    for line in printed.splitlines():
-        row = ROW.match(line)
-        if row:
-            groups.setdefault(row["subject"], {})[row["who"]] = float(row["time"])
-    return {subject: rows for subject, rows in groups.items() if len(rows) > 1}
+def kept(script: str) -> str:
+    """What a script printed."""
+    return (RESULTS / script).with_suffix(".txt").read_text(encoding="utf-8").rstrip()
+
+
+def rows(script: str) -> dict[str, list[Row]]:
+    """The times that a script printed, by subject; subjects of one row are left out."""
+    groups: dict[str, list[Row]] = {}
+    for line in kept(script).splitlines():
+        if found := TIMED.match(line):
+            ratio = found["ratio"] and float(found["ratio"])
+            row = Row(found["subject"], found["who"], float(found["time"]), found["unit"], ratio)
+            groups.setdefault(row.subject, []).append(row)
+    return {subject: group for subject, group in groups.items() if len(group) > 1}
+
+
+# --- the page ---
+
+
+def page() -> str:
+    """The text of the page."""
+    machine = (RESULTS / "machine.txt").read_text(encoding="utf-8").strip()
+    parts = [
+        "# Benchmarks",
+        f"What the benchmarks printed {machine}. `python3 run.py bench -- --page` runs them and writes this page. "
+        "Ratios are to the first column, and below 1 is faster; they carry over to other machines, and times do not. "
+        "Everything that was printed is [below](#what-was-printed).",
+        *calls("How fast is a call?", lambda subject: "grad" not in subject and "first" not in subject),
+        *calls("How fast is a gradient?", lambda subject: "grad" in subject),
+        "## How long does a conversion take?",
+        "The first trace in `tf.function` of a transformer, beside its export to StableHLO alone.",
+        table(graph_rows(re.compile(r"\d+ layers")), ["export", "native mode", "graph mode", "written in TensorFlow"]),
+        "## How fast is compiled code?",
+        "`tf.function(jit_compile=True)` of a converted function, beside `jax.jit` of the function itself.",
+        table(
+            graph_rows(re.compile(r"(?!\d+ layers)")), ["jax.jit", "native mode", "graph mode", "written in TensorFlow"]
+        ),
+        "## What does an artifact cost?",
+        "Exporting a transformer of 12 layers, writing and reading it, beside `jax.export`.",
+        pairs(PAIR, "bench_export.py"),
+        "## What do symbolic dimensions cost?",
+        "Microseconds of a question, beside `jax.export`.",
+        pairs(QUESTION, "bench_shapepoly.py"),
+        "## What was printed",
+        *(part for script in SCRIPTS for part in folded(*script)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def calls(heading: str, wanted) -> Iterable[str]:
+    """A section on calls between the frameworks, from the scripts that measure them."""
+    yield f"## {heading}"
+    for script, title, beside in (
+        ("bench_convert.py", "A JAX function in TensorFlow, in eager mode", ("TensorFlow", "bare op")),
+        ("bench_calltf.py", "A TensorFlow function in JAX", ("TensorFlow alone", "TensorFlow's tape", "jnp")),
+    ):
+        groups = {subject: group for subject, group in rows(script).items() if wanted(subject)}
+        lines = [f"| {title} | alone | jaxtf | jax2tf |", "| --- | --- | --- | --- |"]
+        for subject, group in groups.items():
+            times = {row.who: row for row in group}
+            base = next((times[who] for who in beside if who in times), None)
+            if base is not None and "jaxtf" in times:
+                cells = [f"{base.time:,.0f} {base.unit} ({base.who})"]
+                cells += [ratio_of(times[who], base) if who in times else "fails" for who in ("jaxtf", "upstream")]
+                lines.append(f"| {subject} | {' | '.join(cells)} |")
+        yield "\n".join(lines)
+    if heading == "How fast is a call?":
+        yield from (f"![{alt}](images/{name})" for name, alt in PICTURES.values())
+
+
+def graph_rows(wanted: re.Pattern[str]) -> dict[str, list[Row]]:
+    """The rows of graph mode whose subjects match from their beginning."""
+    return {subject: group for subject, group in rows("bench_graph.py").items() if wanted.match(subject)}
+
+
+def table(groups: dict[str, list[Row]], columns: list[str]) -> str:
+    """A table of ratios to the first column, which has the time."""
+    lines = [f"| | {' | '.join(columns)} |", f"| --- |{' --- |' * len(columns)}"]
+    for subject, group in groups.items():
+        times = {row.who: row for row in group}
+        if columns[0] in times:
+            base = times[columns[0]]
+            cells = [f"{base.time:,.1f} {base.unit}", *(ratio_of(times.get(who), base) for who in columns[1:])]
+            lines.append(f"| {subject} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def ratio_of(row: Row | None, base: Row) -> str:
+    """The ratio that was printed, else that of the times."""
+    if row is None:
+        return ""
+    ratio = row.time / base.time if row.ratio is None else row.ratio
+    return f"x {ratio:.2f}" if ratio < 10 else f"x {ratio:,.0f}"
+
+
+def pairs(pattern: re.Pattern[str], script: str) -> str:
+    """A table of what a script printed of this project and of `jax.export`, side by side."""
+    lines = ["| | `jax.export` | jaxtf |", "| --- | --- | --- |"]
+    for line in kept(script).splitlines():
+        if found := pattern.match(line):
+            ratio = float(found["ours"]) / float(found["theirs"])
+            lines.append(f"| `{found['subject']}` | {float(found['theirs']):,} | x {ratio:.2f} |")
+    return "\n".join(lines)
+
+
+def folded(script: str, heading: str, about: str) -> Iterable[str]:
+    """All that a script printed, folded away."""
+    yield f"### {heading}"
+    yield f"{about} `benchmarks/{script}`."
+    yield f'<details markdown="1"><summary>What it printed</summary>\n\n```text\n{kept(script)}\n```\n\n</details>'
+
+
+# --- its pictures ---
+
+# Script, file, and the text for those who do not see it.
+PICTURES = {
+    "bench_convert.py": ("bench_convert.svg", "Bars of the times of converted functions, on a logarithmic scale"),
+    "bench_calltf.py": ("bench_calltf.svg", "Bars of the times of TensorFlow functions in JAX, on a logarithmic scale"),
+}
+
+
+def pictures() -> dict[str, dict[str, dict[str, float]]]:
+    """What each picture shows: by its file, subject and who, the microseconds."""
+    return {
+        name: {
+            subject: {row.who: row.time * (1 if row.unit == "us" else 1000) for row in group}
+            for subject, group in rows(script).items()
+        }
+        for script, (name, _) in PICTURES.items()
+    }
 
 
 def plot(groups: dict[str, dict[str, float]], file: Path) -> None:
-    """A panel of bars for each subject, all on one logarithmic axis."""
-    file.parent.mkdir(exist_ok=True)
-    counts = [len(rows) for rows in groups.values()]
+    """A panel of bars for each subject, all on one logarithmic axis; the numbers are in the file as text."""
+    import matplotlib.pyplot as plt
+
+    counts = [len(times) for times in groups.values()]
     plt.rcParams["svg.hashsalt"] = "jaxtf"  # the same file for the same numbers
+    plt.rcParams["svg.fonttype"] = "none"
     figure, panels = plt.subplots(
         len(groups),
         figsize=(7, 0.28 * sum(counts) + 0.5 * len(groups)),
@@ -95,10 +241,10 @@ def plot(groups: dict[str, dict[str, float]], file: Path) -> None:
         height_ratios=counts,
         squeeze=False,
     )
-    for panel, (subject, rows) in zip(panels[:, 0], groups.items(), strict=True):
-        names = list(rows)[::-1]
+    for panel, (subject, times) in zip(panels[:, 0], groups.items(), strict=True):
+        names = list(times)[::-1]
         colors = [next((c for start, c in COLORS.items() if name.startswith(start)), "#8a8f98") for name in names]
-        bars = panel.barh(names, [rows[name] for name in names], color=colors)
+        bars = panel.barh(names, [times[name] for name in names], color=colors)
         panel.bar_label(bars, fmt="{:,.0f}", padding=3, fontsize=8)
         panel.set_title(subject, loc="left", fontsize=9)
         panel.tick_params(labelsize=8)
@@ -111,4 +257,4 @@ def plot(groups: dict[str, dict[str, float]], file: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
