@@ -119,7 +119,7 @@ def test_an_inconclusive_comparison_shows_witnesses_and_the_constraint_to_paste(
         f"  asked at: {__file__}:{line}, in "
         "test_an_inconclusive_comparison_shows_witnesses_and_the_constraint_to_paste\n"
         "  known:    a <= 9\n"
-        "  see docs/shapepoly.md, section 'When a comparison is inconclusive'"
+        "  see jaxtf's page 'Symbolic dimensions', section 'When a comparison is inconclusive'"
     )
     a, b = symbolic_shape("a, b", constraints=["a <= 9", "a + 1 >= b"])
     assert a + 1 >= b

@@ -203,7 +203,7 @@ def test_a_divisor_that_can_be_zero_is_refused():
         "  it is 0 for a=1, b=1\n"
         '  if the divisor is always positive for you, add the constraint "a >= b + 1"\n'
         '  if it is always negative for you, add the constraint "b >= a + 1"\n'
-        "  see docs/shapepoly.md, section 'Division'"
+        "  see jaxtf's page 'Symbolic dimensions', section 'Division'"
     )
     with pytest.raises(ZeroDivisionError):
         a // 0

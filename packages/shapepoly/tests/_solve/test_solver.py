@@ -17,7 +17,7 @@ from jaxtf.shapepoly import (
 
 from ..strategies import all_sizes  # noqa: TID252
 
-MORE = " Please see docs/shapepoly.md, section 'Shape assertion errors' for more details."
+MORE = " Please see jaxtf's page 'Symbolic dimensions', section 'Shape assertion errors' for more details."
 
 
 def solve(*texts, **options):
@@ -171,8 +171,8 @@ def test_what_cannot_be_solved_is_named(text, unsolved, unprocessed):
         "We can only solve systems of linear constraints that determine each variable. "
         f"Using the following polymorphic shapes specifications: args[0].shape = {shape}. "
         f"Unprocessed specifications: {unprocessed}. "
-        "Please see docs/shapepoly.md, section 'Dimension variables must be solvable from the input shapes' "
-        "for more details."
+        "Please see jaxtf's page 'Symbolic dimensions', section 'Dimension variables must be solvable "
+        "from the input shapes' for more details."
     )
 
 

@@ -279,7 +279,7 @@ def test_a_reshape_by_what_may_be_zero_is_refused_with_constraints_under_which_j
     function, text, message, constraints, other_text = RESHAPES[name]
     with pytest.raises(jax.errors.InconclusiveDimensionOperation) as caught:
         jax.jit(function).trace(*specs([text], SymbolicScope()))
-    more = "  see docs/shapepoly.md, section 'Division'"
+    more = "  see jaxtf's page 'Symbolic dimensions', section 'Division'"
     assert str(caught.value) == message.format(*constraints) + more
     if constraints:
         jax.jit(function).trace(*specs([text], SymbolicScope(constraints)))

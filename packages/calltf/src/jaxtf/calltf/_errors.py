@@ -22,7 +22,7 @@ __all__ = [
     "VariableWriteError",
 ]
 
-LIMITATIONS = "jaxtf-calltf guide, docs/calltf.md, section 'Limitations'"
+LIMITATIONS = "jaxtf's page 'TensorFlow in JAX', section 'Limitations'"
 """Where a message sends its reader who wants to know more."""
 
 

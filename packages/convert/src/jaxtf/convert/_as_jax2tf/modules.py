@@ -63,7 +63,7 @@ class LazyModule(ModuleType):
         if place is None:
             raise AttributeError(
                 f"{self.__name__} is that of jaxtf (install_as_jax2tf), which has no {name!r}\n"
-                "  remedy: docs/migration.md has each name of jax2tf, with the line to write in its place"
+                "  remedy: jaxtf's page 'From jax2tf' has each name of jax2tf, with the line to write in its place"
             )
         value = getattr(importlib.import_module(place), name)
         setattr(self, name, value)

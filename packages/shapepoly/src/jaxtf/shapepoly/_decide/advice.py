@@ -29,7 +29,7 @@ def refused_division(decider: Decider, dividend: Expression, divisor: Expression
         f"Cannot divide '{to_text(dividend)}' by '{to_text(shown)}': that the divisor is not 0 is inconclusive.",
         *_zero_for(decider, divisor),
         *_advice_on_division(decider, dividend, divisor, is_reshape),
-        "  see docs/shapepoly.md, section 'Division'",
+        "  see jaxtf's page 'Symbolic dimensions', section 'Division'",
     ]
     return "\n".join(lines)
 

@@ -81,7 +81,7 @@ def _error(
         f"  {_witnesses_text(witnesses)}",
         *advice,
         *_context(scope),
-        "  see docs/shapepoly.md, section 'When a comparison is inconclusive'",
+        "  see jaxtf's page 'Symbolic dimensions', section 'When a comparison is inconclusive'",
     ]
     return inconclusive("\n".join(lines))
 

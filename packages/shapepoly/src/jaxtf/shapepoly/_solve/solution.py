@@ -17,7 +17,7 @@ from jaxtf.shapepoly._expressions.text import to_text
 V = TypeVar("V")
 
 _MISMATCH = "Input shapes do not match the polymorphic shapes specification. "
-_MORE = " Please see docs/shapepoly.md, section 'Shape assertion errors' for more details."
+_MORE = " Please see jaxtf's page 'Symbolic dimensions', section 'Shape assertion errors' for more details."
 
 
 class Source(NamedTuple):

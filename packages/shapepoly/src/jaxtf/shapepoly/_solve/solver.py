@@ -27,8 +27,8 @@ from jaxtf.shapepoly._solve.solution import Equation, Solution, Source, Step
 Shape = Sequence[int | Dimension]
 
 _MORE_ON_SOLVING = (
-    "Please see docs/shapepoly.md, section 'Dimension variables must be solvable from the input shapes' "
-    "for more details."
+    "Please see jaxtf's page 'Symbolic dimensions', section 'Dimension variables must be solvable "
+    "from the input shapes' for more details."
 )
 
 
