@@ -5,13 +5,15 @@ import json
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax import lax
 
 from jaxtf.convert import verify
 from jaxtf.convert._graph.table import entries
-from jaxtf.convert._verify import cli
+from jaxtf.convert._verify import cli, locate
 from jaxtf.convert._verify.steps import recording, steps_of
-from jaxtf.serialization import export
+from jaxtf.serialization import LiftUnsupported, export
+from jaxtf.shapepoly import symbolic_shape
 
 SPEC = jax.ShapeDtypeStruct((3, 4), jnp.float32)
 
@@ -96,11 +98,94 @@ def test_where_nothing_differs_nothing_is_located():
     assert {row.place for row in report.rows} == {None}
 
 
-def test_an_artifact_cannot_be_taken_apart(monkeypatch):
+def places_of_artifact(fun, *specs, ways=("graph_mode",)):
+    blob = export(fun)(*specs).serialize(vjp_order=1)
+    report = verify(blob, ways=ways, numbers=["regular"], locate=True)
+    return {row.question: row.place for row in report.rows if row.outcome == "differs" and row.place is not None}
+
+
+def test_a_fault_is_located_in_an_artifact_at_its_line_and_in_its_own_gradient(monkeypatch):
+    def loss(ids, x):
+        x = dense(x)
+        carry, rows = lax.scan(body, jnp.zeros(4), x)
+        return carry[ids].sum(), rows, ids + 1
+
+    broken(monkeypatch, "stablehlo.sine", lambda y: y + 0.25)
+    broken(monkeypatch, "stablehlo.cosine", lambda y: y * 1.5)
+    places = places_of_artifact(loss, jax.ShapeDtypeStruct((2,), jnp.int32), SPEC)
+    found = {question: (place.line, place.primitive, place.iteration) for question, place in places.items()}
+    assert found == {"values": (line(body, 1), "sin", 0), "gradients": (line(body, 1), "cos", 0)}
+    assert places["values"].operations == ("stablehlo.sine",)
+
+
+def test_a_fault_is_located_in_an_artifact_of_symbolic_sizes(monkeypatch):
+    @jax.custom_vjp
+    def bent(x):
+        return jnp.sin(x)
+
+    def backward(x, cotangent):
+        return (cotangent * jnp.expm1(x),)
+
+    bent.defvjp(lambda x: (jnp.sin(x), x), backward)
+
+    def loss(ids, x):
+        return jnp.tanh(bent(x)[ids]), ids + 1
+
+    broken(monkeypatch, "stablehlo.exponential_minus_one", lambda y: y * 1.5)
+    sizes = symbolic_shape("b, n")
+    places = places_of_artifact(
+        loss, jax.ShapeDtypeStruct(sizes[1:], jnp.int32), jax.ShapeDtypeStruct((*sizes, 2), jnp.float32)
+    )
+    assert {question: (place.line, place.primitive) for question, place in places.items()} == {
+        "gradients": (line(loss, 1), "expm1")  # JAX has the line of the call for backward
+    }
+
+
+@pytest.mark.parametrize("primitive", ["minimum", "select"])
+def test_an_artifact_and_its_function_are_located_at_the_same_operation(monkeypatch, primitive):
+    def chain(x):
+        x = jnp.tanh(x)
+        x = jnp.where(x > 0.5, x, 0.1 * x)
+        x = jnp.exp(jnp.minimum(x, 0.7))
+        return jnp.sin(x)
+
+    broken(monkeypatch, f"stablehlo.{primitive}", lambda y: y * 1.5)
+    found = the_place(chain)
+    in_artifact = places_of_artifact(chain, SPEC)["values"]
+    assert (in_artifact.line, in_artifact.operations[-1]) == (found.line, f"stablehlo.{primitive}")
+    assert (in_artifact.expected, in_artifact.found) == (found.expected, found.found)
+
+
+def test_an_artifact_of_what_lift_refuses_says_so(monkeypatch):
+    def refused(exported):
+        raise LiftUnsupported("lift does not evaluate stablehlo.custom_call: unknown")
+
+    monkeypatch.setattr(locate, "lifted", refused)
     broken(monkeypatch, "stablehlo.tanh", lambda y: y * 2)
-    blob = export(dense)(SPEC).serialize()
-    report = verify(blob, ways=["graph_mode"], numbers=["regular"], locate=True)
-    assert "verify the function that it was exported from" in report.rows[0].place
+    place = places_of_artifact(dense, SPEC)["values"]
+    assert place == (
+        "an artifact is located in by its operations, evaluated in JAX: lift does not evaluate "
+        "stablehlo.custom_call: unknown"
+    )
+
+
+def test_a_fault_in_a_scan_over_a_symbolic_size_is_located_in_its_body(monkeypatch):
+    def sums(x):
+        return lax.scan(body, jnp.zeros(4), x)
+
+    broken(monkeypatch, "stablehlo.sine", lambda y: y + 0.25)
+    spec = jax.ShapeDtypeStruct(symbolic_shape("b, 4"), jnp.float32)
+    report = verify(sums, spec, ways=["graph_mode"], numbers=["regular"], gradients=False, locate=True)
+    place = report.rows[0].place
+    assert (place.line, place.primitive, place.iteration) == (line(body, 1), "sin", 0)
+
+
+def test_the_command_locates_in_a_file(monkeypatch, tmp_path, capsys):
+    (tmp_path / "dense.jaxtf").write_bytes(export(dense)(SPEC).serialize())
+    broken(monkeypatch, "stablehlo.tanh", lambda y: y * 2)
+    asked = [str(tmp_path / "dense.jaxtf"), "--locate", "--way", "graph_mode", "--numbers", "regular"]
+    assert cli.main(asked) == 1
+    assert f"first differs at {line(dense.__wrapped__, 2)}: tanh (stablehlo.tanh), by" in capsys.readouterr().out
 
 
 def test_the_command_locates(monkeypatch, tmp_path, capsys):

@@ -21,6 +21,7 @@ from jaxtf.serialization import (
     lift,
     register_namedtuple_serialization,
 )
+from jaxtf.shapepoly import symbolic_shape
 
 F32 = jnp.float32
 X = np.linspace(-1, 1, 12, dtype=F32).reshape(3, 4)
@@ -161,6 +162,19 @@ def test_a_stored_vjp_is_lifted_too():
     found, expected = vjp.lift()(*given), vjp.call(*given)
     assert_close(found[0], expected[0])
     assert found[1].dtype == expected[1].dtype == jax.dtypes.float0
+
+
+def test_a_stored_vjp_of_integers_of_a_symbolic_size_is_traced_with_the_size_open():
+    ids, x = ShapeDtypeStruct(symbolic_shape("b"), jnp.int32), ShapeDtypeStruct((4,), F32)
+    vjp = export(lambda ids, x: (x[ids] ** 2, ids + 1))(ids, x).vjp().lift()
+
+    def pull_back(ids, x, cotangent):
+        return vjp(ids, x, cotangent, jnp.zeros(ids.shape, jax.dtypes.float0))[1]
+
+    again = export(pull_back)(ids, x, ShapeDtypeStruct(ids.shape, F32))
+    values = np.arange(4, dtype=F32)
+    found = again.call(np.array([1, 1, 3], np.int32), values, np.array([1, 10, 100], F32))
+    np.testing.assert_array_equal(found, [0, 22, 0, 600])
 
 
 def test_the_branches_of_one_platform_are_lifted():

@@ -11,8 +11,10 @@ import jax
 import numpy as np
 
 from jaxtf.convert._verify.compare import difference
+from jaxtf.convert._verify.lifted import gradient_lifted, lifted
 from jaxtf.convert._verify.steps import Step, recording, steps_of
 from jaxtf.convert._verify.subject import Subject, of_function
+from jaxtf.serialization import LiftUnsupported
 
 __all__ = ["Place", "Statistics", "located"]
 
@@ -101,7 +103,7 @@ def located(
     The function that gives all its values is run in JAX and on the backend, once each.
 
     Args:
-      subject: The function.
+      subject: The function, or an artifact: the steps are then the operations of its module.
       backends: Those that there are, `jax` among them.
       name: Of the backend.
       arguments: The flat arguments to run it with.
@@ -111,12 +113,31 @@ def located(
     Returns:
       The place; where there is none, why.
     """
-    if subject.function is None:
-        return "an artifact is one operation to JAX: verify the function that it was exported from"
-    if cotangents is not None:
-        subject, arguments = _of_gradient(subject), [*arguments, *cotangents]
-    recorded = _recorded(subject)
+    given = list(arguments) if cotangents is None else [*arguments, *cotangents]
     try:
+        subject = _taken_apart(subject, is_gradient=cotangents is not None)
+    except LiftUnsupported as error:
+        return f"an artifact is located in by its operations, evaluated in JAX: {error}".splitlines()[0]
+    return _first_that_differs(subject, backends, name, given, tolerance)
+
+
+def _taken_apart(subject: Subject, *, is_gradient: bool) -> Subject:
+    """The function of flat arguments whose steps are compared: of an artifact, what its module is.
+
+    Raises:
+      LiftUnsupported: The artifact has an operation that is not lifted.
+    """
+    if subject.function is None:
+        return gradient_lifted(subject.exported) if is_gradient else lifted(subject.exported)
+    return _of_gradient(subject) if is_gradient else subject
+
+
+def _first_that_differs(
+    subject: Subject, backends: Mapping[str, _Runner], name: str, arguments: Sequence[Any], tolerance: float
+) -> Place | str:
+    """The first step of a subject whose value differs; where there is none, why."""
+    try:
+        recorded = _recorded(subject)
         expected = list(map(np.asarray, backends["jax"](recorded).values(arguments)))
         found = list(map(np.asarray, backends[name](recorded).values(arguments)))
     except Exception as error:

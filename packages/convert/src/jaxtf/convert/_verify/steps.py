@@ -142,7 +142,9 @@ def _scanned(jaxpr: ClosedJaxpr, equation: Any, operands: Sequence[Any]) -> tupl
         results, recorded = _evaluated(jaxpr, [*fixed, *carry, *row])
         return results[:carried], (results[carried:], recorded)
 
+    # What is scanned over says how often, also where that is a symbolic size; `length` is an integer.
+    length = None if rows else equation.params["length"]
     end, (results, recorded) = jax.lax.scan(
-        body, list(start), list(rows), length=equation.params["length"], reverse=equation.params["reverse"]
+        body, list(start), list(rows), length=length, reverse=equation.params["reverse"]
     )
     return [*end, *results], list(recorded)

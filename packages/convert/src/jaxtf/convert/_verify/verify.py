@@ -54,8 +54,8 @@ def verify(
         equal shows) and `special` (NaN, infinities and signed zeros among them; no gradients): TensorFlow compiled for
         CPU drops NaN in maxima, so that a function with a `relu` differs.
       locate: Whether to find, for each backend that differs, the first operation whose value does, by its line: all
-        values that the function computes on its way are compared, in one more run in JAX and on the backend. Not of an
-        artifact.
+        values that the function computes on its way are compared, in one more run in JAX and on the backend. Of an
+        artifact these are the operations of its module, as `Exported.lift` evaluates them.
 
     Returns:
       A report that prints as a table; `report.ok` tells whether all agree.

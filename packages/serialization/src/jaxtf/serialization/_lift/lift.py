@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.core
+import jax.numpy as jnp
 import numpy as np
 
 from jaxtf.serialization import _jax
@@ -97,9 +98,9 @@ def lift_exported(exported: Exported, platform: str | None = None) -> Callable[.
     def lifted(*args: Any, **kwargs: Any) -> Any:
         leaves = flat_arguments(exported, args, kwargs)
         typed = zip(leaves, exported.in_avals, strict=True)
-        results = compiled(*(np.zeros(np.shape(x), np.bool_) if _is_float0(aval) else x for x, aval in typed))
+        results = compiled(*(_zeros(np.shape(x), np.dtype(np.bool_)) if _is_float0(aval) else x for x, aval in typed))
         made = zip(results, exported.out_avals, strict=True)
-        leaves = [np.zeros(x.shape, jax.dtypes.float0) if _is_float0(aval) else x for x, aval in made]
+        leaves = [_zeros(x.shape, jax.dtypes.float0) if _is_float0(aval) else x for x, aval in made]
         return jax.tree.unflatten(exported.out_tree, leaves)
 
     lifted.__name__ = lifted.__qualname__ = exported.fun_name
@@ -110,6 +111,11 @@ def lift_exported(exported: Exported, platform: str | None = None) -> Callable[.
 def _is_float0(aval: Any) -> bool:
     """Whether an aval is of a value without tangents, for which a module has truth values."""
     return bool(not isinstance(aval.dtype, ExtendedDtype) and aval.dtype == jax.dtypes.float0)
+
+
+def _zeros(shape: tuple[Any, ...], dtype: np.dtype[Any]) -> Any:
+    is_known = all(isinstance(size, int) for size in shape)
+    return np.zeros(shape, dtype) if is_known else jnp.zeros(shape, dtype)
 
 
 class _ExportedFunction:
