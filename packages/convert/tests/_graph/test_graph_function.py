@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -26,10 +27,10 @@ from jaxtf.convert import (
 )
 from jaxtf.convert._convert import mode
 from jaxtf.convert._convert.mode import is_native
-from jaxtf.convert._function.gradient import GRADIENT_PREVENTED
+from jaxtf.convert._function.gradient import GRADIENT_PREVENTED, NO_VJP
 from jaxtf.convert._graph import registry
 from jaxtf.convert._graph.parse import parse
-from jaxtf.serialization import LoweringRuleMissing, export
+from jaxtf.serialization import LoweringRuleMissing, deserialize, export
 from jaxtf.serialization.interop import for_platform
 from jaxtf.shapepoly import symbolic_shape
 
@@ -575,8 +576,45 @@ def test_a_function_without_gradient_has_only_operations_that_other_consumers_kn
         tf.saved_model.save(module, str(tmp_path / name), options=options)
         loaded = tf.saved_model.load(str(tmp_path / name))
         np.testing.assert_array_equal(loaded.f(x), X + 1)
-        with pytest.raises((LookupError, tf.errors.InvalidArgumentError)), tf.GradientTape() as tape:
+        with pytest.raises(LookupError, match="no_gradient_because_of_with_gradient_False"), tf.GradientTape() as tape:
             tape.gradient(loaded.f(x), x)
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda native: convert(jnp.sin, with_gradient=False, native_serialization=native), GRADIENT_PREVENTED),
+        (
+            lambda native: convert_exported(
+                deserialize(export(jnp.sin)(jax.ShapeDtypeStruct((2,), np.float32)).serialize()),
+                native_serialization=native,
+            ),
+            NO_VJP,
+        ),
+    ],
+)
+def test_what_has_no_gradient_refuses_it_to_a_tape_inside_of_a_graph_too(native, make, message):
+    converted = make(native)
+
+    @tf.function(autograph=False)
+    def within(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = converted(tf.exp(x))
+        return tape.gradient(y, x)
+
+    @tf.function(autograph=False)
+    def stopped(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = x * tf.stop_gradient(converted(tf.exp(x)))
+        return tape.gradient(y, x)
+
+    x = tf.constant([0.0, 1.0])
+    with pytest.raises(LookupError, match=re.escape(message)):
+        within(x)
+    np.testing.assert_allclose(stopped(x), np.sin(np.exp([0.0, 1.0])), rtol=1e-6)
 
 
 def test_the_operations_of_a_graph_stand_between_the_arguments_and_the_results_of_its_gradient():

@@ -53,7 +53,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -92,6 +92,7 @@ __all__ = [
     "new_node",
     "newest_calling_convention_version",
     "record_gradient",
+    "refusing_results",
     "rng_bit_generator",
     "stablehlo_version",
     "tflite_converter_error",
@@ -233,6 +234,28 @@ def graph_results(
     return outputs[:count]
 
 
+def refusing_results(
+    results: Sequence[tf.Tensor], arguments: Sequence[tf.Tensor], refuse: Callable[..., Never], name: str
+) -> list[tf.Tensor]:
+    """Results in the current graph of which a gradient is refused; their operations are known to all consumers.
+
+    A SavedModel does not hold `refuse`, but that there is a gradient of its own: to ask for one after loading is
+    TensorFlow's LookupError, which has the name.
+
+    Args:
+      results: Tensors of the graph.
+      arguments: What they would be differentiated with respect to.
+      refuse: Raises LookupError.
+      name: Of the operations.
+    """
+    graph = tf.compat.v1.get_default_graph()
+    held = graph._override_gradient_function({"Identity": refuse})
+    with graph.gradient_override_map({"Identity": f"Jaxtf_{name}"}), held:
+        outputs = unrecorded(lambda tensors: [tf.identity(tensor, name) for tensor in tensors], results)
+    record_gradient(outputs, arguments, refuse)
+    return outputs
+
+
 def _registered_weakly(gradient: Callable[..., Any]) -> str:
     """The name that TensorFlow knows a function by, while the function lives, as the gradient of an operation.
 
@@ -251,14 +274,10 @@ def _registered_weakly(gradient: Callable[..., Any]) -> str:
     return name
 
 
-def traces_saved_gradient(gradient: str = "internal_grad_fn") -> bool:
-    """Whether what runs now becomes part of the gradient of an op in a SavedModel.
-
-    Args:
-      gradient: The name of the function that is the gradient; by default that of `tf.custom_gradient`.
-    """
+def traces_saved_gradient() -> bool:
+    """Whether what runs now becomes part of the gradient of an op in a SavedModel."""
     name = getattr(tf.compat.v1.get_default_graph(), "name", "")
-    return bool(save_context.in_save_context()) and name.startswith(gradient)
+    return bool(save_context.in_save_context()) and name.startswith("internal_grad_fn")
 
 
 def traces_compiled() -> bool:

@@ -15,6 +15,7 @@ function holds without calling it; the saved gradients call those. The last one 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Never
 
 import tensorflow as tf
 
@@ -42,8 +43,8 @@ NO_VJP = (
 # As TensorFlow's PreventGradient says it.
 _REFUSAL = "Gradient explicitly disabled. Reason: {}"
 
-# The name of a gradient of Identity that refuses, in the registry of TensorFlow and in graphs.
-_REFUSES = "JaxtfGradientDisabled"
+# The operation that TensorFlow names when the gradient of what it has loaded is asked for.
+_REFUSING_OPERATION = "no_gradient_because_of_with_gradient_False"
 
 
 def run_differentiable(
@@ -73,9 +74,9 @@ def _run(function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int
             "  remedy: call it in eager mode there, or convert a function that gives the derivative, by jax.jvp"
         )
     if orders == 0:
-        return _prevent_gradient(function(arguments), NOT_SAVED)
+        return _prevent_gradient(function, arguments, NOT_SAVED)
     if not function.has_vjp():
-        return _prevent_gradient(function(arguments), NO_VJP)
+        return _prevent_gradient(function, arguments, NO_VJP)
     run_vjp = _run_vjp if orders is None else _vjp_in_graph(function, orders - 1)
 
     results = function(arguments)
@@ -129,12 +130,9 @@ def _run_recorded(function: ExportedFunction, arguments: Sequence[tf.Tensor]) ->
 def _run_refusing(function: ExportedFunction, arguments: Sequence[tf.Tensor], message: str) -> list[tf.Tensor]:
     """Applies the function eagerly and tells the tapes that watch that it is not to be differentiated."""
 
-    def gradient(*_: tf.Tensor | None) -> Sequence[tf.Tensor | None]:
-        raise LookupError(_REFUSAL.format(message))
-
     results = function(arguments)
     if _tf.any_tape_watches():
-        _tf.record_gradient(results, arguments, gradient)
+        _tf.record_gradient(results, arguments, _refusing(message))
     return results
 
 
@@ -144,28 +142,27 @@ def run_without_gradient(function: ExportedFunction, arguments: Sequence[tf.Tens
     if tf.executing_eagerly():
         return _run_refusing(function, complete, GRADIENT_PREVENTED)
     if function.is_regular:
-        return _refuse_gradient(function(complete))
-    return _prevent_gradient(function(complete), GRADIENT_PREVENTED)
+        # Other consumers than TensorFlow do not know PreventGradient.
+        refusing = _refusing(GRADIENT_PREVENTED)
+        return _tf.refusing_results(function(complete), complete, refusing, _REFUSING_OPERATION)
+    return _prevent_gradient(function, complete, GRADIENT_PREVENTED)
 
 
-def _prevent_gradient(results: Sequence[tf.Tensor], message: str) -> list[tf.Tensor]:
-    return [tf.raw_ops.PreventGradient(input=result, message=message) for result in results]
+def _prevent_gradient(function: ExportedFunction, arguments: Sequence[tf.Tensor], message: str) -> list[tf.Tensor]:
+    """Applies the function in a graph, of which a SavedModel holds the message."""
+    prevented = [tf.raw_ops.PreventGradient(input=result, message=message) for result in function(arguments)]
+    if function.is_regular:  # tapes did not see its operations
+        _tf.record_gradient(prevented, arguments, _refusing(message))
+    return prevented
 
 
-def _refuse_gradient(results: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """The same by an operation that other consumers than TensorFlow know: PreventGradient is not one of them."""
-    with tf.compat.v1.get_default_graph().gradient_override_map({"Identity": _REFUSES}):
-        return list(map(tf.identity, results))
+def _refusing(message: str) -> Callable[..., Never]:
+    """A gradient that says why there is none."""
 
+    def refuse(*_: tf.Tensor | None) -> Never:
+        raise LookupError(_REFUSAL.format(message))
 
-@tf.RegisterGradient(_REFUSES)  # type: ignore[untyped-decorator, unused-ignore]
-@_tf.left_alone_by_autograph
-def refusing_gradient(op: tf.Operation, cotangent: tf.Tensor) -> tf.Tensor:
-    """The gradient of `_refuse_gradient`; that which a SavedModel holds raises when it is run."""
-    if not _tf.traces_saved_gradient(refusing_gradient.__name__):
-        raise LookupError(_REFUSAL.format(GRADIENT_PREVENTED))
-    with tf.control_dependencies([tf.debugging.Assert(False, [GRADIENT_PREVENTED])]):
-        return tf.identity(cotangent)
+    return refuse
 
 
 def _pull_back(
