@@ -24,6 +24,7 @@ from jaxtf.calltf._jax import evaluating
 from jaxtf.calltf._notes import note_causes
 from jaxtf.calltf._primitive import invoke
 from jaxtf.calltf._transfer import as_array, to_array
+from jaxtf.serialization.interop import plain_containers, unwrapped
 
 _STRUCTURES_KEPT = 64
 _OF_JAX = (type(jax.jit(abs)), jax.custom_jvp, jax.custom_vjp)
@@ -122,7 +123,7 @@ def call_tf(
                 return array
             results = function_for(jax.tree.structure((args, kwargs))).checked(value)
             return jax.tree.unflatten(results.tree, map(to_array, results.leaves))
-        leaves, in_tree = jax.tree.flatten((args, kwargs))
+        leaves, in_tree = unwrapped(*jax.tree.flatten((args, kwargs)))
         try:
             arrays = [as_array(leaf, "an argument") for leaf in leaves]
         except ArgumentTypeError:
@@ -163,5 +164,5 @@ def _refuse_by_address(args: Any, kwargs: Any) -> None:
 def _addressed(args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
     """The leaves of the arguments, each with its address."""
     for prefix, values in (("args", args), ("kwargs", kwargs)):
-        for path, leaf in jax.tree_util.tree_leaves_with_path(values):
+        for path, leaf in jax.tree_util.tree_leaves_with_path(plain_containers(values)):
             yield prefix + jax.tree_util.keystr(path), leaf

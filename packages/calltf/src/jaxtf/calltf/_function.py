@@ -33,6 +33,7 @@ from jaxtf.calltf._symbolic_traced import SymbolicTraced
 from jaxtf.calltf._tf import outside_of_graphs
 from jaxtf.calltf._traced import Signature, Traced
 from jaxtf.calltf._transfer import as_tensor, canonical_dtype, jax_dtype, tensorflow_dtype
+from jaxtf.serialization.interop import unwrapped
 
 _SIGNATURES_KEPT = 128
 _FUNCTIONS_KEPT = 64
@@ -207,7 +208,7 @@ class UserFunction(Function):
 def _flat(value: Any) -> Results:
     if isinstance(value, tf.Operation):  # what a graph function without results returns
         value = ()
-    return Results(*jax.tree.flatten(value))
+    return Results(*unwrapped(*jax.tree.flatten(value)))
 
 
 class _Body:

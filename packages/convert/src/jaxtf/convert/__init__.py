@@ -15,6 +15,7 @@ from jaxtf.serialization.interop import lazy_names, require_jax
 
 if TYPE_CHECKING:
     from jaxtf.convert._as_jax2tf.install import install_as_jax2tf
+    from jaxtf.convert._convert.containers import register_tensorflow_containers
     from jaxtf.convert._convert.convert import convert
     from jaxtf.convert._convert.convert_exported import convert_exported
     from jaxtf.convert._convert.convert_stablehlo import convert_stablehlo
@@ -78,6 +79,7 @@ __all__ = [
     "eval_polymorphic_shape",
     "explain",
     "install_as_jax2tf",
+    "register_tensorflow_containers",
     "save_exported",
     "save_model",
     "split_to_logical_devices",
@@ -88,6 +90,7 @@ __all__ = [
 # The module of each name; a test holds it against the imports above.
 _MODULES = {
     "install_as_jax2tf": "jaxtf.convert._as_jax2tf.install",
+    "register_tensorflow_containers": "jaxtf.convert._convert.containers",
     "convert": "jaxtf.convert._convert.convert",
     "convert_exported": "jaxtf.convert._convert.convert_exported",
     "convert_stablehlo": "jaxtf.convert._convert.convert_stablehlo",
@@ -125,7 +128,7 @@ _MODULES = {
 
 
 # What works with JAX functions only: its modules import JAX.
-_NEED_JAX = {"convert", "eval_polymorphic_shape", "explain", "save_model", "verify"}
+_NEED_JAX = {"convert", "eval_polymorphic_shape", "explain", "register_tensorflow_containers", "save_model", "verify"}
 
 
 def _refusing(wanted: str, error: ImportError) -> Callable[..., Any]:

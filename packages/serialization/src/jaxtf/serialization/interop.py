@@ -11,6 +11,8 @@
 - `equation_line`: the line of the user's program that an equation of a jaxpr comes from. `of_one_equation`: a jaxpr of
   it alone; `is_literal`: whether an operand in it is a value.
 - `lazy_names`: names that are imported when they are asked for.
+- `plain_containers`: the dicts, lists and tuples in the containers of TensorFlow and Keras; `unwrapped`: a flat pytree
+  without such.
 - `read_artifact`: an exported function, with its weights if the file has them.
 - `require_jax`: the refusal of what needs JAX where there is none.
 - `read_program`, `Reading`: a StableHLO module as plain data: a `Program` of `Function`s, `Block`s, `Operation`s and
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
         token_of,
     )
     from jaxtf.serialization._jax_values.avals import is_differentiable
+    from jaxtf.serialization._jax_values.containers import unwrapped
     from jaxtf.serialization._jax_values.derivatives import (
         is_zero,
         linear_jvp,
@@ -90,6 +93,7 @@ if TYPE_CHECKING:
         single_operation,
     )
     from jaxtf.serialization._record.called import CalledFunction
+    from jaxtf.serialization._record.containers import plain_containers
     from jaxtf.serialization._record.locations import users_files, users_line
     from jaxtf.serialization._requires import require_jax
     from jaxtf.serialization._weights.model import read_artifact
@@ -133,6 +137,7 @@ __all__ = [
     "lowering_platforms",
     "of_one_equation",
     "operations_of",
+    "plain_containers",
     "pushed_forward",
     "read_artifact",
     "read_in",
@@ -146,6 +151,7 @@ __all__ = [
     "static_parameters",
     "token_of",
     "transpose_at_zero",
+    "unwrapped",
     "users_files",
     "users_line",
     "uses_in",
@@ -193,6 +199,7 @@ _MODULES = {
     "lowering_platforms": "_jax",
     "of_one_equation": "_jax",
     "operations_of": "_program.program",
+    "plain_containers": "_record.containers",
     "pushed_forward": "_jax_values.derivatives",
     "read_artifact": "_weights.model",
     "read_in": "_program.program",
@@ -206,6 +213,7 @@ _MODULES = {
     "static_parameters": "_export.jitted",
     "token_of": "_jax",
     "transpose_at_zero": "_jax_values.derivatives",
+    "unwrapped": "_jax_values.containers",
     "users_files": "_record.locations",
     "users_line": "_record.locations",
     "uses_in": "_program.program",

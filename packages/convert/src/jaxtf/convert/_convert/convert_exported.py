@@ -26,7 +26,7 @@ from jaxtf.convert._function.gradient import run_differentiable, run_without_gra
 from jaxtf.convert._native.consumer import installed_reads
 from jaxtf.convert._native.custom_calls import checked_checks
 from jaxtf.convert._native.native import NativeFunction
-from jaxtf.convert._values.arguments import plain, read
+from jaxtf.convert._values.arguments import read
 from jaxtf.convert._values.dtypes import as_tensor, dtype_matches, tf_dtype
 from jaxtf.convert._values.names import argument_names
 from jaxtf.convert._values.structure import flat_arguments
@@ -40,7 +40,7 @@ from jaxtf.serialization import (
     VersionError,
     negotiate,
 )
-from jaxtf.serialization.interop import read_artifact
+from jaxtf.serialization.interop import plain_containers, read_artifact
 from jaxtf.shapepoly import is_symbolic_dim
 
 __all__ = ["ExportedConversion", "conversion_of", "convert_exported", "read_exported"]
@@ -284,8 +284,8 @@ class ExportedConversion:
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Applies the function to nested TensorFlow values."""
         exported = self.function.exported
-        args = plain(args) if self.weights is None else self.weights.inserted(plain(args))
-        flat = flat_arguments(exported, args, plain(kwargs))
+        args = plain_containers(args) if self.weights is None else self.weights.inserted(plain_containers(args))
+        flat = flat_arguments(exported, args, plain_containers(kwargs))
         tensors = [self._tensor(index, value) for index, value in enumerate(flat)]
         return exported.out_structure.unflatten(self.run(self.function, tensors))
 

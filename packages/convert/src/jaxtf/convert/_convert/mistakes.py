@@ -13,6 +13,7 @@ from typing import Any
 import jax
 
 from jaxtf.convert._convert.callables import AS_TENSORFLOW
+from jaxtf.convert._convert.containers import note_of_containers
 from jaxtf.convert._errors import FunctionTypeError
 from jaxtf.convert._graph.errors import is_of_tensorflow
 from jaxtf.serialization.interop import users_line
@@ -57,6 +58,8 @@ def explained(fun: Callable[..., Any], polymorphic_shapes: Any, arguments: Seque
     except Exception as error:
         if _OF_KERAS in str(error):
             error.add_note(_AS_JAX2TF)
+        if note := note_of_containers(error):
+            error.add_note(note)
         if isinstance(polymorphic_shapes, str | PolyShape) and len(arguments) > 1:
             error.add_note(_of_one_text(polymorphic_shapes, arguments))
         raise

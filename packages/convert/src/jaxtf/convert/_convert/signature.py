@@ -20,9 +20,9 @@ import tensorflow as tf
 from jaxtf.convert import _jax
 from jaxtf.convert._errors import ArgumentTypeError, ConversionStateError
 from jaxtf.convert._function.cache import Cache
-from jaxtf.convert._values.arguments import WeakVariable, plain, read
+from jaxtf.convert._values.arguments import WeakVariable, read
 from jaxtf.convert._values.dtypes import numpy_dtype
-from jaxtf.serialization.interop import argument_paths
+from jaxtf.serialization.interop import argument_paths, unwrapped
 from jaxtf.shapepoly import ShapeSpecError, is_symbolic_dim, symbolic_args_specs
 
 __all__ = ["LeafSpec", "Signature", "Signatures", "leaf_spec"]
@@ -77,8 +77,7 @@ class Signatures:
 
     def of_call(self, tree: Any, flat: list[Any]) -> tuple[Signature, list[Any]]:
         """The signature of a call of flat arguments, and the arguments, read, without containers of `tf.Module`."""
-        if any(isinstance(value, dict | list | tuple) for value in flat):
-            flat, tree = jax.tree.flatten(jax.tree.unflatten(tree, map(plain, flat)))
+        flat, tree = unwrapped(flat, tree)
         flat = [read(value, partial(_path, tree, index)) for index, value in enumerate(flat)]
         leaves = tuple(leaf_spec(value, partial(_path, tree, index)) for index, value in enumerate(flat))
         if self._are_known(leaves):

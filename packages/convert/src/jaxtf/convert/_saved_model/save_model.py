@@ -38,6 +38,7 @@ from jaxtf.convert._saved_model.whole_folder import written_whole
 from jaxtf.convert._values.arguments import WeakVariable, read
 from jaxtf.convert._values.names import argument_names, call_signature_of, parameter_names
 from jaxtf.serialization import DisabledSafetyCheck
+from jaxtf.serialization.interop import unwrapped
 
 __all__ = ["save_model"]
 
@@ -196,7 +197,8 @@ def _variables(params: Any) -> tuple[Any, Any]:
         variable = tf.Variable(value, trainable=is_inexact, name=name)
         return WeakVariable(variable) if spec.weak_type else variable
 
-    arguments = jax.tree_util.tree_map_with_path(argument, params)
+    leaves, tree = unwrapped(*jax.tree.flatten(params))
+    arguments = jax.tree_util.tree_map_with_path(argument, jax.tree.unflatten(tree, leaves))
     variables = jax.tree.map(lambda held: held.variable if isinstance(held, WeakVariable) else held, arguments)
     return arguments, variables
 

@@ -1,7 +1,4 @@
-"""What callers pass, as JAX can take it: containers, values that make tensors of themselves, variables of weak type.
-
-`tf.Module` and Keras's layers wrap what is assigned to their attributes in classes of their own, which JAX takes for
-leaves (`plain`).
+"""What callers pass, as JAX can take it: values that make tensors of themselves, variables of weak type.
 
 Variables of Keras make tensors of themselves by TensorFlow's protocol, the method `__tf_tensor__` (`read`).
 `tf.convert_to_tensor` asks values for it, and `tf.types.experimental.TensorLike` lists it. The tensor decides, not what
@@ -23,24 +20,7 @@ import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
 
-__all__ = ["WeakVariable", "plain", "read"]
-
-_WRAPPERS = ("tensorflow.", "keras.", "tf_keras.")
-
-
-def plain(value: Any) -> Any:
-    """The dict, list or tuple in a container of `tf.Module`'s or Keras's, at any depth; anything else as it is."""
-    if isinstance(value, dict):
-        items = {key: plain(item) for key, item in value.items()}
-        is_wrapper = type(value).__module__.startswith(_WRAPPERS)
-        return items if is_wrapper or type(value) is dict else type(value)(items)
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    if isinstance(value, tuple):
-        items_in_order = map(plain, value)
-        # The class that a wrapped named tuple says it has is that of the named tuple.
-        return value.__class__(*items_in_order) if hasattr(value, "_fields") else tuple(items_in_order)
-    return value
+__all__ = ["WeakVariable", "read"]
 
 
 def read(value: Any, path: Callable[[], str]) -> Any:
