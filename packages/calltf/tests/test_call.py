@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import jaxtf.calltf
 from jaxtf.calltf import CaptureWarning, FunctionTypeError, call_tf
 
 
@@ -360,3 +361,8 @@ def test_a_variable_of_keras_is_an_argument(staged):
     call = call_tf(lambda x: x * 2)
     found = jax.jit(lambda: call(variable))() if staged else call(variable)
     np.testing.assert_array_equal(found, [0.0, 2.0, 4.0])
+
+
+def test_dir_lists_the_public_names_alone():
+    names = [name for name in dir(jaxtf.calltf) if not name.startswith("__")]
+    assert names == sorted(jaxtf.calltf.__all__)

@@ -55,3 +55,8 @@ def test_only_the_compatibility_modules_import_jax_and_islpy():
 
 def test_modules_stay_small():
     assert {source.name for source in SOURCES if len(source.read_text().splitlines()) > 500} == set()
+
+
+def test_dir_lists_the_public_names_alone():
+    names = [name for name in dir(jaxtf.shapepoly) if not name.startswith("__")]
+    assert names == sorted(jaxtf.shapepoly.__all__)

@@ -325,13 +325,15 @@ class TestPlatforms:
         ):
             converted(np.float32(1))
 
-    @pytest.mark.parametrize("platforms", [("gpu",), "cpu", ("cpu", "sparc"), ""])
-    def test_a_platform_that_does_not_exist_is_refused_at_once(self, platforms):
+    @pytest.mark.parametrize("platforms", [("gpu",), "cpu", ("cpu", "sparc"), "", 5, b"cpu", [["cpu"]], {"cpu": 1}])
+    @pytest.mark.parametrize("native", [True, False])
+    def test_a_platform_that_does_not_exist_is_refused_at_once(self, platforms, native):
         with pytest.raises(ConversionOptionError) as caught:
-            convert(jnp.sin, native_serialization_platforms=platforms)
+            convert(jnp.sin, native_serialization_platforms=platforms, native_serialization=native)
+        remedy = "\n  remedy: write it as ('cpu',)" if platforms == "cpu" else ""
         assert str(caught.value) == (
             "native_serialization_platforms must be a sequence containing a subset of "
-            f"{{'cpu', 'cuda', 'rocm', 'tpu'}}. Got: {platforms!r}"
+            f"{{'cpu', 'cuda', 'rocm', 'tpu'}}. Got: {platforms!r}{remedy}"
         )
 
 

@@ -97,6 +97,8 @@ def test_what_the_program_does_not_have_is_refused_in_words(program, tmp_path):
         save_exported(program, tmp_path / "saved", gradient_order=2)
     with pytest.raises(ConversionOptionError, match=r"input_names must be 1 names, one for each positional argument"):
         save_exported(program, tmp_path / "saved", input_names=["a", "b"])
+    with pytest.raises(ConversionOptionError, match=r"input_names must be 1 names, .* Got: 'x'"):
+        save_exported(program, tmp_path / "saved", input_names="x")
     with pytest.raises(ConversionOptionError, match="save_exported needs an Exported or the bytes of an artifact"):
         save_exported(3, tmp_path / "saved")
     assert list(tmp_path.iterdir()) == []

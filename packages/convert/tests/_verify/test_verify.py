@@ -441,3 +441,12 @@ def test_numbers_are_what_they_are_called(kind, dtype):
     wide = made.astype(np.complex128)
     assert len(np.unique(made[0].astype(np.complex64))) < 9 or kind == "regular"
     assert np.isnan(wide).any() == np.isinf(wide).any() == (kind == "special" and dtype not in ("int8", "bool"))
+
+
+@pytest.mark.parametrize("option", [{"ways": "eager"}, {"numbers": "ties"}])
+def test_one_text_is_no_list_of_names(option):
+    [(name, text)] = option.items()
+    with pytest.raises(
+        ConversionOptionError, match=rf"{name} must be a list of names. Got: '{text}'\n  remedy: {name}="
+    ):
+        verify(jnp.sin, jax.ShapeDtypeStruct((2,), jnp.float32), **option)

@@ -241,6 +241,8 @@ def test_other_functions_of_a_module_are_lifted_by_name():
     assert float(jax.grad(functions["twice"])(3.0)) == 2
     with pytest.raises(ArtifactError, match="the module has no function 'other', but main, twice"):
         lift(text, names=["other"])
+    with pytest.raises(TypeError, match=r"names must be a list of names of functions; found 'main'\n  remedy: names="):
+        lift(text, names="main")
 
 
 def test_what_is_no_module_is_refused():

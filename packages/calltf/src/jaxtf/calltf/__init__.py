@@ -28,3 +28,8 @@ __all__ = [
     "VariableWriteError",
     "call_tf",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that they are in."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

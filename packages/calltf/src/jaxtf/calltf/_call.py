@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import jax
 from jax.tree_util import PyTreeDef
@@ -41,6 +41,51 @@ class _Unspecified:
 UNSPECIFIED: Final = _Unspecified()
 
 
+# What a call gives is known to type checkers where it is declared.
+@overload
+def call_tf(
+    callable_tf: Callable[..., Any],
+    has_side_effects: bool = True,
+    ordered: bool = False,
+    *,
+    output_shape_dtype: jax.ShapeDtypeStruct,
+    call_tf_graph: bool = False,
+) -> Callable[..., jax.Array]: ...
+@overload
+def call_tf(
+    callable_tf: Callable[..., Any],
+    has_side_effects: bool = True,
+    ordered: bool = False,
+    *,
+    output_shape_dtype: list[jax.ShapeDtypeStruct],
+    call_tf_graph: bool = False,
+) -> Callable[..., list[jax.Array]]: ...
+@overload
+def call_tf(
+    callable_tf: Callable[..., Any],
+    has_side_effects: bool = True,
+    ordered: bool = False,
+    *,
+    output_shape_dtype: tuple[jax.ShapeDtypeStruct, ...],
+    call_tf_graph: bool = False,
+) -> Callable[..., tuple[jax.Array, ...]]: ...
+@overload
+def call_tf(
+    callable_tf: Callable[..., Any],
+    has_side_effects: bool = True,
+    ordered: bool = False,
+    *,
+    output_shape_dtype: dict[str, jax.ShapeDtypeStruct],
+    call_tf_graph: bool = False,
+) -> Callable[..., dict[str, jax.Array]]: ...
+@overload
+def call_tf(
+    callable_tf: Callable[..., Any],
+    has_side_effects: bool = True,
+    ordered: bool = False,
+    output_shape_dtype: Any = UNSPECIFIED,
+    call_tf_graph: bool = False,
+) -> Callable[..., Any]: ...
 def call_tf(
     callable_tf: Callable[..., Any],
     has_side_effects: bool = True,

@@ -17,7 +17,7 @@ __all__ = ["default_export_platform", "export", "export_for_graph", "lift", "neg
 def export(
     fun_jit: Callable[..., Any],
     *,
-    platforms: Sequence[str] | None = None,
+    platforms: list[str] | tuple[str, ...] | None = None,
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
     calling_convention_version: int | None = None,
     stablehlo_version: str | None = None,
@@ -102,7 +102,7 @@ def default_export_platform() -> str:
     return _with_jax.default_export_platform()
 
 
-def lift(source: Any, *, names: Sequence[str] | None = None, platform: str | None = None) -> Any:
+def lift(source: Any, *, names: list[str] | tuple[str, ...] | None = None, platform: str | None = None) -> Any:
     """A StableHLO module, whoever produced it, as a JAX function: differentiable, vectorizable, to be exported again.
 
     Args:
@@ -121,6 +121,7 @@ def lift(source: Any, *, names: Sequence[str] | None = None, platform: str | Non
       LiftUnsupported: An operation that no function of JAX does, or effects.
       ArtifactError: It is no module, or one that its record does not describe.
       PlatformError: The function was not lowered for `platform`.
+      TypeError: `names` is one text.
       JaxRequiredError: JAX is not installed.
 
     >>> import jax

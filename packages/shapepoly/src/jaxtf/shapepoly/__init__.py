@@ -66,3 +66,8 @@ def __getattr__(name: str) -> str:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     version: str = importlib.import_module(f"{__name__}._version").__version__
     return version
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that they are in."""
+    return sorted({*__all__, "__version__", *(name for name in globals() if name.startswith("__"))})

@@ -16,7 +16,7 @@ def eval_polymorphic_shape(
     fun_jax: Callable[..., Any],
     *,
     polymorphic_shapes: Any = None,
-    polymorphic_constraints: Sequence[str] = (),
+    polymorphic_constraints: list[str] | tuple[str, ...] = (),
 ) -> Callable[..., tuple[Any, Any]]:
     """A function from argument specifications to the shapes of the results of `fun_jax`.
 

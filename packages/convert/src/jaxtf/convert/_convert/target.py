@@ -52,10 +52,11 @@ def target_of(
     """
     disabled_checks = checked_checks(disabled_checks)
     platforms = None if platforms in ((), []) else platforms
+    platforms = _checked_platforms(platforms)
     if is_native(native_serialization, enable_xla):
         exporter = functools.partial(
             export,
-            platforms=_checked_platforms(platforms),
+            platforms=platforms,
             disabled_checks=disabled_checks,
             expand_linear_algebra=True,  # TensorFlow has no LAPACK that XLA calls
             **asdict(versions_to_write(tensorflow_version)),
@@ -97,9 +98,10 @@ def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...] | Non
     """The platforms that a user names for XlaCallModule, which knows four."""
     if platforms is None:
         return None
-    if not isinstance(platforms, list | tuple) or not platforms or not set(platforms) <= set(BUILT_IN_PLATFORMS):
+    if not isinstance(platforms, list | tuple) or any(name not in BUILT_IN_PLATFORMS for name in platforms):
         raise ConversionOptionError(
             "native_serialization_platforms must be a sequence containing a subset of "
             f"{{'cpu', 'cuda', 'rocm', 'tpu'}}. Got: {platforms!r}"
+            + (f"\n  remedy: write it as ({platforms!r},)" if platforms in BUILT_IN_PLATFORMS else "")
         )
     return tuple(platforms)

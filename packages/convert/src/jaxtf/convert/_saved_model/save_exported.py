@@ -27,7 +27,7 @@ def save_exported(
     exported: Exported | ExportedModel | Readable,
     path: str | Path,
     *,
-    input_names: Sequence[str] = (),
+    input_names: list[str] | tuple[str, ...] = (),
     signature: str = "serving_default",
     gradient_order: int | None = None,
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
@@ -133,10 +133,10 @@ class _Served:
         weights = set() if model is None else set(model.positions)
         places = set() if model is None else set(model.flat_positions)
         free = [position for position in range(len(positional.children)) if position not in weights]
-        if input_names and len(input_names) != len(free):
+        if isinstance(input_names, str) or (input_names and len(input_names) != len(free)):
             raise ConversionOptionError(
                 f"input_names must be {len(free)} names, one for each positional argument that is no weight. Got: "
-                f"{list(input_names)!r:.80}"
+                f"{input_names!r:.80}"
             )
         parameters = [f"args_{position}" for position in range(len(positional.children))]
         for position, name in zip(free, input_names, strict=False):

@@ -32,7 +32,7 @@ def to_tflite(
     *,
     input_signature: Sequence[Any] | None = None,
     polymorphic_shapes: Any = None,
-    polymorphic_constraints: Sequence[str] = (),
+    polymorphic_constraints: list[str] | tuple[str, ...] = (),
     representative_data: Iterable[Sequence[Any]] | None = None,
     signature: str = _SIGNATURE,
 ) -> bytes:

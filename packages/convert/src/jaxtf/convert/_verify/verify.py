@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -33,10 +33,10 @@ def verify(
     target: Any,
     *specs: Any,
     sizes: Sequence[Mapping[str, int]] | None = None,
-    ways: Sequence[str] | None = None,
+    ways: list[str] | tuple[str, ...] | None = None,
     gradients: bool = True,
     tolerance: float = _TOLERANCE,
-    numbers: Sequence[str] = ("regular", "ties"),
+    numbers: list[str] | tuple[str, ...] = ("regular", "ties"),
     locate: bool = False,
 ) -> Report:
     """Compares a function on every backend that runs it: JAX, artifact, TensorFlow, SavedModel, graph mode.
@@ -74,11 +74,8 @@ def verify(
     >>> report.ok, len(report.rows)
     (True, 24)
     """
-    names = list(BACKENDS) if ways is None else list(ways)
-    if unknown := [name for name in names if name not in BACKENDS]:
-        raise ConversionOptionError(f"verify has no way {unknown[0]!r}; there are {', '.join(BACKENDS)}")
-    if unknown := [name for name in numbers if name not in NUMBERS]:
-        raise ConversionOptionError(f"verify has no numbers {unknown[0]!r}; there are {', '.join(NUMBERS)}")
+    names = list(BACKENDS) if ways is None else _known("ways", ways, BACKENDS)
+    numbers = _known("numbers", numbers, NUMBERS)
     subject = make_subject(target, specs)
     exported = subject.exported
     cases = admissible_sizes(exported, _SIZES) if sizes is None else given_sizes(exported, sizes)
@@ -95,6 +92,20 @@ def verify(
     if gradients and subject.no_gradient:
         rows.append(Row("jax", {}, "gradients", "refused", float("inf"), subject.no_gradient))
     return Report(exported.fun_name, tolerance, tuple(rows))
+
+
+def _known(option: str, names: Any, known: Collection[str]) -> list[str]:
+    """The names that an option gives.
+
+    Raises:
+      ConversionOptionError: It is one text, or has a name that there is not.
+    """
+    if isinstance(names, str):
+        raise ConversionOptionError(f"{option} must be a list of names. Got: {names!r}\n  remedy: {option}=[{names!r}]")
+    if unknown := [name for name in names if name not in known]:
+        singular = option.removesuffix("s") if option == "ways" else option
+        raise ConversionOptionError(f"verify has no {singular} {unknown[0]!r}; there are {', '.join(known)}")
+    return list(names)
 
 
 def _rows(

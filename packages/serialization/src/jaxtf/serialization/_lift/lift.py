@@ -45,6 +45,8 @@ _PORTABLE, _BYTECODE = b"StableHLO_v", b"ML\xefR"
 
 def lift(source: Any, names: Sequence[str] | None, platform: str | None) -> Any:
     """The JAX function, or functions by name, of a module; see `jaxtf.serialization.lift`."""
+    if isinstance(names, str):
+        raise TypeError(f"names must be a list of names of functions; found {names!r}\n  remedy: names=[{names!r}]")
     found = _read(source)
     if isinstance(found, Exported) and names is None:
         return lift_exported(found, platform)

@@ -16,6 +16,8 @@ __all__ = ["BUILT_IN_PLATFORMS", "check_platforms"]
 
 BUILT_IN_PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
+_WANTED = "platforms must be a sequence of names such as ('cpu', 'cuda')"
+
 _ALIASES = {"gpu": "'cuda' (NVIDIA) or 'rocm' (AMD)", "nvidia": "'cuda'", "amd": "'rocm'", "host": "'cpu'"}
 
 
@@ -29,13 +31,10 @@ def check_platforms(platforms: Sequence[str], *, registered: Collection[str]) ->
     Raises:
       PlatformError: Not a sequence of names, empty, a name twice, or a name that does not exist.
     """
-    if isinstance(platforms, str) or not all(isinstance(name, str) for name in platforms):
-        raise PlatformError(
-            f"platforms must be a sequence of names such as ('cpu', 'cuda'); found {platforms!r}\n"
-            f"  remedy: write platforms=({platforms!r},)"
-            if isinstance(platforms, str)
-            else f"platforms must be a sequence of names such as ('cpu', 'cuda'); found {platforms!r}"
-        )
+    if isinstance(platforms, str):
+        raise PlatformError(f"{_WANTED}; found {platforms!r}\n  remedy: write platforms=({platforms!r},)")
+    if not isinstance(platforms, Sequence) or not all(isinstance(name, str) for name in platforms):
+        raise PlatformError(f"{_WANTED}; found {platforms!r}")
     names = tuple(platforms)
     if not names:
         raise PlatformError("platforms is empty: name at least one of 'cpu', 'cuda', 'rocm', 'tpu', or pass None")

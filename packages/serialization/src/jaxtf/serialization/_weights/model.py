@@ -214,7 +214,7 @@ def export_model(
     fun: Callable[..., Any],
     *,
     least_bytes: int = 2**16,
-    platforms: Sequence[str] | None = None,
+    platforms: list[str] | tuple[str, ...] | None = None,
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
     calling_convention_version: int | None = None,
     stablehlo_version: str | None = None,

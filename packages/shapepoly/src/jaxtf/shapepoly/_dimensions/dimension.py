@@ -16,7 +16,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, cast, overload
 
 from jaxtf.shapepoly._dimensions import comparison
 from jaxtf.shapepoly._dimensions.scope import SymbolicScope
@@ -28,6 +28,59 @@ from jaxtf.shapepoly._loaded import jax_is_loaded
 
 V = TypeVar("V")
 Binary = Callable[[Any, Any], Any]
+Method = Callable[["Dimension", Any], Any]
+
+
+class _Arithmetic(Protocol):
+    """An operator for type checkers: of integers and dimensions a size, of anything else what JAX makes of it."""
+
+    @overload
+    def __call__(self, other: int | Dimension, /) -> int | Dimension: ...
+    @overload
+    def __call__(self, other: Any, /) -> Any: ...
+
+
+class _Division(Protocol):
+    """The same of `divmod`."""
+
+    @overload
+    def __call__(self, other: int | Dimension, /) -> tuple[int | Dimension, int | Dimension]: ...
+    @overload
+    def __call__(self, other: Any, /) -> Any: ...
+
+
+class _Power(Protocol):
+    """The same of `**`: what a dimension is the exponent of is an array."""
+
+    @overload
+    def __call__(self, other: int, /) -> int | Dimension: ...
+    @overload
+    def __call__(self, other: Any, /) -> Any: ...
+
+
+class _Comparison(Protocol):
+    """The same of `>=` and its like."""
+
+    @overload
+    def __call__(self, other: int | Dimension, /) -> bool: ...
+    @overload
+    def __call__(self, other: Any, /) -> Any: ...
+
+
+def _arithmetic(method: Method) -> _Arithmetic:
+    return cast(_Arithmetic, method)
+
+
+def _division(method: Method) -> _Division:
+    return cast(_Division, method)
+
+
+def _power(method: Method) -> _Power:
+    return cast(_Power, method)
+
+
+def _comparison(method: Method) -> _Comparison:
+    return cast(_Comparison, method)
 
 
 class Dimension:
@@ -74,78 +127,91 @@ class Dimension:
 
     # Integers
 
+    @_arithmetic
     def __add__(self, other: Any) -> Any:
         operand = self._operand(other, "+")
         if operand is None:
             return self._with_array(other, operator.add)
         return self._make(self._expression + operand, other)
 
+    @_arithmetic
     def __radd__(self, other: Any) -> Any:
         operand = self._operand(other, "+")
         if operand is None:
             return self._with_array(other, operator.add, reflected=True)
         return self._make(operand + self._expression, other)
 
+    @_arithmetic
     def __sub__(self, other: Any) -> Any:
         operand = self._operand(other, "-")
         if operand is None:
             return self._with_array(other, operator.sub)
         return self._make(self._expression - operand, other)
 
+    @_arithmetic
     def __rsub__(self, other: Any) -> Any:
         operand = self._operand(other, "-")
         if operand is None:
             return self._with_array(other, operator.sub, reflected=True)
         return self._make(operand - self._expression, other)
 
+    @_arithmetic
     def __mul__(self, other: Any) -> Any:
         operand = self._operand(other, "*")
         if operand is None:
             return self._with_array(other, operator.mul)
         return self._make(self._expression * operand, other)
 
+    @_arithmetic
     def __rmul__(self, other: Any) -> Any:
         operand = self._operand(other, "*")
         if operand is None:
             return self._with_array(other, operator.mul, reflected=True)
         return self._make(operand * self._expression, other)
 
+    @_arithmetic
     def __floordiv__(self, other: Any) -> Any:
         operand = self._operand(other, "//")
         if operand is None:
             return self._with_array(other, operator.floordiv)
         return self._wrap(self._scope.algebra.floordiv(self._expression, operand))
 
+    @_arithmetic
     def __rfloordiv__(self, other: Any) -> Any:
         operand = self._operand(other, "//")
         if operand is None:
             return self._with_array(other, operator.floordiv, reflected=True)
         return self._wrap(self._scope.algebra.floordiv(operand, self._expression))
 
+    @_arithmetic
     def __mod__(self, other: Any) -> Any:
         operand = self._operand(other, "%")
         if operand is None:
             return self._with_array(other, operator.mod)
         return self._wrap(self._scope.algebra.mod(self._expression, operand))
 
+    @_arithmetic
     def __rmod__(self, other: Any) -> Any:
         operand = self._operand(other, "%")
         if operand is None:
             return self._with_array(other, operator.mod, reflected=True)
         return self._wrap(self._scope.algebra.mod(operand, self._expression))
 
+    @_division
     def __divmod__(self, other: Any) -> Any:
         operand = self._operand(other, "divmod")
         if operand is None:
             return self._with_array(other, divmod)
         return self // other, self % other
 
+    @_division
     def __rdivmod__(self, other: Any) -> Any:
         operand = self._operand(other, "divmod")
         if operand is None:
             return self._with_array(other, divmod, reflected=True)
         return other // self, other % self
 
+    @_power
     def __pow__(self, other: Any) -> Any:
         operand = self._operand(other, "**")
         if operand is None:
@@ -169,7 +235,7 @@ class Dimension:
     def __pos__(self) -> Dimension:
         return self
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> int | Dimension:
         return self.max(-self)
 
     def __truediv__(self, other: Any) -> Any:
@@ -227,24 +293,28 @@ class Dimension:
             self._hash = hash((id(self._scope), sample))
         return self._hash
 
+    @_comparison
     def __ge__(self, other: Any) -> Any:
         operand = self._operand(other, ">=")
         if operand is None:
             return self._with_array(other, operator.ge)
         return comparison.at_least(self._scope, self._expression, operand)
 
+    @_comparison
     def __le__(self, other: Any) -> Any:
         operand = self._operand(other, "<=")
         if operand is None:
             return self._with_array(other, operator.le)
         return comparison.at_least(self._scope, operand, self._expression)
 
+    @_comparison
     def __gt__(self, other: Any) -> Any:
         operand = self._operand(other, ">")
         if operand is None:
             return self._with_array(other, operator.gt)
         return comparison.greater(self._scope, self._expression, operand)
 
+    @_comparison
     def __lt__(self, other: Any) -> Any:
         operand = self._operand(other, "<")
         if operand is None:
@@ -264,19 +334,19 @@ class Dimension:
 
     # What JAX looks for
 
-    def max(self, other: Any) -> Any:
+    def max(self, other: int | Dimension) -> int | Dimension:
         """Returns the larger one, as a dimension; never raises for want of a decision."""
         return self._wrap(self._scope.algebra.maximum(self._expression, self._required(other, "max")))
 
-    def min(self, other: Any) -> Any:
+    def min(self, other: int | Dimension) -> int | Dimension:
         """Returns the smaller one, as a dimension; never raises for want of a decision."""
         return self._wrap(self._scope.algebra.minimum(self._expression, self._required(other, "min")))
 
-    def rmax(self, other: Any) -> Any:
+    def rmax(self, other: int | Dimension) -> int | Dimension:
         """Returns the larger one, with the operands the other way round."""
         return self.max(other)
 
-    def rmin(self, other: Any) -> Any:
+    def rmin(self, other: int | Dimension) -> int | Dimension:
         """Returns the smaller one, with the operands the other way round."""
         return self.min(other)
 
@@ -313,7 +383,7 @@ class Dimension:
 
     # Operands
 
-    def _make(self, expression: Expression, other: object) -> Any:
+    def _make(self, expression: Expression, other: object) -> int | Dimension:
         """Returns what an operand makes of this dimension, as an integer where it can only be one."""
         algebra = self._scope.algebra
         if not (algebra.is_free and expression.is_plain):  # adding an integer, or a multiple, fixes no size
@@ -321,7 +391,7 @@ class Dimension:
         constant = expression.as_integer
         return Dimension(expression, self._scope) if constant is None else constant
 
-    def _wrap(self, expression: Expression) -> Any:
+    def _wrap(self, expression: Expression) -> int | Dimension:
         """Returns an expression of the algebra as a dimension of this scope, or as an integer where it is constant."""
         constant = expression.as_integer
         return Dimension(expression, self._scope) if constant is None else constant
