@@ -97,6 +97,15 @@ def _parser() -> argparse.ArgumentParser:
     consumer.add_argument("--stablehlo-version", metavar="V", help="for consumers of this StableHLO version; needs JAX")
     upgrade.add_argument("--format-version", type=int, metavar="N", help="for consumers of this format")
 
+    save = _command(subparsers, "save", _imported("save", "save_file"), "an artifact and weights as one file")
+    save.add_argument("file", metavar="FILE", help="the artifact; of a file with weights, the program in it")
+    save.add_argument("weights", metavar="WEIGHTS", help="a safetensors file, or one with weights that `save` wrote")
+    save.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write")
+    save.add_argument(
+        "--argnums", default="0", metavar="N[,...]", help="positions of the arguments that the weights are for (0)"
+    )
+    save.add_argument("--allow-unused", action="store_true", help="leave out arrays that the program does not take")
+
     cost = _command(subparsers, "cost", _imported("cost", "print_costs"), "what a call costs; needs JAX")
     cost.add_argument("file", metavar="FILE")
     cost.add_argument(
@@ -132,7 +141,7 @@ def _command(
         name, help=text, description=text, epilog=_CODES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.set_defaults(run=run)
-    if name in {"upgrade", "extract"}:
+    if name in {"upgrade", "extract", "save"}:
         parser.add_argument("--force", action="store_true", help="overwrite a file that exists")
     if name in {"describe", "check", "diff", "cost"}:
         parser.add_argument("--json", action="store_true", help="JSON, for programs")

@@ -3,37 +3,46 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from jaxtf.serialization._artifact.describe import describe_bytes
 from jaxtf.serialization._artifact.deserialize import deserialize_bytes
 from jaxtf.serialization._cli.check import check_records
 from jaxtf.serialization._cli.child import check_modules
-from jaxtf.serialization._cli.files import CommandError, check_output, errors_about, reading, write
+from jaxtf.serialization._cli.files import check_output, errors_about, reading, write
+from jaxtf.serialization._cli.save import check_place, write_with_weights
+from jaxtf.serialization._container.manifest import Manifest
 from jaxtf.serialization._container.parts import parts_of
 from jaxtf.serialization._container.source import Source
 from jaxtf.serialization._requires import require_jax
+from jaxtf.serialization._weights.model import model_of
+from jaxtf.serialization._weights.write import Leaf
 
 __all__ = ["upgrade_file"]
 
 
 def upgrade_file(options: argparse.Namespace) -> int:
-    """Writes an artifact anew: in the newest format, with a trailer, for another consumer if asked for."""
+    """Writes an artifact anew: in the newest format, with a trailer, for another consumer; weights are copied."""
     check_output(options.output, options.force, options.file)
     with reading(options.file, "rewriting") as source:
-        written = _upgraded(options, source)
+        parts = parts_of(source)
+        written = _upgraded(options, bytes(parts.artifact))
+        leaves = [] if parts.manifest is None else _leaves(source, parts.manifest, options.output)
+    if parts.manifest is not None:
+        write_with_weights(options.output, written, leaves, parts.manifest.arguments, parts.manifest.metadata)
+        return 0
     with errors_about(options.output):
         write(options.output, written)
     return 0
 
 
-def _upgraded(options: argparse.Namespace, source: Source) -> bytearray:
-    parts = parts_of(source)
-    if parts.manifest is not None:
-        raise CommandError(
-            "this is a program with its weights; only a program alone is written anew\n"
-            "  remedy: in Python, load it, change `exported`, and save that with its weights"
-        )
-    blob = bytes(parts.artifact)
+def _leaves(source: Source, manifest: Manifest, output: str) -> list[Leaf]:
+    """The weights of a file, in its memory, by the names that they have there."""
+    check_place(output)
+    return [replace(leaf, name=name) for leaf, name in zip(model_of(source).leaves, manifest.leaves, strict=True)]
+
+
+def _upgraded(options: argparse.Namespace, blob: bytes) -> bytearray:
     orders = describe_bytes(blob).vjp_orders
     check_records(blob)
     exported = deserialize_bytes(blob)

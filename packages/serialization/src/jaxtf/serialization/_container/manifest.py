@@ -32,7 +32,17 @@ from jaxtf.serialization._container.header import ITEM_SIZES, Entry, Header
 from jaxtf.serialization._container.json_text import object_of
 from jaxtf.serialization._errors import ArtifactError, VersionError
 
-__all__ = ["FORMAT", "PADDING", "PROGRAM", "Manifest", "Stored", "manifest_of", "stored_as", "texts_of"]
+__all__ = [
+    "FORMAT",
+    "PADDING",
+    "PROGRAM",
+    "Manifest",
+    "Stored",
+    "manifest_of",
+    "stored_as",
+    "stored_dtypes",
+    "texts_of",
+]
 
 FORMAT = 1
 PROGRAM = "jaxtf.program"
@@ -103,6 +113,11 @@ def stored_as(dtype: str, shape: tuple[int, ...], item_size: int) -> tuple[str, 
     if known is not None:
         return known, shape
     return "U8", shape if item_size == 1 else (*shape, item_size)
+
+
+def stored_dtypes() -> frozenset[str]:
+    """The dtypes that the format has by a name of its own, by NumPy's names or those of `ml_dtypes`."""
+    return frozenset(_STORED)
 
 
 def texts_of(manifest: Manifest) -> dict[str, str]:

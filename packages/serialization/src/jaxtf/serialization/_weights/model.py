@@ -23,7 +23,7 @@ from jaxtf.serialization._record.kinds import PyTreeDefKind
 from jaxtf.serialization._record.tree import Tree
 from jaxtf.serialization._record.versions import RELEASE
 from jaxtf.serialization._requires import require_jax
-from jaxtf.serialization._weights.names import array_names
+from jaxtf.serialization._weights.names import array_names, names_of_weights
 from jaxtf.serialization._weights.read import arrays_of
 from jaxtf.serialization._weights.write import Leaf, write_model
 
@@ -82,17 +82,16 @@ class ExportedModel:
         values = (self.params,) if isinstance(self.argnums, int) else tuple(self.params)
         if len(values) != len(trees):
             raise ArgumentMismatch(f"params must be {len(trees)} pytrees, one for each of argnums; found {len(values)}")
-        named = [
-            (f"args[{position}]", leaf)
+        flat = [
+            leaf
             for position, tree, value in zip(self.positions, trees, values, strict=True)
             for leaf in tree.flatten(value, f"params for args[{position}]")
         ]
         paths = [self.exported.in_names[place] for place in places]
-        is_one = isinstance(self.argnums, int)
-        shorter = [path.removeprefix(root if is_one else "args") for path, (root, _) in zip(paths, named, strict=True)]
+        names = names_of_weights(paths, self.argnums if isinstance(self.argnums, int) else None)
         return tuple(
             Leaf(path, name, self.exported.in_avals[place], value)
-            for path, name, place, (_, value) in zip(paths, array_names(shorter), places, named, strict=True)
+            for path, name, place, value in zip(paths, names, places, flat, strict=True)
         )
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["array_names"]
+__all__ = ["array_names", "names_of_weights"]
 
 _STEP = re.compile(
     r"""\[(?P<quote>['"])(?P<key>[\w\-/ ]+)(?P=quote)\]"""
@@ -32,6 +32,20 @@ def array_names(paths: Sequence[str]) -> tuple[str, ...]:
                 names[candidate] = None
                 break
     return tuple(names)
+
+
+def names_of_weights(paths: Sequence[str], argnum: int | None) -> tuple[str, ...]:
+    """The names of the arrays of weights.
+
+    Args:
+      paths: Where each is, as `args[0]['encoder'][0]['kernel']`.
+      argnum: The position of the argument, if the weights are for one.
+
+    >>> names_of_weights(["args[1]['a']"], 1), names_of_weights(["args[0]", "args[2]['a']"], None)
+    (('a',), ('0', '2.a'))
+    """
+    root = "args" if argnum is None else f"args[{argnum}]"
+    return array_names([path.removeprefix(root) for path in paths])
 
 
 def _name(path: str) -> str:
