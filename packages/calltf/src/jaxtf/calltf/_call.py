@@ -20,7 +20,7 @@ from jaxtf.calltf._declared import Declared
 from jaxtf.calltf._eager import plain_array, plain_tensors
 from jaxtf.calltf._errors import ArgumentTypeError, FunctionTypeError, UnsupportedError
 from jaxtf.calltf._function import Staging, UserFunction
-from jaxtf.calltf._jax import evaluating
+from jaxtf.calltf._jax import evaluating, outside_of_traces
 from jaxtf.calltf._notes import note_causes
 from jaxtf.calltf._primitive import invoke
 from jaxtf.calltf._transfer import as_array, to_array
@@ -159,7 +159,8 @@ def call_tf(
         tensors = None if kwargs else plain_tensors(args)
         if tensors is not None:
             try:
-                value = callable_tf(*tensors)
+                with outside_of_traces():
+                    value = callable_tf(*tensors)
             except Exception as error:
                 note_causes(error)  # no argument was made narrower
                 raise

@@ -27,7 +27,7 @@ from jaxtf.calltf import _graph
 from jaxtf.calltf._effects import CALL_TF_EFFECT, CALL_TF_ORDERED_EFFECT
 from jaxtf.calltf._errors import LIMITATIONS, VariableWriteError
 from jaxtf.calltf._function import Function, Results, UserFunction
-from jaxtf.calltf._jax import concrete_value, evaluating
+from jaxtf.calltf._jax import concrete_value, evaluating, outside_of_traces
 from jaxtf.calltf._recorded import recorded_call
 from jaxtf.calltf._tf import outside_of_graphs
 from jaxtf.calltf._traced import Traced
@@ -68,7 +68,7 @@ def invoke(function: Function, args: Sequence[Any]) -> Results:
 
 def evaluate(function: Function, values: Sequence[Any]) -> Results:
     """Runs a function eagerly on concrete arrays; the results are JAX arrays."""
-    with outside_of_graphs():  # JAX evaluates, so TensorFlow must too
+    with outside_of_graphs(), outside_of_traces():  # what TensorFlow runs on values may convert functions of JAX
         results = function.run([to_tensor(value) for value in values])
         return Results([to_array(leaf) for leaf in results.leaves], results.tree)
 

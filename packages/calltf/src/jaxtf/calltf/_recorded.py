@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 from jaxtf.calltf._function import Function, Results
-from jaxtf.calltf._jax import evaluating
+from jaxtf.calltf._jax import evaluating, outside_of_traces
 from jaxtf.calltf._tf import Tape, outside_of_graphs
 from jaxtf.calltf._transfer import jax_dtype, to_array, to_tensor
 from jaxtf.calltf._vjp import pulled_back
@@ -61,7 +61,7 @@ class Recorded:
         is_this_call = all(arg is own for arg, own in zip(args, self._args, strict=True))
         if not is_this_call or not evaluating() or any(isinstance(value, jax.core.Tracer) for value in cotangents):
             return None
-        with outside_of_graphs():
+        with outside_of_graphs(), outside_of_traces():
             found = pulled_back(
                 self._tape,
                 [self._tensors[i] for i in arguments],
@@ -73,7 +73,7 @@ class Recorded:
 
 def recorded_call(function: Function, args: Sequence[Any]) -> tuple[Results, Recorded]:
     """Runs a function eagerly on concrete arrays, seen by a tape; the results are JAX arrays."""
-    with outside_of_graphs():
+    with outside_of_graphs(), outside_of_traces():
         tensors = [to_tensor(arg) for arg in args]
         watched = [tensor for tensor in tensors if is_differentiable(jax_dtype(tensor.dtype))]
         with Tape(watched, persistent=True) as tape:
