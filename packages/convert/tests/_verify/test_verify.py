@@ -193,6 +193,18 @@ def test_every_dtype_has_numbers(dtype):
     assert report.ok, str(report)
 
 
+def test_integers_that_are_narrower_than_a_byte_are_compared():
+    ways = ["artifact", "eager", "graph", "graph_mode"]
+    report = verify(lambda x: x + x, jax.ShapeDtypeStruct((4,), jnp.int4), ways=ways)
+    assert report.ok, str(report)
+
+
+def test_a_vjp_with_arguments_that_have_no_derivative_is_compared():
+    exported = export(lambda x, i: x * i)(*specs("3"), *specs("3", dtype="int32"))
+    report = verify(exported.vjp(), ways=["artifact", "eager", "graph_mode"])
+    assert report.ok, str(report)
+
+
 def test_sizes_are_those_that_the_constraints_allow():
     exported = export(lambda x, y: x + y.sum())(*specs("2*b", "c", constraints=["b >= 3", "c <= b", "c == b - 1"]))
     assert admissible_sizes(exported, 4) == [{"c": 2}, {"c": 3}, {"c": 4}, {"c": 5}]
@@ -434,13 +446,13 @@ def test_ties_repeated_indices_and_special_numbers_are_among_the_numbers(monkeyp
 
 
 @pytest.mark.parametrize("kind", NUMBERS)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "complex64", "bool"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "int4", "complex64", "bool"])
 def test_numbers_are_what_they_are_called(kind, dtype):
     made = argument((4, 9), np.dtype(jnp.dtype(dtype)), 1, kind)
     assert (made.shape, made.dtype) == ((4, 9), jnp.dtype(dtype))
     wide = made.astype(np.complex128)
     assert len(np.unique(made[0].astype(np.complex64))) < 9 or kind == "regular"
-    assert np.isnan(wide).any() == np.isinf(wide).any() == (kind == "special" and dtype not in ("int8", "bool"))
+    assert np.isnan(wide).any() == np.isinf(wide).any() == (kind == "special" and dtype not in ("int8", "int4", "bool"))
 
 
 @pytest.mark.parametrize("option", [{"ways": "eager"}, {"numbers": "ties"}])

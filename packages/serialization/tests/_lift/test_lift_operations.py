@@ -120,6 +120,33 @@ def test_updates_are_combined_by_any_region_and_those_outside_left_out(operation
     np.testing.assert_array_equal(found, expected)
 
 
+INDEX_DTYPES = {"i8": np.int8, "ui8": np.uint8, "i16": np.int16, "ui32": np.uint32, "i64": np.int64, "ui64": np.uint64}
+
+
+@pytest.mark.parametrize("rows", [7, 300])
+@pytest.mark.parametrize("operation", ["stablehlo.add %a, %b", "stablehlo.subtract %b, %a"])
+@pytest.mark.parametrize("name", INDEX_DTYPES)
+def test_indices_of_any_dtype_are_compared_with_sizes_that_it_does_not_hold(name, operation, rows):
+    limits = np.iinfo(INDEX_DTYPES[name])
+    places = [4, min(limits.max, 260), max(limits.min, -1), limits.max, 2**32 if limits.bits == 64 else 0, 4]
+    x, u = np.arange(rows, dtype=np.int32) * 10, np.arange(1, 7, dtype=np.int32)
+    with jax.enable_x64(limits.bits == 64):
+        body = SCATTER.format("i32", f"%c = {operation} : tensor<i32>")
+        body = body.replace("5xi32", f"{rows}xi32").replace("4xi32", "6xi32").replace("4x1xi32", f"6x1x{name}")
+        types = {"x": f"{rows}xi32", "i": f"6x1x{name}", "u": "6xi32"}
+        found = run(body, types, [f"{rows}xi32"], x, np.array(places, limits.dtype)[:, None], u)
+        row = gather(1, "5x1").replace("5x1xi32", f"6x1x{name}").replace("4x3xf32", f"{rows}x3xf32").replace("5x", "6x")
+        values = np.arange(rows * 3, dtype=np.float32).reshape(rows, 3)
+        types = {"x": f"{rows}x3xf32", "i": f"6x1x{name}"}
+        rows_found = run(row, types, ["6x3xf32"], values, np.array(places, limits.dtype)[:, None])
+    expected = [int(value) for value in x]
+    for place, update in zip(places, u.tolist(), strict=True):
+        if 0 <= place < rows:
+            expected[place] = COMBINATIONS[operation](expected[place], update)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(rows_found, values[[min(max(place, 0), rows - 1) for place in places]])
+
+
 def sort(operands, dtype, comparator, stable="true"):
     values = ", ".join(f"%x{i}" for i in range(operands))
     types = ", ".join([f"tensor<6x{dtype}>"] * operands)
@@ -177,6 +204,9 @@ def test_powers_of_integers_are_exact_modulo_the_width(base, exponent):
     found = run(body, {"x": "i8", "y": "i8"}, ["i8"], np.int8(base), np.int8(exponent))
     exact = base**exponent if exponent >= 0 else {1: 1, -1: -1 if exponent % 2 else 1}.get(base, 0)
     assert int(found) == (exact + 128) % 256 - 128
+    four = {name: jnp.asarray(value, jnp.int4) for name, value in (("x", base % 8), ("y", exponent % 8))}
+    narrow = run(body.replace("i8", "i4"), {"x": "i4", "y": "i4"}, ["i4"], *four.values())
+    assert int(narrow) == ((base % 8) ** (exponent % 8) + 8) % 16 - 8
 
 
 @pytest.mark.parametrize("name", ["shift_left", "shift_right_logical", "shift_right_arithmetic"])

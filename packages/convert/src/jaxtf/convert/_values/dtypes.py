@@ -89,8 +89,8 @@ def dtype_matches(value: Any, dtype: tf.DType) -> bool:
     float; a NumPy array of 64 bits may stand for 32.
     """
     if type(value) in _PYTHON_SCALARS:
-        # The kind of bfloat16 and its like is V.
-        kind = np.dtype(dtype.as_numpy_dtype).kind.replace("V", "f")
+        # NumPy's kind of bfloat16 and its like is V, and so is that of int4 and its like.
+        kind = np.dtype(dtype.as_numpy_dtype).kind.replace("V", "i" if dtype.is_integer else "f")
         return kind in _PYTHON_SCALARS[type(value)] or (kind == "c" and type(value) in (int, float))
     found = getattr(value, "dtype", None)
     if isinstance(found, np.dtype) and not isinstance(value, tf.Tensor | tf.Variable):

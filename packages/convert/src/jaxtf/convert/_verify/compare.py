@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from jaxtf.convert._values.dtypes import is_float0
 from jaxtf.convert._verify.numbers import is_inexact
 
 __all__ = ["difference"]
@@ -16,9 +17,12 @@ def difference(found: Any, expected: Any) -> float:
     """The largest difference of two arrays, relative to eps * max abs value of the expected one.
 
     It is infinite if they do not match: where shapes or dtypes differ, where one has a NaN or an infinity and the other
-    does not, and where integers differ at all.
+    does not, and where integers differ at all. JAX's zeros of dtype float0 are False in TensorFlow.
     """
-    left, right = np.asarray(found), np.asarray(expected)
+    left, right = (
+        np.zeros(array.shape, np.bool_) if is_float0(array.dtype) else array
+        for array in (np.asarray(found), np.asarray(expected))
+    )
     if left.shape != right.shape or left.dtype != right.dtype:
         return float("inf")
     if not is_inexact(right.dtype):

@@ -55,5 +55,9 @@ def cotangent(shape: tuple[int, ...], dtype: Any, position: int) -> np.ndarray[A
 
 
 def is_inexact(dtype: np.dtype[Any]) -> bool:
-    """Whether it rounds: floating and complex ones, those of ml_dtypes too (NumPy calls their kind V)."""
-    return dtype.kind in "fcV"
+    """Whether it rounds: floating and complex ones.
+
+    NumPy's kind of those of ml_dtypes is V, as is that of its integers, such as int4, and of float0, which has a field.
+    """
+    is_narrow_integer = dtype.name.startswith(("int", "uint"))
+    return dtype.kind in "fc" or (dtype.kind == "V" and dtype.names is None and not is_narrow_integer)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import dtypes, lax
 
 from jaxtf.serialization._lift.errors import unsupported
 from jaxtf.serialization._lift.registry import Bound, lifts
@@ -152,16 +153,18 @@ def power(bound: Bound, base: Any, exponent: Any) -> Any:
     Source: StableHLO specification, `power`.
     """
     base, exponent = broadcast_together(bound, (base, exponent))
-    if base.dtype.kind not in "iu" or not np.issubdtype(base.dtype, np.integer):
+    if not dtypes.issubdtype(base.dtype, np.integer):
         return lax.pow(base, exponent)
     one, zero = lax.full_like(base, 1), lax.full_like(base, 0)
     result, factor = one, base
-    bits = int(np.iinfo(base.dtype).bits) - (base.dtype.kind == "i")
+    limits = jnp.iinfo(base.dtype)
+    is_signed = limits.min < 0
+    bits = limits.bits - is_signed
     for bit in range(bits):
         is_set = lax.ne(lax.bitwise_and(exponent, lax.full_like(exponent, 1 << bit)), zero)
         result = lax.select(is_set, lax.mul(result, factor), result)
         factor = lax.mul(factor, factor)
-    if base.dtype.kind == "u":
+    if not is_signed:
         return result
     minus_one = lax.full_like(base, -1)
     is_odd = lax.ne(lax.bitwise_and(exponent, one), zero)

@@ -95,7 +95,7 @@ def _one_after_the_other(
     order = (*scattered, *numbers.update_window_dims)
     window = [shape[i] for i in numbers.update_window_dims]
     rows = [lax.reshape(lax.transpose(x, order), (math.prod(batch), *window)) for x in updates]
-    places = lax.reshape(indices, (math.prod(batch), indices.shape[-1]))
+    places = lax.reshape(_wide_enough(indices), (math.prod(batch), indices.shape[-1]))
     kept = [
         i for i in range(arrays[0].ndim) if i not in (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     ]
@@ -115,8 +115,7 @@ def _one_after_the_other(
         limits = [size - length for size, length in zip(state[0].shape, extent, strict=True)]
         fits: Any = np.asarray(True)
         for start, limit in zip(starts, limits, strict=True):
-            at = lax.convert_element_type(start, np.dtype(np.int32)) if start.dtype.kind == "u" else start
-            inside = lax.bitwise_and(lax.ge(at, lax.full_like(at, 0)), lax.le(at, lax.full_like(at, limit)))
+            inside = lax.bitwise_and(lax.ge(start, lax.full_like(start, 0)), lax.le(start, lax.full_like(start, limit)))
             fits = lax.bitwise_and(fits, inside)
         old = [lax.dynamic_slice(x, starts, extent, allow_negative_indices=False) for x in state]
         new = combine(*old, *(lax.reshape(part, extent) for part in parts))
@@ -131,6 +130,12 @@ def _one_after_the_other(
         return list(arrays)
     rows_of_batch = np.ascontiguousarray(counters.T.astype(np.int32)).reshape(math.prod(batch), len(batch))
     return list(lax.scan(step, tuple(arrays), (places, rows_of_batch, *rows))[0])
+
+
+def _wide_enough(indices: Any) -> Any:
+    """Indices in signed integers that hold every size; those that these do not hold become negative ones, outside."""
+    is_wide = indices.dtype.itemsize == 8
+    return lax.convert_element_type(indices, np.dtype(np.int64 if is_wide else np.int32))
 
 
 def _elementwise(bound: Bound) -> Callable[..., list[Any]]:
