@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 from jax import dtypes, lax
 
@@ -157,7 +157,7 @@ def power(bound: Bound, base: Any, exponent: Any) -> Any:
         return lax.pow(base, exponent)
     one, zero = lax.full_like(base, 1), lax.full_like(base, 0)
     result, factor = one, base
-    limits = jnp.iinfo(base.dtype)
+    limits = ml_dtypes.iinfo(base.dtype)  # type: ignore[no-untyped-call]
     is_signed = limits.min < 0
     bits = limits.bits - is_signed
     for bit in range(bits):
