@@ -587,7 +587,7 @@ PUBLISHED_PROGRAMS = {
 }
 
 
-@nox.session
+@nox.session(python="3.12")  # tokamax needs it
 @nox.parametrize("package", [nox.param(name, id=name) for name in (*PUBLISHED_TESTS, *PUBLISHED_PROGRAMS)])
 def published(session: nox.Session, package: str) -> None:
     """A published package as it is, with jaxtf in the place of jax2tf: `python3 run.py 'published(keras_export)'`.
