@@ -1,9 +1,9 @@
 """What a call of a TensorFlow function from JAX costs, beside what does the same without jaxtf.
 
-Each row is the median over rounds of the CPU time of one call, on the CPU: the sine of f32[16], so that nearly
-all the time is the way to it; the identity of 4 MB, which shows copies; gradients of the sum of sines. A row
-says why when it cannot be measured here. Then what the first call under jit takes, and what an export takes by
-`jax.export` with constant and with symbolic sizes, of new functions each time.
+Each row is the median over rounds of the CPU time and of the wall time of one call, on the CPU: the sine of
+f32[16], so that nearly all the time is the way to it; the identity of 4 MB, which shows copies; gradients of the
+sum of sines. A row says why when it cannot be measured here. Then what the first call under jit takes, and what
+an export takes by `jax.export` with constant and with symbolic sizes, of new functions each time.
 
     python3 benchmarks/bench_calltf.py
 """
@@ -143,7 +143,7 @@ def exports() -> None:
 
 def main() -> None:
     """Prints one line per subject."""
-    print(f"CPU time of one call, in turns; JAX {jax.__version__}, TensorFlow {tf.__version__}")
+    print(f"CPU time and wall time of one call, in turns; JAX {jax.__version__}, TensorFlow {tf.__version__}")
     for _, group in itertools.groupby(SUBJECTS.items(), lambda item: item[0].rpartition(", ")[0]):
         calls = {}
         for name, make in group:

@@ -6,8 +6,8 @@
     python benchmarks/bench_convert.py memory       10,000 polymorphic eager calls
     python benchmarks/bench_convert.py constants    200 MB closed over, beside 200 MB of variables
 
-Times are medians: of CPU time for calls, of wall time for the rest. Each way of holding 200 MB runs in a process of its
-own, of which the peak memory is reported.
+Times are medians: of CPU time and of wall time for calls, of wall time for the rest. Each way of holding 200 MB runs
+in a process of its own, of which the peak memory is reported.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def calls() -> None:
             lambda f: gradient(f, layers, params, images),
         ),
     }
-    print("eager calls, CPU time, in turns")
+    print("eager calls, CPU time and wall time, in turns")
     for what, (functions, make) in subjects.items():
         calls = {f"{what}: {name}": make(fun) for name, fun in functions.items()}
         for name, found in seconds_in_turns(calls, 7, 0.3).items():

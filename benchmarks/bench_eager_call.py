@@ -1,8 +1,8 @@
 """What one eager call costs: the bare XlaCallModule op, `jaxtf.convert`, and upstream's jax2tf beside them.
 
 The function is the sine of f32[16], so that nearly all the time is the way to it. Each row is the median over
-rounds of the CPU time of one call; "polymorphic" takes the size as a dimension variable. A row says why when
-it cannot be measured here.
+rounds of the CPU time and of the wall time of one call; "polymorphic" takes the size as a dimension variable. A
+row says why when it cannot be measured here.
 
     python3 run.py bench
 """
@@ -43,7 +43,8 @@ SUBJECTS = {
 
 def main() -> None:
     """Prints one line per subject."""
-    print(f"one eager call of sin on f32[16], CPU time, in turns; JAX {jax.__version__}, TensorFlow {tf.__version__}")
+    versions = f"JAX {jax.__version__}, TensorFlow {tf.__version__}"
+    print(f"one eager call of sin on f32[16], CPU time and wall time, in turns; {versions}")
     x = tf.constant(np.linspace(0, 1, 16, dtype=np.float32))
     functions = {name: make() for name, make in SUBJECTS.items()}
     calls = {name: lambda f=f: f(x) for name, f in functions.items()}

@@ -8,7 +8,7 @@
     python benchmarks/bench_graph.py first        the same of 12 layers, the first of a process: each in its own
 
 What is compared runs in turns; given are the least time and the median of the ratios of neighbours. Calls are wall
-time, conversions CPU time, which is the same on a machine with nothing else to do.
+time with the ratio of CPU time beside it, conversions CPU time, which is the same on a machine with nothing else to do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -30,9 +30,12 @@ import numpy as np
 import tensorflow as tf
 from models import WIDTH, block, parameters, transformer, transformer_of
 from parts import run_parts
+from timing import Spent, mean_of_calls
 
 from jaxtf.convert import convert
 from jaxtf.serialization import export
+
+T = TypeVar("T")
 
 ROUNDS = int(os.environ.get("ROUNDS", "15"))
 SECONDS_PER_ROUND = 0.15
@@ -109,18 +112,14 @@ IN_TENSORFLOW: Mapping[Callable[..., Any], Callable[..., Any]] = {
 }
 
 
-def seconds(call: Callable[[], object]) -> float:
+def seconds(call: Callable[[], object]) -> Spent:
     """Mean of the calls of one round."""
-    count, start = 0, time.perf_counter()
-    while (passed := time.perf_counter() - start) < SECONDS_PER_ROUND:
-        call()
-        count += 1
-    return passed / count
+    return mean_of_calls(call, SECONDS_PER_ROUND)
 
 
-def in_turns(actions: Mapping[str, Callable[[], float]], rounds: int) -> Mapping[str, list[float]]:
+def in_turns(actions: Mapping[str, Callable[[], T]], rounds: int) -> Mapping[str, list[T]]:
     """What each action measured in each round; a first round, which compiles, is not counted."""
-    found: dict[str, list[float]] = {name: [] for name in actions}
+    found: dict[str, list[T]] = {name: [] for name in actions}
     for number in range(rounds + 1):
         # Another one goes first each time.
         names = list(actions)
@@ -135,9 +134,22 @@ def in_turns(actions: Mapping[str, Callable[[], float]], rounds: int) -> Mapping
 def table(found: Mapping[str, list[float]], base: str) -> None:
     """A line for each: the least, and the ratio to the base."""
     for name, times in found.items():
-        ratio = statistics.median(one / other for one, other in zip(times, found[base], strict=True))
-        least = min(times) / min(found[base])
-        print(f"  {name:58} {1e3 * min(times):9.2f} ms   x {ratio:5.2f} (of the least: {least:5.2f})", flush=True)
+        print(row(name, times, found[base]), flush=True)
+
+
+def table_of_calls(found: Mapping[str, list[Spent]], base: str) -> None:
+    """The same of wall time, and the ratio of CPU time to that of the base."""
+    for name, times in found.items():
+        walls, bases = ([spent.wall for spent in spents] for spents in (times, found[base]))
+        cpu = statistics.median(one.cpu / other.cpu for one, other in zip(times, found[base], strict=True))
+        print(f"{row(name, walls, bases)}, CPU x {cpu:5.2f}", flush=True)
+
+
+def row(name: str, times: list[float], bases: list[float]) -> str:
+    """The least, and the ratio to the base."""
+    ratio = statistics.median(one / other for one, other in zip(times, bases, strict=True))
+    least = min(times) / min(bases)
+    return f"  {name:58} {1e3 * min(times):9.2f} ms   x {ratio:5.2f} (of the least: {least:5.2f})"
 
 
 # --- compiled calls ---
@@ -155,7 +167,7 @@ def calls() -> None:
     for what, (function, arguments) in subjects().items():
         jitted, given = jax.jit(function), jax.tree.map(jnp.asarray, arguments)
         tensors = tf.nest.map_structure(tf.constant, arguments)
-        actions: dict[str, Callable[[], float]] = {
+        actions: dict[str, Callable[[], Spent]] = {
             "jax.jit": lambda jitted=jitted, given=given: seconds(lambda: jitted(*given).block_until_ready())
         }
         compiled = {
@@ -179,7 +191,7 @@ def calls() -> None:
         empty = tf.function(lambda *values: tf.nest.flatten(values)[-1][:1, :1], autograph=False, jit_compile=True)
         actions["tf.function alone"] = lambda empty=empty, tensors=tensors: seconds(lambda: empty(*tensors))
         found = in_turns(actions, ROUNDS)
-        table({f"{what}: {name}": times for name, times in found.items()}, f"{what}: jax.jit")
+        table_of_calls({f"{what}: {name}": times for name, times in found.items()}, f"{what}: jax.jit")
 
 
 def served(converted: Callable[..., Any], variables: Any) -> Callable[..., Any]:
@@ -212,7 +224,7 @@ def windows() -> None:
     for what, (function, arguments) in single.items():
         jitted, given = jax.jit(function), jax.tree.map(jnp.asarray, arguments)
         tensors = tf.nest.map_structure(tf.constant, arguments)
-        actions: dict[str, Callable[[], float]] = {
+        actions: dict[str, Callable[[], Spent]] = {
             "jax.jit": lambda jitted=jitted, given=given: seconds(lambda: jax.block_until_ready(jitted(*given)))
         }
         for name, is_native in (("graph mode", False), ("native mode", True)):
@@ -222,7 +234,7 @@ def windows() -> None:
                 np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
             actions[name] = lambda call=call, tensors=tensors: seconds(lambda: call(*tensors))
         found = in_turns(actions, ROUNDS)
-        table({f"{what}: {name}": times for name, times in found.items()}, f"{what}: jax.jit")
+        table_of_calls({f"{what}: {name}": times for name, times in found.items()}, f"{what}: jax.jit")
 
 
 # --- operations ---

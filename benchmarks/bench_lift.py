@@ -102,7 +102,7 @@ def _milliseconds(calls: Mapping[str, tuple[Callable[..., Any], Any]]) -> dict[s
     taken = seconds_in_turns(
         {n: lambda f=f, args=args: jax.block_until_ready(f(*args)) for n, (f, args) in calls.items()}, ROUNDS, 0.2
     )
-    return {n: 1e3 * value if isinstance(value, float) else value for n, value in taken.items()}
+    return {n: value if isinstance(value, Exception) else 1e3 * value.cpu for n, value in taken.items()}
 
 
 def main() -> None:

@@ -51,14 +51,24 @@ def test_what_a_script_printed_is_read_by_subject_and_by_who(bench_page, monkeyp
     (tmp_path / "bench_x.txt").write_text(
         "eager calls\n  sin f32[16]: bare op      63.2 us\n  sin f32[16]: jaxtf, any batch    1.5 ms\n"
         "  alone, jaxtf      1.0 us\n  sin f32[16]: upstream     fails: TypeError: no\n"
-        "  CNN, 3x3: jax.jit     3.82 ms   x  1.00 (of the least:  1.00)\n"
-        "  CNN, 3x3: graph mode     5.34 ms   x  1.41 (of the least:  1.40)\n"
+        "  sin f32[16], any: TensorFlow     20.0 us, wall     25.0 us\n"
+        "  sin f32[16], any: jaxtf     41.7 us, wall     40.0 us\n"
+        "  CNN, 3x3: jax.jit     3.82 ms   x  1.00 (of the least:  1.00), CPU x  1.00\n"
+        "  CNN, 3x3: graph mode     5.34 ms   x  1.41 (of the least:  1.40), CPU x  0.72\n"
+        "  CNN, 3x3: native mode     5.34 ms   x  1.41 (of the least:  1.40)\n"
     )
     monkeypatch.setattr(bench_page, "RESULTS", tmp_path)
     groups = bench_page.rows("bench_x.py")
     assert {subject: [tuple(row[1:]) for row in group] for subject, group in groups.items()} == {
-        "sin f32[16]": [("bare op", 63.2, "us", None), ("jaxtf, any batch", 1.5, "ms", None)],
-        "CNN, 3x3": [("jax.jit", 3.82, "ms", 1.0), ("graph mode", 5.34, "ms", 1.41)],
+        "sin f32[16]": [("bare op", 63.2, "us", None, None), ("jaxtf, any batch", 1.5, "ms", None, None)],
+        "sin f32[16], any": [("TensorFlow", 20.0, "us", None, 25.0), ("jaxtf", 41.7, "us", None, 40.0)],
+        "CNN, 3x3": [
+            ("jax.jit", 3.82, "ms", 1.0, 1.0),
+            ("graph mode", 5.34, "ms", 1.41, 0.72),
+            ("native mode", 5.34, "ms", 1.41, None),
+        ],
     }
-    table = bench_page.table({"CNN, 3x3": groups["CNN, 3x3"]}, ["jax.jit", "graph mode", "native mode"])
-    assert table.splitlines()[-1] == "| CNN, 3x3 | 3.8 ms | x 1.41 |  |"
+    table = bench_page.table({"CNN, 3x3": groups["CNN, 3x3"]}, ["jax.jit", "graph mode", "native mode", "other"])
+    assert table.splitlines()[-1] == "| CNN, 3x3 | 3.8 ms | x 1.41 (CPU x 0.72) | x 1.41 |  |"
+    base, row = groups["sin f32[16], any"]
+    assert bench_page.ratio_of(row, base) == "x 2.08 (wall x 1.60)"

@@ -51,18 +51,22 @@ SCRIPTS = (
 
 
 class Row(NamedTuple):
-    """A time that a benchmark printed: of what, by whom, how long, in which unit, and its ratio if it printed one."""
+    """A time that a benchmark printed: of what, by whom, how long, in which unit, and its ratio if it printed one.
+
+    Where wall time and CPU time are both printed, one is the time, and `other` has the other one, or its ratio.
+    """
 
     subject: str
     who: str
     time: float
     unit: str
     ratio: float | None = None
+    other: float | None = None
 
 
 TIMED = re.compile(
     r"^\s*(?P<subject>\S.*?)(?:: |, )(?P<who>[^:]+?)\s{2,}(?P<time>\d[\d.]*) (?P<unit>us|ms)"
-    r"(?:\s+x\s+(?P<ratio>[\d.]+) .*)?$"
+    r"(?:, wall\s+(?P<wall>[\d.]+) us|\s+x\s+(?P<ratio>[\d.]+) \(.*?\)(?:, CPU x\s+(?P<cpu>[\d.]+))?)?$"
 )
 PAIR = re.compile(
     r"^(?P<subject>\S.*? \((?P<unit>ms|bytes)\))\s+ours\s+(?P<ours>[\d.]+)\s+theirs\s+(?P<theirs>[\d.]+)$"
@@ -105,8 +109,8 @@ def rows(script: str) -> dict[str, list[Row]]:
     groups: dict[str, list[Row]] = {}
     for line in kept(script).splitlines():
         if found := TIMED.match(line):
-            ratio = found["ratio"] and float(found["ratio"])
-            row = Row(found["subject"], found["who"], float(found["time"]), found["unit"], ratio)
+            ratio, other = (text and float(text) for text in (found["ratio"], found["wall"] or found["cpu"]))
+            row = Row(found["subject"], found["who"], float(found["time"]), found["unit"], ratio, other)
             groups.setdefault(row.subject, []).append(row)
     return {subject: group for subject, group in groups.items() if len(group) > 1}
 
@@ -121,6 +125,7 @@ def page() -> str:
         "# Benchmarks",
         f"What the benchmarks printed {machine}. `python3 run.py bench -- --page` runs them and writes this page. "
         "Ratios are to the first column, and below 1 is faster; they carry over to other machines, and times do not. "
+        "CPU time is that of all threads, wall time what a caller waits: where the two differ, threads work or wait. "
         "Everything that was printed is [below](#what-was-printed).",
         *calls("How fast is a call?", lambda subject: "grad" not in subject and "first" not in subject),
         *calls("How fast is a gradient?", lambda subject: "grad" in subject),
@@ -128,7 +133,8 @@ def page() -> str:
         "The first trace in `tf.function` of a transformer, beside its export to StableHLO alone.",
         table(graph_rows(re.compile(r"\d+ layers")), ["export", "native mode", "graph mode", "written in TensorFlow"]),
         "## How fast is compiled code?",
-        "`tf.function(jit_compile=True)` of a converted function, beside `jax.jit` of the function itself.",
+        "`tf.function(jit_compile=True)` of a converted function, beside `jax.jit` of the function itself: wall "
+        "time, and CPU time in parentheses.",
         table(
             graph_rows(re.compile(r"(?!\d+ layers)")), ["jax.jit", "native mode", "graph mode", "written in TensorFlow"]
         ),
@@ -147,6 +153,7 @@ def page() -> str:
 def calls(heading: str, wanted) -> Iterable[str]:
     """A section on calls between the frameworks, from the scripts that measure them."""
     yield f"## {heading}"
+    yield "CPU time of one call, and wall time in parentheses."
     for script, title, beside in (
         ("bench_convert.py", "A JAX function in TensorFlow, in eager mode", ("TensorFlow", "bare op")),
         ("bench_calltf.py", "A TensorFlow function in JAX", ("TensorFlow alone", "TensorFlow's tape", "jnp")),
@@ -154,11 +161,11 @@ def calls(heading: str, wanted) -> Iterable[str]:
         groups = {subject: group for subject, group in rows(script).items() if wanted(subject)}
         lines = [f"| {title} | alone | jaxtf | jax2tf |", "| --- | --- | --- | --- |"]
         for subject, group in groups.items():
-            times = {row.who: row for row in group}
-            base = next((times[who] for who in beside if who in times), None)
-            if base is not None and "jaxtf" in times:
+            by = {row.who: row for row in group}
+            base = next((by[who] for who in beside if who in by), None)
+            if base is not None and "jaxtf" in by:
                 cells = [f"{base.time:,.0f} {base.unit} ({base.who})"]
-                cells += [ratio_of(times[who], base) if who in times else "fails" for who in ("jaxtf", "upstream")]
+                cells += [ratio_of(by[who], base) if who in by else "fails" for who in ("jaxtf", "upstream")]
                 lines.append(f"| {subject} | {' | '.join(cells)} |")
         yield "\n".join(lines)
     if heading == "How fast is a call?":
@@ -174,19 +181,26 @@ def table(groups: dict[str, list[Row]], columns: list[str]) -> str:
     """A table of ratios to the first column, which has the time."""
     lines = [f"| | {' | '.join(columns)} |", f"| --- |{' --- |' * len(columns)}"]
     for subject, group in groups.items():
-        times = {row.who: row for row in group}
-        if columns[0] in times:
-            base = times[columns[0]]
-            cells = [f"{base.time:,.1f} {base.unit}", *(ratio_of(times.get(who), base) for who in columns[1:])]
+        by = {row.who: row for row in group}
+        if columns[0] in by:
+            base = by[columns[0]]
+            cells = [f"{base.time:,.1f} {base.unit}", *(ratio_of(by.get(who), base) for who in columns[1:])]
             lines.append(f"| {subject} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def ratio_of(row: Row | None, base: Row) -> str:
-    """The ratio that was printed, else that of the times."""
+    """The ratio that was printed, else that of the times; with that of the other clock in parentheses."""
     if row is None:
         return ""
-    ratio = row.time / base.time if row.ratio is None else row.ratio
+    if row.ratio is not None:
+        return times(row.ratio) + (f" (CPU {times(row.other)})" if row.other else "")
+    ratio = times(row.time / base.time)
+    return ratio + (f" (wall {times(row.other / base.other)})" if row.other and base.other else "")
+
+
+def times(ratio: float) -> str:
+    """A factor."""
     return f"x {ratio:.2f}" if ratio < 10 else f"x {ratio:,.0f}"
 
 
