@@ -66,7 +66,7 @@ def main() -> int:
         try:
             report = verify(function, jax.ShapeDtypeStruct(symbolic_shape(shape), jnp.float32), tolerance=4096)
             wrong = [row for row in report.rows if row.outcome != "same"]
-            failed += [f"{function.__name__}, {row.way}, {row.question}: {row.where}" for row in wrong]
+            failed += [f"{function.__name__}, {row.backend}, {row.question}: {row.where}" for row in wrong]
         except Exception:
             failed.append(f"{function.__name__}: {traceback.format_exc().splitlines()[-1]}")
     try:

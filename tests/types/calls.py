@@ -48,7 +48,7 @@ def lists_of_names(blob: bytes) -> None:
     save_model(twice, {}, "folder", input_signatures=[], platforms="cpu")  # type: ignore[arg-type]
     save_exported(blob, "folder", input_names="xy")  # type: ignore[arg-type]
     to_tflite(twice, polymorphic_constraints="a >= b")  # type: ignore[arg-type]
-    verify(twice, SPEC, ways="eager")  # type: ignore[arg-type]
+    verify(twice, SPEC, backends="eager")  # type: ignore[arg-type]
     verify(twice, SPEC, numbers="ties")  # type: ignore[arg-type]
     lift(blob, names="main")  # type: ignore[arg-type]
     export(twice, platforms=["cpu"])

@@ -209,7 +209,7 @@ def test_a_callable_of_parameters_is_saved(fun, native, tmp_path):
 
 @pytest.mark.parametrize("fun", CALLABLES.values(), ids=CALLABLES)
 def test_a_callable_is_verified(fun):
-    report = verify(fun, jax.ShapeDtypeStruct((6,), jnp.float32), ways=["exported", "eager", "graph_mode"])
+    report = verify(fun, jax.ShapeDtypeStruct((6,), jnp.float32), backends=["exported", "eager", "graph_mode"])
     assert report.ok, report
 
 

@@ -43,7 +43,7 @@ def by_save_model(folder):
 
 
 def by_verify(folder):
-    assert verify(waves, specification(), ways=["eager"], gradients=False).ok
+    assert verify(waves, specification(), backends=["eager"], gradients=False).ok
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def test_verify_and_tflite_with_samples_say_what_they_are_at(monkeypatch, caplog
     monkeypatch.setattr("jaxtf.convert._verify.verify.Progress", FromTheStart)
     monkeypatch.setattr("jaxtf.convert._tflite.to_tflite.Progress", FromTheStart)
     caplog.set_level(logging.INFO, logger=progress.__name__.partition("._")[0])
-    verify(jnp.sin, jax.ShapeDtypeStruct((2,), jnp.float32), ways=["exported"], gradients=False)
+    verify(jnp.sin, jax.ShapeDtypeStruct((2,), jnp.float32), backends=["exported"], gradients=False)
     signature = [tf.TensorSpec((1, 2))]
     to_tflite(lambda x: x * 2, input_signature=signature, representative_data=[[[[1.0, 2.0]]]] * 2)
     shown = [message for message in caplog.messages if "made" not in message]

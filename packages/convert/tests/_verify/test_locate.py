@@ -66,7 +66,7 @@ def broken(monkeypatch, name, change):
 
 
 def the_place(fun, question="values"):
-    report = verify(fun, SPEC, ways=["graph_mode"], numbers=["regular"], locate=True)
+    report = verify(fun, SPEC, backends=["graph_mode"], numbers=["regular"], locate=True)
     return next(row.place for row in report.rows if row.question == question and row.outcome == "differs")
 
 
@@ -94,13 +94,13 @@ def test_what_agrees_before_is_counted_and_the_numbers_are_shown(monkeypatch):
 
 
 def test_where_nothing_differs_nothing_is_located():
-    report = verify(dense, SPEC, ways=["eager"], numbers=["regular"], locate=True)
+    report = verify(dense, SPEC, backends=["eager"], numbers=["regular"], locate=True)
     assert {row.place for row in report.rows} == {None}
 
 
-def places_of_artifact(fun, *specs, ways=("graph_mode",)):
+def places_of_artifact(fun, *specs, backends=("graph_mode",)):
     blob = export(fun)(*specs).serialize(vjp_order=1)
-    report = verify(blob, ways=ways, numbers=["regular"], locate=True)
+    report = verify(blob, backends=backends, numbers=["regular"], locate=True)
     return {row.question: row.place for row in report.rows if row.outcome == "differs" and row.place is not None}
 
 
@@ -175,7 +175,7 @@ def test_a_fault_in_a_scan_over_a_symbolic_size_is_located_in_its_body(monkeypat
 
     broken(monkeypatch, "stablehlo.sine", lambda y: y + 0.25)
     spec = jax.ShapeDtypeStruct(symbolic_shape("b, 4"), jnp.float32)
-    report = verify(sums, spec, ways=["graph_mode"], numbers=["regular"], gradients=False, locate=True)
+    report = verify(sums, spec, backends=["graph_mode"], numbers=["regular"], gradients=False, locate=True)
     place = report.rows[0].place
     assert (place.line, place.primitive, place.iteration) == (line(body, 1), "sin", 0)
 
@@ -183,7 +183,7 @@ def test_a_fault_in_a_scan_over_a_symbolic_size_is_located_in_its_body(monkeypat
 def test_the_command_locates_in_a_file(monkeypatch, tmp_path, capsys):
     (tmp_path / "dense.jaxtf").write_bytes(export(dense)(SPEC).serialize())
     broken(monkeypatch, "stablehlo.tanh", lambda y: y * 2)
-    asked = [str(tmp_path / "dense.jaxtf"), "--locate", "--way", "graph_mode", "--numbers", "regular"]
+    asked = [str(tmp_path / "dense.jaxtf"), "--locate", "--backend", "graph_mode", "--numbers", "regular"]
     assert cli.main(asked) == 1
     assert f"first differs at {line(dense.__wrapped__, 2)}: tanh (stablehlo.tanh), by" in capsys.readouterr().out
 
@@ -193,7 +193,16 @@ def test_the_command_locates(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     broken(monkeypatch, "stablehlo.tanh", lambda y: y * 2)
-    asked = ["model_to_locate:f", "f32[b]", "--locate", "--way", "graph_mode", "--values-only", "--numbers", "regular"]
+    asked = [
+        "model_to_locate:f",
+        "f32[b]",
+        "--locate",
+        "--backend",
+        "graph_mode",
+        "--values-only",
+        "--numbers",
+        "regular",
+    ]
     assert cli.main(asked) == 1
     assert f"\n  first differs at {tmp_path}/model_to_locate.py:2: tanh (stablehlo.tanh), by" in capsys.readouterr().out
     assert cli.main([*asked, "--json"]) == 1

@@ -49,7 +49,7 @@ NETWORK = specs("b, n", "n, 3", constraints=["n >= 2"])
 def test_a_function_is_the_same_in_every_way_at_three_sizes():
     report = verify(predict, *NETWORK)
     assert report.ok, str(report)
-    assert {row.way for row in report.rows} == set(backends.BACKENDS) - {"jax"}
+    assert {row.backend for row in report.rows} == set(backends.BACKENDS) - {"jax"}
     assert {row.outcome for row in report.rows} == {"same"}
     assert {tuple(row.sizes.items()) for row in report.rows} == {
         (("b", 1), ("n", 2)),
@@ -76,16 +76,16 @@ def wrong(subject):
 def test_what_differs_is_told_with_its_place_sizes_and_size(monkeypatch):
     monkeypatch.setattr(backends, "BACKENDS", {**backends.BACKENDS, "wrong": wrong})
     monkeypatch.setattr("jaxtf.convert._verify.verify.BACKENDS", backends.BACKENDS)
-    report = verify(predict, *NETWORK, ways=["wrong", "eager"], numbers=["regular"])
+    report = verify(predict, *NETWORK, backends=["wrong", "eager"], numbers=["regular"])
     assert not report.ok
-    values = [row for row in report.rows if (row.way, row.question) == ("wrong", "values")]
+    values = [row for row in report.rows if (row.backend, row.question) == ("wrong", "values")]
     assert [row.outcome for row in values] == ["same", "differs", "differs"]
     assert all(abs(row.error - 0.01 / EPSILON) < 0.01 / EPSILON for row in values[1:])
     assert [row.where for row in values[1:]] == ["result['y']"] * 2
     text = str(report)
     assert "wrong, values, b=2 n=3: differs: result['y']" in text
     assert "wrong, gradients, b=1 n=2: differs: InternalError: lost" in text
-    assert verify(predict, *NETWORK, ways=["eager"]).ok
+    assert verify(predict, *NETWORK, backends=["eager"]).ok
 
 
 def with_cosines(exported):
@@ -110,24 +110,30 @@ def exporting_cosines(export):
     return lambda *given, **options: lambda *args, **kwargs: with_cosines(export(*given, **options)(*args, **kwargs))
 
 
-def put_in_a_fault(monkeypatch, way):
+def put_in_a_fault(monkeypatch, backend):
     """Makes one backend compute cosines in place of sines."""
-    if way == "exported":
+    if backend == "exported":
         monkeypatch.setattr(subject, "export", exporting_cosines(subject.export))
-    elif way == "artifact":
+    elif backend == "artifact":
         monkeypatch.setattr(backends, "deserialize", lambda blob: with_cosines(deserialize(blob)))
-    elif way.startswith("graph_mode"):
+    elif backend.startswith("graph_mode"):
         table = entries()
         monkeypatch.setitem(table, "stablehlo.sine", table["stablehlo.cosine"])
     else:
         monkeypatch.setattr(target, "export", exporting_cosines(target.export))
 
 
-@pytest.mark.parametrize("way", [way for way in backends.BACKENDS if way != "jax"])
-def test_a_fault_in_what_a_user_calls_is_seen_and_located(way, monkeypatch):
-    put_in_a_fault(monkeypatch, way)
+@pytest.mark.parametrize("backend", [backend for backend in backends.BACKENDS if backend != "jax"])
+def test_a_fault_in_what_a_user_calls_is_seen_and_located(backend, monkeypatch):
+    put_in_a_fault(monkeypatch, backend)
     report = verify(
-        predict, *NETWORK, ways=[way], sizes=[{"b": 2, "n": 3}], numbers=["regular"], gradients=False, locate=True
+        predict,
+        *NETWORK,
+        backends=[backend],
+        sizes=[{"b": 2, "n": 3}],
+        numbers=["regular"],
+        gradients=False,
+        locate=True,
     )
     [row] = report.rows
     assert (row.outcome, row.where) == ("differs", "result['y']")
@@ -143,20 +149,20 @@ def test_graph_mode_is_convert_in_graph_mode(monkeypatch):
     def chosen(x):
         return jax.lax.platform_dependent(x, cpu=jnp.sin, tpu=jnp.cos)
 
-    report = verify(chosen, *specs("3"), ways=["eager", "graph_mode"])
-    assert {(row.way, row.outcome) for row in report.rows} == {("eager", "same"), ("graph_mode", "refused")}
+    report = verify(chosen, *specs("3"), backends=["eager", "graph_mode"])
+    assert {(row.backend, row.outcome) for row in report.rows} == {("eager", "same"), ("graph_mode", "refused")}
     assert str(report).count("LoweringRuleMissing: 'chosen' has jax.lax.platform_dependent without a default") == 1
     # A decomposition by TensorFlow's own operation, which no other backend has.
     name, table = "custom_call.jaxtf.eigh", entries()
     broken = dataclasses.replace(table[name], emit=lambda op, x: [v + 1 for v in table_emit(op, x)])
     table_emit = table[name].emit
     monkeypatch.setitem(table, name, broken)
-    report = verify(lambda x: jnp.linalg.eigvalsh(x @ x.T), *specs("2, 2"), ways=["graph_mode"], gradients=False)
+    report = verify(lambda x: jnp.linalg.eigvalsh(x @ x.T), *specs("2, 2"), backends=["graph_mode"], gradients=False)
     assert {row.outcome for row in report.rows} == {"differs"}
 
 
 def test_what_is_refused_for_its_operations_is_refused_once():
-    report = verify(jnp.linalg.eigvals, *specs("2, 2"), ways=["eager"], gradients=False)
+    report = verify(jnp.linalg.eigvals, *specs("2, 2"), backends=["eager"], gradients=False)
     assert [(row.outcome, row.where[:12]) for row in report.rows] == [("refused", "LapackNeeded")]
 
 
@@ -165,7 +171,7 @@ def test_constraints_and_fixed_sizes_are_those_of_the_specifications():
     made = subject.make_subject(lambda x, y: (x[:6], y[:2]), (x, y))
     assert made.polymorphic_shapes() == ("(2*d + 2, 2)", "(d, d + 1)")
     assert made.polymorphic_constraints() == ["d - 2 >= 0"]
-    assert verify(lambda x, y: (x[:6], y[:2]), x, y, ways=["eager"], gradients=False).ok
+    assert verify(lambda x, y: (x[:6], y[:2]), x, y, backends=["eager"], gradients=False).ok
 
 
 def test_a_function_without_reverse_mode_is_verified_by_its_values():
@@ -178,10 +184,10 @@ def test_a_function_without_reverse_mode_is_verified_by_its_values():
 
 def test_an_artifact_is_verified_with_the_gradients_that_it_carries():
     exported = export(predict, expand_linear_algebra=True)(*NETWORK)
-    with_gradient = verify(exported.serialize(vjp_order=1), ways=["eager", "saved_model"])
+    with_gradient = verify(exported.serialize(vjp_order=1), backends=["eager", "saved_model"])
     assert with_gradient.ok
     assert len(with_gradient.rows) == 2 * 3 * 2 * 2
-    without = verify(exported.serialize(), ways=["eager"])
+    without = verify(exported.serialize(), backends=["eager"])
     assert without.ok
     assert without.rows[-1].where == "the artifact carries no VJP"
 
@@ -194,14 +200,14 @@ def test_every_dtype_has_numbers(dtype):
 
 
 def test_integers_that_are_narrower_than_a_byte_are_compared():
-    ways = ["artifact", "eager", "graph", "graph_mode"]
-    report = verify(lambda x: x + x, jax.ShapeDtypeStruct((4,), jnp.int4), ways=ways)
+    chosen = ["artifact", "eager", "graph", "graph_mode"]
+    report = verify(lambda x: x + x, jax.ShapeDtypeStruct((4,), jnp.int4), backends=chosen)
     assert report.ok, str(report)
 
 
 def test_a_vjp_with_arguments_that_have_no_derivative_is_compared():
     exported = export(lambda x, i: x * i)(*specs("3"), *specs("3", dtype="int32"))
-    report = verify(exported.vjp(), ways=["artifact", "eager", "graph_mode"])
+    report = verify(exported.vjp(), backends=["artifact", "eager", "graph_mode"])
     assert report.ok, str(report)
 
 
@@ -219,7 +225,7 @@ def test_sizes_that_cannot_be_found_are_to_be_said():
     large = specs("b", constraints=["b >= 1000"])
     with pytest.raises(ConversionOptionError, match="found no values of b that the constraints of 'sin' allow, among "):
         verify(jnp.sin, *large)
-    assert verify(jnp.sin, *large, sizes=[{"b": 1000}], ways=["eager"]).ok
+    assert verify(jnp.sin, *large, sizes=[{"b": 1000}], backends=["eager"]).ok
 
 
 @pytest.mark.parametrize(
@@ -240,14 +246,14 @@ def test_sizes_that_cannot_be_found_are_to_be_said():
 )
 def test_sizes_of_another_form_are_refused(sizes, message):
     with pytest.raises(ConversionOptionError) as refused:
-        verify(jnp.sin, *specs("b, n"), sizes=sizes, ways=["eager"])
+        verify(jnp.sin, *specs("b, n"), sizes=sizes, backends=["eager"])
     assert str(refused.value) == message
 
 
 def test_sizes_of_a_function_without_dimension_variables_are_refused():
     with pytest.raises(ConversionOptionError, match="no dimension variable 'b': 'sin' has no dimension variables"):
         verify(jnp.sin, *specs("3"), sizes=[{"b": 2}])
-    assert verify(jnp.sin, *specs("3"), sizes=[{}], ways=["eager"]).ok
+    assert verify(jnp.sin, *specs("3"), sizes=[{}], backends=["eager"]).ok
 
 
 @pytest.mark.parametrize(
@@ -283,19 +289,19 @@ def test_the_command_verifies_functions_and_artifacts(tmp_path, monkeypatch, cap
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     shapes = ["f32[b, n]", "f32[n, 3]"]
-    assert cli.main(["model_to_verify:predict", *shapes, "--constraint", "n >= 2", "--way", "eager"]) == 0
+    assert cli.main(["model_to_verify:predict", *shapes, "--constraint", "n >= 2", "--backend", "eager"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == (
         "predict, compared with JAX at b=1 n=2; b=2 n=3; b=3 n=4 "
         "(errors / (eps * max abs value); up to 256 is the same)"
     )
     (tmp_path / "sin.jaxtf").write_bytes(export(jnp.sin)(*specs("b")).serialize(vjp_order=1))
-    assert cli.main(["sin.jaxtf", "--size", "b=7", "--way", "saved_model", "--numbers", "regular", "--json"]) == 0
+    assert cli.main(["sin.jaxtf", "--size", "b=7", "--backend", "saved_model", "--numbers", "regular", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert (data["name"], data["ok"]) == ("sin", True)
     assert [(row["question"], row["sizes"]) for row in data["rows"]] == [("values", {"b": 7}), ("gradients", {"b": 7})]
-    assert cli.main(["model_to_verify:predict", "float32[b, n]", " float32 [n, 3]", "--way", "eager"]) == 0
-    assert cli.main(["jax.numpy:sin", "bfloat16[b]", "--way", "eager", "--values-only"]) == 0
-    assert cli.main(["model_to_verify:unstable", "f32[4]", "--way", "graph_mode", "--tolerance", "0"]) in (0, 1)
+    assert cli.main(["model_to_verify:predict", "float32[b, n]", " float32 [n, 3]", "--backend", "eager"]) == 0
+    assert cli.main(["jax.numpy:sin", "bfloat16[b]", "--backend", "eager", "--values-only"]) == 0
+    assert cli.main(["model_to_verify:unstable", "f32[4]", "--backend", "graph_mode", "--tolerance", "0"]) in (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +335,7 @@ def test_the_command_ends_with_what_differs_most_and_what_allows_it(arguments, l
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr("jaxtf.convert._verify.verify.BACKENDS", {**backends.BACKENDS, "wrong": wrong})
-    code = cli.main(["ones_to_verify:f", "f32[3]", "--way", "wrong", *arguments])
+    code = cli.main(["ones_to_verify:f", "f32[3]", "--backend", "wrong", *arguments])
     assert capsys.readouterr().out.splitlines()[-1] == last
     assert code == int(last.startswith("differs"))
 
@@ -352,8 +358,8 @@ def test_the_command_ends_with_what_differs_most_and_what_allows_it(arguments, l
             "jaxtf-verify: --size takes values by name, such as b=2,n=3. Got: 'b'",
         ),
         (
-            ["jax.numpy:sin", "f32[3]", "--way", "fast"],
-            "jaxtf-verify: verify has no way 'fast'; there are jax, exported,",
+            ["jax.numpy:sin", "f32[3]", "--backend", "fast"],
+            "jaxtf-verify: verify has no backend 'fast'; there are jax, exported,",
         ),
         (
             ["jax.numpy:pi"],
@@ -430,14 +436,14 @@ def test_ties_repeated_indices_and_special_numbers_are_among_the_numbers(monkeyp
     monkeypatch.setattr("jaxtf.convert._verify.verify.BACKENDS", backends.BACKENDS)
     arguments = *specs("8"), *specs("8", dtype="int32")
     run = {
-        kind: verify(scattered, *arguments, ways=["last tie", "eager", "graph_mode"], numbers=[kind])
+        kind: verify(scattered, *arguments, backends=["last tie", "eager", "graph_mode"], numbers=[kind])
         for kind in NUMBERS
     }
     assert run["regular"].ok
-    found = [(row.way, row.question) for row in run["ties"].rows if row.outcome == "differs"]
+    found = [(row.backend, row.question) for row in run["ties"].rows if row.outcome == "differs"]
     assert found == [("last tie", "values")]
     assert "last tie, values, ties numbers: differs: result['first']" in str(run["ties"])
-    special = {row.way: row.outcome for row in run["special"].rows}
+    special = {row.backend: row.outcome for row in run["special"].rows}
     # XLA's CPU backend, as TensorFlow has it, drops NaN in a maximum.
     assert special == {"last tie": "differs", "eager": "differs", "graph_mode": "same"}
     assert {row.question for row in run["special"].rows} == {"values"}
@@ -455,7 +461,7 @@ def test_numbers_are_what_they_are_called(kind, dtype):
     assert np.isnan(wide).any() == np.isinf(wide).any() == (kind == "special" and dtype not in ("int8", "int4", "bool"))
 
 
-@pytest.mark.parametrize("option", [{"ways": "eager"}, {"numbers": "ties"}])
+@pytest.mark.parametrize("option", [{"backends": "eager"}, {"numbers": "ties"}])
 def test_one_text_is_no_list_of_names(option):
     [(name, text)] = option.items()
     with pytest.raises(

@@ -61,11 +61,11 @@ def _advice(report: Any) -> str:
         return ""
     if math.isinf(worst.error):
         return (
-            f"differs most: {worst.way}, {worst.question}, by more than rounding (another shape, dtype or integer, "
+            f"differs most: {worst.backend}, {worst.question}, by more than rounding (another shape, dtype or integer, "
             "a NaN, an infinity or an error): no --tolerance allows it"
         )
     return (
-        f"differs most: {worst.way}, {worst.question} of {worst.where}, by {worst.error:.1f} * eps * max abs "
+        f"differs most: {worst.backend}, {worst.question} of {worst.where}, by {worst.error:.1f} * eps * max abs "
         f"value, where up to {report.tolerance:g} is the same; if the function magnifies rounding, "
         f"--tolerance {math.ceil(worst.error)} allows it"
     )
@@ -95,7 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("shapes", metavar="SHAPE", nargs="*", help="for a function: one for each argument")
     parser.add_argument("--constraint", action="append", default=[], metavar="TEXT", help="between sizes: 'a >= b'")
     parser.add_argument("--size", action="append", default=[], metavar="NAME=N[,...]", help="sizes to run at")
-    parser.add_argument("--way", action="append", default=[], metavar="NAME", help="only this backend; again for more")
+    parser.add_argument(
+        "--backend", action="append", default=[], metavar="NAME", help="only this backend; again for more"
+    )
     parser.add_argument(
         "--numbers", action="append", default=[], metavar="KIND", help="regular, ties or special; again for more"
     )

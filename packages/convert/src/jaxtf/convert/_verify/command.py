@@ -51,7 +51,7 @@ def _answered(options: argparse.Namespace, target: Any, specs: tuple[Any, ...]) 
         target,
         *specs,
         sizes=None if not options.size else [_sizes(text) for text in options.size],
-        ways=options.way or None,
+        backends=options.backend or None,
         gradients=not options.values_only,
         locate=options.locate,
         **({} if not options.numbers else {"numbers": options.numbers}),

@@ -1,4 +1,4 @@
-"""What a verification found: a row for each way, sizes and question, as text and as data."""
+"""What a verification found: a row for each backend, sizes and question, as text and as data."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Row:
     """One comparison.
 
     Attributes:
-      way: How the function was run.
+      backend: How the function was run.
       sizes: The values of its dimension variables.
       question: `values` or `gradients`.
-      outcome: `same` within the tolerance, `differs`, or `refused`: this way does not run the function.
+      outcome: `same` within the tolerance, `differs`, or `refused`: this backend does not run the function.
       error: The largest difference, in units of rounding of the largest number; infinite where nothing matches.
       where: Which result or argument differs most, or why it was refused.
       place: Where it begins to differ, or why that is not known, if it was to be located; None otherwise.
       numbers: The kind of numbers that it was run with: `regular`, `ties` or `special`.
     """
 
-    way: str
+    backend: str
     sizes: Mapping[str, int]
     question: Literal["values", "gradients"]
     outcome: Literal["same", "differs", "refused"]
@@ -53,7 +53,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether no way differs; a way that refuses the function does not run it wrongly."""
+        """Whether no backend differs; a backend that refuses the function does not run it wrongly."""
         return not any(row.outcome == "differs" for row in self.rows)
 
     def to_json(self) -> dict[str, Any]:
@@ -64,8 +64,8 @@ class Report:
     def __str__(self) -> str:
         sizes = list(dict.fromkeys(_sizes(row) for row in self.rows if row.sizes))
         lines: list[tuple[str, ...]] = [("", *_QUESTIONS)]
-        for way in dict.fromkeys(row.way for row in self.rows):
-            lines.append((way, *(self._summary(way, question) for question in _QUESTIONS)))
+        for backend in dict.fromkeys(row.backend for row in self.rows):
+            lines.append((backend, *(self._summary(backend, question) for question in _QUESTIONS)))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
@@ -75,9 +75,9 @@ class Report:
         head = f"{self.name}, compared with JAX at {about} {unit}"
         return "\n".join([head, *table, *self._remarks()])
 
-    def _summary(self, way: str, question: str) -> str:
-        """The worst outcome of a way, over all sizes."""
-        rows = [row for row in self.rows if (row.way, row.question) == (way, question)]
+    def _summary(self, backend: str, question: str) -> str:
+        """The worst outcome of a backend, over all sizes."""
+        rows = [row for row in self.rows if (row.backend, row.question) == (backend, question)]
         if not rows:
             return "-"
         worst = max(rows, key=lambda row: (_SEVERITY[row.outcome], row.error))
@@ -86,7 +86,7 @@ class Report:
     def _remarks(self) -> list[str]:
         """Remarks on the rows that are not the same, each once."""
         remarks = (
-            f"{row.way}, {row.question}{', ' if row.sizes else ''}{_sizes(row)}{_numbers(row)}: "
+            f"{row.backend}, {row.question}{', ' if row.sizes else ''}{_sizes(row)}{_numbers(row)}: "
             f"{row.outcome}: {row.where}{'' if row.place is None else f'{_NEXT}{row.place}'}"
             for row in self.rows
             if row.outcome != "same"

@@ -33,7 +33,7 @@ def verify(
     target: Any,
     *specs: Any,
     sizes: Sequence[Mapping[str, int]] | None = None,
-    ways: list[str] | tuple[str, ...] | None = None,
+    backends: list[str] | tuple[str, ...] | None = None,
     gradients: bool = True,
     tolerance: float = _TOLERANCE,
     numbers: list[str] | tuple[str, ...] = ("regular", "ties"),
@@ -46,7 +46,7 @@ def verify(
       specs: For a function: what its positional arguments look like, as `jax.ShapeDtypeStruct`, also symbolic.
       sizes: Values of the dimension variables to run at, a dict by name for each run; by default up to three that the
         constraints allow.
-      ways: Names among `exported`, `artifact`, `eager`, `graph`, `compiled`, `saved_model`, `graph_mode`,
+      backends: Names among `exported`, `artifact`, `eager`, `graph`, `compiled`, `saved_model`, `graph_mode`,
         `graph_mode_saved_model`; by default all. Each is compared with JAX.
       gradients: Whether reverse mode is compared too, where the function has it.
       tolerance: Up to which error, relative to eps * max abs value, results count as the same.
@@ -70,11 +70,11 @@ def verify(
     >>> from jaxtf.convert import verify
     >>> from jaxtf.shapepoly import symbolic_shape
     >>> spec = jax.ShapeDtypeStruct(symbolic_shape("b, 2"), jnp.float32)
-    >>> report = verify(jnp.sin, spec, ways=["eager", "saved_model"])
+    >>> report = verify(jnp.sin, spec, backends=["eager", "saved_model"])
     >>> report.ok, len(report.rows)
     (True, 24)
     """
-    names = list(BACKENDS) if ways is None else _known("ways", ways, BACKENDS)
+    names = list(BACKENDS) if backends is None else _known("backends", backends, BACKENDS)
     numbers = _known("numbers", numbers, NUMBERS)
     subject = make_subject(target, specs)
     exported = subject.exported
@@ -103,13 +103,13 @@ def _known(option: str, names: Any, known: Collection[str]) -> list[str]:
     if isinstance(names, str):
         raise ConversionOptionError(f"{option} must be a list of names. Got: {names!r}\n  remedy: {option}=[{names!r}]")
     if unknown := [name for name in names if name not in known]:
-        singular = option.removesuffix("s") if option == "ways" else option
+        singular = option.removesuffix("s") if option == "backends" else option
         raise ConversionOptionError(f"verify has no {singular} {unknown[0]!r}; there are {', '.join(known)}")
     return list(names)
 
 
 def _rows(
-    way: str,
+    backend: str,
     subject: Subject,
     runs: Sequence[tuple[dict[str, int], str]],
     *,
@@ -117,18 +117,18 @@ def _rows(
     tolerance: float,
     progress: Progress,
 ) -> Iterator[Row]:
-    """The comparisons of one way with JAX."""
+    """The comparisons of one backend with JAX."""
     exported, authority = subject.exported, BACKENDS["jax"](subject)
-    progress.at(f"{way}: made")
+    progress.at(f"{backend}: made")
     try:
-        runner = BACKENDS[way](subject)
+        runner = BACKENDS[backend](subject)
     except Exception as error:  # whatever keeps a backend from running is reported
-        yield Row(way, {}, "values", *_failure(error))
+        yield Row(backend, {}, "values", *_failure(error))
         return
-    for sizes, kind in progress.over(runs, f"{way}: run", len(runs)):
+    for sizes, kind in progress.over(runs, f"{backend}: run", len(runs)):
         arguments = _arguments(subject, sizes, kind)
         values = partial(runner.values, arguments), partial(authority.values, arguments)
-        row = Row(way, sizes, "values", *_compared(*values, exported.out_names, tolerance), kind)
+        row = Row(backend, sizes, "values", *_compared(*values, exported.out_names, tolerance), kind)
         yield row
         if row.outcome == "refused":
             return  # whatever the sizes and numbers
@@ -138,22 +138,22 @@ def _rows(
             continue
         pulled = partial(runner.gradients, arguments, cotangents), partial(authority.gradients, arguments, cotangents)
         names = [name for name, aval in zip(exported.in_names, exported.in_avals, strict=True) if _rounds(aval)]
-        yield Row(way, sizes, "gradients", *_compared(*pulled, names, tolerance), kind)
+        yield Row(backend, sizes, "gradients", *_compared(*pulled, names, tolerance), kind)
 
 
 def _with_places(rows: Sequence[Row], subject: Subject, tolerance: float, progress: Progress) -> Iterator[Row]:
     """The rows; the first of each backend and question that differs has the place where it begins to."""
     seen: set[tuple[str, str]] = set()
     for row in rows:
-        if row.outcome != "differs" or (row.way, row.question) in seen:
+        if row.outcome != "differs" or (row.backend, row.question) in seen:
             yield row
             continue
-        seen.add((row.way, row.question))
-        progress.at(f"{row.way}: where it differs")
+        seen.add((row.backend, row.question))
+        progress.at(f"{row.backend}: where it differs")
         arguments = _arguments(subject, row.sizes, row.numbers)
         cotangents = _cotangents(subject, arguments) if row.question == "gradients" else None
         yield replace(
-            row, place=located(subject, BACKENDS, row.way, arguments, tolerance=tolerance, cotangents=cotangents)
+            row, place=located(subject, BACKENDS, row.backend, arguments, tolerance=tolerance, cotangents=cotangents)
         )
 
 
