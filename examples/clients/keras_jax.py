@@ -10,11 +10,13 @@ import sys
 
 os.environ["KERAS_BACKEND"] = "jax"
 
+import jax
 import keras
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert import install_as_jax2tf
+from jaxtf.convert import explain, install_as_jax2tf
+from jaxtf.shapepoly import symbolic_shape
 
 install_as_jax2tf()
 
@@ -36,6 +38,23 @@ def sequence_network() -> keras.Model:
     return keras.Model(inputs, keras.layers.Dense(3)(x))
 
 
+def explained(model: keras.Model, inputs: np.ndarray) -> None:
+    """What each mode makes of the model, for any batch, before anything is converted."""
+    trained = [variable.value for variable in model.trainable_variables]
+    others = [variable.value for variable in model.non_trainable_variables]
+
+    def predict(trained, others, x):
+        return model.stateless_call(trained, others, x, training=False)[0]
+
+    batch = jax.ShapeDtypeStruct(symbolic_shape("b, ...", like=inputs.shape), inputs.dtype)
+    explanation = explain(predict, trained, others, batch)
+    assert explanation.ok, explanation
+    for name in ("graph", "graph_without_xla", "tflite"):
+        mode = explanation[name]
+        line, count = next(iter(mode.nodes_of_lines.items()), ("", 0))
+        print(f"keras, explain {model.name}, {name}: {mode.nodes} operations, none refused; {count} of them of {line}")
+
+
 def main(folder: str) -> None:
     images = np.linspace(0, 1, 5 * 64, dtype=np.float32).reshape(5, 8, 8, 1)
     words = np.arange(14, dtype=np.int32).reshape(2, 7) % 50
@@ -54,6 +73,7 @@ def main(folder: str) -> None:
         }
         assert "XlaCallModule" in ops | library
         print(f"keras, {name}: served from SavedModel, {len(loaded.variables)} variables; values are Keras's")
+        explained(model, inputs)
     short = words[:, :3]
     np.testing.assert_allclose(loaded.serve(short), model(short), rtol=1e-4, atol=1e-5)
 

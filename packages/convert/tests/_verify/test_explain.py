@@ -60,6 +60,11 @@ def test_graph_mode_refuses_what_is_explained_and_nothing_else(explanation):
         convert(five, native_serialization=False)(jnp.ones((8, 8)))
 
 
+def test_a_mode_that_there_is_not_is_refused_with_those_that_there_are(explanation):
+    with pytest.raises(KeyError, match="no mode 'fast' was explained; there are native, graph, graph_without_xla, tfl"):
+        explanation["fast"]
+
+
 def test_native_mode_has_its_own_refusals(explanation):
     assert explanation["native"].error.startswith("LapackNeeded: linear algebra that calls jaxlib's LAPACK")
     assert all(name in explanation["native"].error for name in ("schur", "hessenberg", "tridiagonal", "eig"))

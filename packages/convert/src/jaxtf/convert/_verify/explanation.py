@@ -92,8 +92,15 @@ class Explanation:
         return all(mode.ok for mode in self.modes)
 
     def __getitem__(self, name: str) -> Mode:
-        """The mode of a name."""
-        return next(mode for mode in self.modes if mode.name == name)
+        """The mode of a name.
+
+        Raises:
+          KeyError: There is none of this name.
+        """
+        modes = {mode.name: mode for mode in self.modes}
+        if name not in modes:
+            raise KeyError(f"no mode {name!r} was explained; there are {', '.join(modes)}")
+        return modes[name]
 
     def to_json(self) -> dict[str, Any]:
         """The same as data that JSON holds."""
