@@ -52,6 +52,29 @@ def test_a_repeated_call_takes_the_short_way_to_the_same_result(name, is_polymor
     assert len(long_ways) == 1
 
 
+# Structures of one node, of one leaf, and of neither.
+STRUCTURES = [(), [], {}, None, 0, (0,), [0], {"a": 0}, ((),), [None], {"a": {}}, (0, None), [[], 0, {"a": (0, ())}]]
+
+
+@pytest.mark.parametrize("with_gradient", [False, True])
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("structure", STRUCTURES, ids=str)
+def test_every_call_has_the_structure_of_the_function(structure, native, with_gradient, long_ways):
+    def function(x):
+        return jax.tree.map(lambda leaf: x + leaf, structure)
+
+    converted = convert(function, native_serialization=native, with_gradient=with_gradient)
+    for _ in range(3):
+        found = converted(tf.constant(X))
+        assert jax.tree.structure(found) == jax.tree.structure(structure)
+        jax.tree.map(np.testing.assert_array_equal, found, function(X))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x := tf.constant(X))
+        found = converted(x)
+    assert jax.tree.structure(found) == jax.tree.structure(structure)
+    assert len(long_ways) == 1
+
+
 def test_each_size_is_looked_at_once(long_ways):
     converted = convert(lambda x: x * x.shape[0], polymorphic_shapes=["(b,)"])
     for _ in range(2):

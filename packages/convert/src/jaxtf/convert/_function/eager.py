@@ -27,6 +27,9 @@ _CALLS_KEPT = 1024
 
 _flatten = jax.tree_util.default_registry.flatten
 
+# The structure of a value that is no container; None and empty containers are single nodes too, and have no leaf.
+_LEAF = jax.tree_util.tree_structure(0)
+
 
 class EagerCalls:
     """The eager calls of one converted function that were seen before.
@@ -60,7 +63,7 @@ class EagerCalls:
     def put(self, key: Hashable, function: ExportedFunction) -> None:
         """Remembers the function for a call that needs no casts."""
         out_tree, run_eagerly, run = function.exported.out_tree, function.run_eagerly, self._run
-        unflatten = _only if jax.tree_util.treedef_is_leaf(out_tree) else out_tree.unflatten
+        unflatten = _only if out_tree == _LEAF else out_tree.unflatten
 
         def call(flat: Sequence[tf.Tensor]) -> Any:
             return unflatten(run(function, flat) if _tf.any_tape_watches() else run_eagerly(flat))
