@@ -207,7 +207,7 @@ def graph_harness(session: nox.Session) -> None:
 
 @nox.session
 def harness_sweep(session: nox.Session) -> None:
-    """JAX's harness of primitives in graph mode, all 44,526 rows, counted by mode; half an hour on two cores.
+    """JAX's harness of primitives in graph mode, some 44,500 rows, counted by mode; half an hour on two cores.
 
     The rows go to build/harness. Fails where one is not what `tests/harness_sweep.py` expects.
     """

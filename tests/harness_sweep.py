@@ -90,6 +90,12 @@ EXPECTED: tuple[Known, ...] = (
         strict=False,
     ),
     Known(
+        "regularized_incomplete_beta__float32",
+        "TensorFlow's graph optimizer brings constants together, (x + 1) - 3 is x - 2: 80 roundings less exact",
+        modes=("graph",),
+        strict=False,
+    ),
+    Known(
         "(min|max)_inf_nan_(bfloat16|float)",
         "compiled, XLA's CPU backend drops NaN in minimum and maximum",
         modes=("compiled",),
@@ -305,7 +311,22 @@ def _rows_in_order(arrays: Sequence[np.ndarray], axis: int) -> list[np.ndarray]:
     return [np.take_along_axis(array, order, axis) for array in arrays]
 
 
+def same_selection(
+    case: Any, results: Sequence[np.ndarray], expected: Sequence[np.ndarray], arguments: Sequence[np.ndarray]
+) -> str | None:
+    """Of equal elements, JAX promises no order: values as in JAX, and indices, each once, that lead to them."""
+    values, indices = results
+    if (found := difference(values, expected[0])) is not None:
+        return found
+    axis = next(i for i, (a, b) in enumerate(zip(values.shape, arguments[0].shape, strict=True)) if a != b)
+    ordered = np.sort(indices, axis)
+    if (np.diff(ordered, axis=axis) == 0).any():
+        return "an index twice"
+    return difference(np.take_along_axis(arguments[0], indices.astype(np.int64), axis), values)
+
+
 SPECIAL: dict[str, Callable[..., str | None]] = {
+    "approx_top_k": same_selection,
     "sort": same_order,
     "cholesky": one_triangle,
     "eigh": same_subspaces,

@@ -10,7 +10,7 @@ import pytest
 from .harness_sweep import EXPECTED, run, unexpected
 
 FULL = os.environ.get("JAXTF_FULL") == "1"
-SAMPLE = 120  # one of so many cases: 62 of 7,421
+SAMPLE = 120  # one of so many cases: 62 of some 7,400
 
 
 def test_a_sample_of_the_harness_agrees_with_jax_with_regular_operations():

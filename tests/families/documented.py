@@ -61,6 +61,14 @@ DOCUMENTED: tuple[Documented, ...] = (
         for kind in ("max", "min", "scatter_max", "scatter_min", "cummax", "cummin", "clamp", "relu")
     ),
     Documented(
+        "composed",
+        "AssertionError: composed",
+        "XLA takes log(exp(x)) for x, also where exp overflows or gives 1; TensorFlow computes both, as JAX does "
+        "without jit",
+        tags=frozenset({"log exp"}),
+        backends="(eager|graph).*",
+    ),
+    Documented(
         "pool",
         "nan|inf",
         "with enable_xla=False, MaxPool of TensorFlow drops NaN and takes -inf for the least finite number",

@@ -275,7 +275,7 @@ def composed(draw: Draw) -> Case:
         roundings=FLOAT_ROUNDINGS,
         scale=8.0,
         has_derivative=False,
-        tags=frozenset({"special", "max" if has_extremes else "", dtype}),
+        tags=frozenset({"special", "max" if has_extremes else "", dtype, *names}),
     )
 
 
