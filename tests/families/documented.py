@@ -44,6 +44,14 @@ DOCUMENTED: tuple[Documented, ...] = (
         backends="(eager|graph|compiled).*",
     ),
     Documented(
+        "gather",
+        "AssertionError: gather",
+        "XLA takes a scatter without an index, such as the gradient of a gather without, for an operation on each element",
+        tags=frozenset({"no index"}),
+        backends="(eager|graph|compiled).*",
+        derivative="vjp",
+    ),
+    Documented(
         "reduce",
         "AssertionError: reduce",
         "XLA leaves out the initial value of a reduction of one element, the specification does not",

@@ -83,6 +83,7 @@ def gather(draw: Draw) -> Case:
         function,
         (Argument(parts.shape, dtype), Argument(parts.index_shape, parts.index_dtype, parts.bounds)),
         parts.sizes.symbolic,
+        tags=frozenset({"" if parts.indexed else "no index"}),
     )
 
 
