@@ -477,6 +477,7 @@ CLIENTS = {
     "keras_reuse": ("keras>=3.15",),
     "library_trees": ("optax>=0.2.5", "flax>=0.12", "equinox>=0.13", "dm-haiku>=0.0.17"),
     "checkpoint_to_model": ("flax>=0.12", "orbax-checkpoint>=0.11"),
+    "torch_module": ("torch>=2.13", "torchax>=0.0.13", "flatbuffers"),  # `UV_FIND_LINKS=FOLDER` has a wheel for CPU
     "signed_model": ("model-signing>=1.1", "pyopenssl>=25"),  # which it imports and does not declare
 }
 
@@ -485,8 +486,8 @@ CLIENTS = {
 @nox.parametrize("client", [nox.param(name, id=name) for name in CLIENTS])
 def clients(session: nox.Session, client: str) -> None:
     """A program of examples/clients, which compares with JAX: `python3 run.py 'clients(keras_jax)'`."""
-    ours = ("convert[jax]", "calltf") if client == "optax_round_trip" else ("convert[jax]",)
-    install(session, *from_tree(*ours), *CLIENTS[client])
+    ours = {"optax_round_trip": ("convert[jax]", "calltf"), "torch_module": ("serialization[jax]",)}
+    install(session, *from_tree(*ours.get(client, ("convert[jax]",))), *CLIENTS[client])
     variables = {}
     if client == "serving_client":
         variables = {"JAXTF_SERVING_PYTHON": environment(session, "serving", "tensorflow", *CLIENTS[client])}

@@ -23,6 +23,7 @@ from jaxtf.serialization._lift.bits import taken_apart
 from jaxtf.serialization._lift.errors import unsupported
 from jaxtf.serialization._lift.folding import folded, known_constant
 from jaxtf.serialization._lift.places import at_place_of
+from jaxtf.serialization._lift.pointwise import Plan, Pointwise, differentiated_as_one, planned
 from jaxtf.serialization._lift.registry import Bound, Entry
 from jaxtf.serialization._lift.sizes import Known
 from jaxtf.serialization._lift.table import entries, entry_of
@@ -53,6 +54,7 @@ class Evaluator:
         operations = [operation for block in blocks for operation in operations_of(block)]
         self._taken_apart = taken_apart(program)
         self._sources = {result: operation for operation in operations for result in operation.results}
+        self._plans: dict[Block, Plan] = {}
         self._traced_once = {} if _has_open_sizes(operations) else _called_often(operations, program)
 
     def main(self, arguments: Sequence[Any]) -> list[Any]:
@@ -94,7 +96,13 @@ class Evaluator:
         """What a block returns for arguments; functions take the place of some of its operations."""
         scope = _Scope(outer, arguments)
         scope.update(zip(block.arguments, arguments, strict=True))
+        plan = self._plan(block)
         for operation in block.operations:
+            if operation in plan.within:
+                continue
+            if operation in plan.functions:
+                scope[operation.results[0]] = self._pointwise(plan.functions[operation], scope)
+                continue
             if operation.name == "stablehlo.constant":
                 scope[operation.results[0]] = _constant(operation)
                 continue
@@ -105,6 +113,36 @@ class Evaluator:
                 results = at_place_of(operation, self._operation, operation, operands, scope)
             scope.update(zip(operation.results, results, strict=True))
         return [scope[value] for value in block.returned]
+
+    def _plan(self, block: Block) -> Plan:
+        if block not in self._plans:
+            self._plans[block] = planned(block, self._program, self._sources)
+        return self._plans[block]
+
+    def _pointwise(self, function: Pointwise, scope: _Scope) -> Any:
+        """The result of operations that are a function of each element of an array."""
+
+        def evaluate(array: Any) -> Any:
+            inner = _Scope(scope, ())
+            inner[function.argument] = array
+            for operation in function.operations:
+                if operation.name == "stablehlo.constant":
+                    inner[operation.results[0]] = _constant(operation)
+                    continue
+                operands = [inner[value] for value in operation.operands]
+                inner.update(
+                    zip(
+                        operation.results,
+                        at_place_of(operation, self._operation, operation, operands, scope),
+                        strict=True,
+                    )
+                )
+            return inner[function.operations[-1].results[0]]
+
+        array = as_array(scope[function.argument])
+        if all(isinstance(scope[value], Known) for value in function.sizes):
+            return differentiated_as_one(evaluate)(array)
+        return evaluate(array)  # shapes that are arrays: a function may not close over them
 
     def _operation(self, operation: Operation, operands: Sequence[Any], scope: _Scope) -> list[Any]:
         """The results of one operation."""
