@@ -477,7 +477,7 @@ CLIENTS = {
     "keras_reuse": ("keras>=3.15",),
     "library_trees": ("optax>=0.2.5", "flax>=0.12", "equinox>=0.13", "dm-haiku>=0.0.17"),
     "checkpoint_to_model": ("flax>=0.12", "orbax-checkpoint>=0.11"),
-    "torch_module": ("torch>=2.13", "torchax>=0.0.13", "flatbuffers"),  # `UV_FIND_LINKS=FOLDER` has a wheel for CPU
+    "torch_module": ("torch==2.13.*", "torchax==0.0.13", "flatbuffers"),  # UV_FIND_LINKS: a folder with a wheel for CPU
     "signed_model": ("model-signing>=1.1", "pyopenssl>=25"),  # which it imports and does not declare
 }
 

@@ -46,7 +46,7 @@ DOCUMENTED: tuple[Documented, ...] = (
     Documented(
         "gather",
         "AssertionError: gather",
-        "XLA takes a scatter without an index, such as the gradient of a gather without, for an operation on each element",
+        "XLA takes a scatter without an index, which this gradient is, for an operation on each element",
         tags=frozenset({"no index"}),
         backends="(eager|graph|compiled).*",
         derivative="vjp",
