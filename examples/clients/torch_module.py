@@ -165,7 +165,7 @@ def read(folder: Path) -> None:
 
         losses = trained(apply, parameters, x)
         assert losses[-1] < 0.5 * losses[0], losses
-        print(f"{name}: {len(gradients) + 1} gradients as in torch, loss {losses[0]:.3f} -> {losses[-1]:.3f}")
+        print(f"{name}: {len(gradients) + 1} gradients as in torch, loss {losses[0]:.2g} -> {losses[-1]:.2g}")
         print(again)
 
 
