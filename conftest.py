@@ -4,18 +4,25 @@
 `LEAST`; of a test marked `sweep(N)` one in N. Of hypothesis' examples it runs fewer too. `--sample K/N` runs a part of
 the tests, chosen by name.
 
+`run_without_jax` runs a program in a process that cannot import JAX.
+
 What hypothesis tries is always the same, and may take as long as the machine needs. `HYPOTHESIS_PROFILE=sweep` tries
 many more examples than a routine run does: `SWEEP_EXAMPLES` for each property.
 """
 
 import argparse
 import importlib.metadata
+import json
 import math
 import os
 import re
+import subprocess
+import sys
 import zlib
 from collections import defaultdict
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 LEAST = 4
@@ -88,3 +95,54 @@ def pytest_report_header() -> str:
         except importlib.metadata.PackageNotFoundError:
             continue
     return "with: " + (", ".join(found) or "none of the frameworks")
+
+
+class WithoutJax:
+    """Programs in processes that have TensorFlow and cannot import JAX: `tools/fresh_process.py` forks them.
+
+    Args:
+      folder: For what they print.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._server: subprocess.Popen | None = None
+
+    def __call__(self, *arguments: object, cwd: object = ".", timeout: float = 300.0) -> subprocess.CompletedProcess:
+        """Runs `python ARGUMENTS`, as `subprocess.run` with `capture_output=True, text=True`.
+
+        Raises:
+          subprocess.TimeoutExpired: It takes longer than `timeout` seconds.
+        """
+        if self._server is None:
+            command = [sys.executable, str(Path(__file__).parent / "tools" / "fresh_process.py")]
+            environment = {"TF_CPP_MIN_LOG_LEVEL": "2"} | os.environ
+            pipe = subprocess.PIPE
+            self._server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
+        names = [self._folder / "stdout", self._folder / "stderr"]
+        for name in names:
+            name.write_text("")
+        words = [str(argument) for argument in arguments]
+        request = {"arguments": words, "folder": os.path.abspath(cwd), "timeout": timeout}
+        request |= {"stdout": str(names[0]), "stderr": str(names[1])}
+        print(json.dumps(request), file=self._server.stdin, flush=True)
+        answer = self._server.stdout.readline()
+        printed = [name.read_text(errors="replace") for name in names]
+        assert answer, f"the process that forks others has ended: {self._server.wait()}"
+        code = json.loads(answer)["returncode"]
+        if code is None:
+            raise subprocess.TimeoutExpired(words, timeout, *printed)
+        return subprocess.CompletedProcess(words, code, *printed)
+
+    def stop(self) -> None:
+        """Ends the process that waits."""
+        if self._server is not None:
+            self._server.communicate()
+
+
+@pytest.fixture(scope="session")
+def run_without_jax(tmp_path_factory):
+    """Runs a program where JAX cannot be imported: `("-c", program)`, or a file, and words for it."""
+    programs = WithoutJax(tmp_path_factory.mktemp("without_jax"))
+    yield programs
+    programs.stop()

@@ -7,8 +7,6 @@ A sample that depends on the names alone, each entry at one of its sizes; with `
 import functools
 import json
 import os
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 
@@ -124,7 +122,7 @@ def test_gradients_are_those_of_jax(name, mode):
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def served(run_without_jax, tmp_path_factory):
     """What a process without JAX computes with the SavedModels of all entries, in this folder."""
     folder = tmp_path_factory.mktemp("battery")
     for position, name in enumerate(SAMPLE):
@@ -140,8 +138,7 @@ def served(tmp_path_factory):
         tf.saved_model.save(module, str(folder / str(position)), options=options)
         arrays = {f"{run}:{j}": a for run in runs(name) for j, a in enumerate(map(storable, sizes[run]))}
         np.savez(folder / f"{position}.npz", **arrays)
-    command = [sys.executable, str(HERE / "serve_without_jax.py"), str(folder), "--values-only"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_without_jax(HERE / "serve_without_jax.py", folder, "--values-only")
     assert done.returncode == 0, done.stderr[-4000:]
     report = json.loads(done.stdout.splitlines()[-1])
     assert (report["jax"], report["programs"]) == (False, len(SAMPLE))

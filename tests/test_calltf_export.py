@@ -1,8 +1,6 @@
 """TensorFlow functions inside of JAX functions that are exported, converted, saved, loaded and trained on."""
 
 import json
-import subprocess
-import sys
 import threading
 import warnings
 from pathlib import Path
@@ -135,7 +133,7 @@ def test_converting_twice_and_in_threads_is_no_different():
     np.testing.assert_allclose(found, [expected] * 5, rtol=1e-6)
 
 
-def test_a_saved_model_that_calls_by_name_runs_without_jax(tmp_path):
+def test_a_saved_model_that_calls_by_name_runs_without_jax(run_without_jax, tmp_path):
     call = call_tf(shifted_sine, call_tf_graph=True)
     model = tf.Module()
     model.f = tf.function(
@@ -146,9 +144,9 @@ def test_a_saved_model_that_calls_by_name_runs_without_jax(tmp_path):
     x = np.array([0.5, 1.0, 2.0], np.float32)
     tf.saved_model.save(model, str(tmp_path / "model"))
     np.savez(tmp_path / "model.npz", **{"0:0": x})
-    command = [sys.executable, str(HERE / "serve_without_jax.py"), str(tmp_path)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True, timeout=200).stdout
-    assert json.loads(output.splitlines()[-1])["jax"] is False
+    done = run_without_jax(HERE / "serve_without_jax.py", tmp_path)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert json.loads(done.stdout.splitlines()[-1])["jax"] is False
     with np.load(tmp_path / "model.results.npz") as results:
         np.testing.assert_allclose(results["0:value:0"], 2 * np.sin(np.cos(x)) + 2, rtol=1e-6)
         np.testing.assert_allclose(results["0:gradient:0"], -2 * np.cos(np.cos(x)) * np.sin(x), rtol=1e-5)

@@ -4,7 +4,6 @@ import functools
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import jax
@@ -19,7 +18,7 @@ from .programs import PROGRAMS
 HERE = Path(__file__).parent
 
 # The process that serves SavedModels may have another TensorFlow (the session `older_tensorflow`).
-SERVING_PYTHON = os.environ.get("JAXTF_SERVING_PYTHON", sys.executable)
+SERVING_PYTHON = os.environ.get("JAXTF_SERVING_PYTHON")
 SERVING_TENSORFLOW = os.environ.get("JAXTF_SERVING_TENSORFLOW")
 
 MODES = {
@@ -84,7 +83,7 @@ def test_one_module_for_cpu_cuda_and_tpu_gives_the_numbers_of_jax_here(name):
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def served(run_without_jax, tmp_path_factory):
     """What a process without JAX computes with the SavedModels of all programs: name -> arrays."""
     folder = tmp_path_factory.mktemp("saved_models")
     for position, program in enumerate(PROGRAMS.values()):
@@ -100,8 +99,11 @@ def served(tmp_path_factory):
             f"{i}:{j}": a for i, sizes in enumerate(program.sizes) for j, a in enumerate(program.arguments(sizes))
         }
         np.savez(folder / f"{position}.npz", **arrays)
-    command = [SERVING_PYTHON, str(HERE / "serve_without_jax.py"), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    words = [str(HERE / "serve_without_jax.py"), str(folder)]
+    if SERVING_PYTHON:
+        done = subprocess.run([SERVING_PYTHON, *words], capture_output=True, text=True, check=False)
+    else:
+        done = run_without_jax(*words)
     assert done.returncode == 0, done.stderr[-4000:]
     assert json.loads(done.stdout.splitlines()[-1]) == {
         "jax": False,

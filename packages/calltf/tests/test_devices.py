@@ -74,6 +74,9 @@ y = jax.jit(call, out_shardings=sharding)(jax.device_put(x, sharding))
 np.testing.assert_allclose(y, 2 * np.sin(x), rtol=1e-6)
 assert len(y.devices()) == 2
 
+# What is split between them crosses over, and comes back whole.
+np.testing.assert_array_equal(call_tf(lambda x: x * 2)(jax.device_put(x, sharding)), 2 * x)
+
 # Eager: results go to the default device of the call, wherever the argument is, and whether it is split.
 first, second = jax.devices()
 for argument in (x, jnp.asarray(x), jax.device_put(x, second), jax.device_put(x, sharding)):

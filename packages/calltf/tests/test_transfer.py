@@ -1,9 +1,6 @@
 """Every dtype that JAX and TensorFlow share crosses between them bit by bit."""
 
 import gc
-import os
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -152,19 +149,6 @@ def test_results_of_every_kind_become_arrays():
     assert (results["n"], results["b"].dtype, results["deep"][1].shape) == (3, jnp.bfloat16, (0,))
     variable.assign_add([5.0, 5.0])
     np.testing.assert_array_equal(results["v"], [1.0, 2.0])
-
-
-def test_an_array_on_several_devices_crosses_too():
-    """In a process with two devices of the CPU."""
-    program = (
-        "import jax, jax.numpy as jnp, numpy as np, tensorflow as tf\n"
-        "from jaxtf.calltf import call_tf\n"
-        "mesh = jax.make_mesh((2,), ('d',), axis_types=(jax.sharding.AxisType.Auto,))\n"
-        "x = jax.device_put(jnp.arange(8.0), jax.sharding.NamedSharding(mesh, jax.P('d')))\n"
-        "np.testing.assert_array_equal(call_tf(lambda x: x * 2)(x), 2 * np.arange(8.0))\n"
-    )
-    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
-    subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=120)
 
 
 @pytest.mark.skipif(not hasattr(tf.constant(0), "__dlpack__"), reason="TensorFlow 2.19 has no Tensor.__dlpack__")

@@ -47,10 +47,10 @@ NEED_JAX = {
 }
 
 
-def test_what_needs_jax_says_so_where_there_is_none():
+def test_what_needs_jax_says_so_where_there_is_none(run_without_jax):
     tries = "".join(f"try: {program}\nexcept JaxRequiredError as error: print(error)\n" for program in NEED_JAX)
     program = f"{WITHOUT_JAX}from jaxtf.convert import *\nassert issubclass(JaxRequiredError, ImportError)\n{tries}"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    found = run_without_jax("-c", program)
     assert found.stdout == "".join(
         f"{wanted} needs JAX, which cannot be imported here: import of jax halted; None in sys.modules\n"
         '  remedy: pip install "jaxtf-convert[jax]"\n'
@@ -58,9 +58,9 @@ def test_what_needs_jax_says_so_where_there_is_none():
     ), found.stderr
 
 
-def test_the_command_says_that_it_needs_jax():
+def test_the_command_says_that_it_needs_jax(run_without_jax):
     program = f"{WITHOUT_JAX}from jaxtf.convert._verify.cli import main; print(main(['model.jaxtf']))"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    found = run_without_jax("-c", program)
     assert found.stdout == "2\n"
     assert found.stderr.splitlines()[-2:] == [
         "jaxtf-verify: the command needs JAX, which cannot be imported here: import of jax halted; None in sys.modules",

@@ -1,7 +1,5 @@
 """Exported functions and artifacts in TensorFlow."""
 
-import subprocess
-import sys
 from collections import OrderedDict
 from functools import partial
 from typing import NamedTuple
@@ -293,13 +291,12 @@ np.testing.assert_allclose(tf.saved_model.load(sys.argv[2]).call(x)[0], tf.sin(x
 """
 
 
-def test_an_artifact_runs_differentiates_and_is_saved_without_jax(tmp_path):
+def test_an_artifact_runs_differentiates_and_is_saved_without_jax(run_without_jax, tmp_path):
     b = symbolic_shape("b, 2")
     exporter = export(lambda tree, scale: [jnp.sin(tree["x"]) * scale], tensorflow_version=tf.__version__)
     exported = exporter({"x": jax.ShapeDtypeStruct(b, jnp.float32)}, 1.0)
     (tmp_path / "artifact").write_bytes(exported.serialize(1))
-    script = [sys.executable, "-c", WITHOUT_JAX, str(tmp_path / "artifact"), str(tmp_path / "saved")]
-    run = subprocess.run(script, capture_output=True, text=True, check=False)
+    run = run_without_jax("-c", WITHOUT_JAX, tmp_path / "artifact", tmp_path / "saved")
     assert run.returncode == 0, run.stderr
 
 

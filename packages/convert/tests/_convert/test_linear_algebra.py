@@ -1,8 +1,5 @@
 """Linear algebra runs in TensorFlow in every mode, with gradients; what cannot is refused when it is converted."""
 
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -159,7 +156,7 @@ np.savez(sys.argv[1] + "/results.npz", result=result, gradient=tape.gradient(res
 """
 
 
-def test_a_saved_model_runs_where_there_is_no_jax(tmp_path):
+def test_a_saved_model_runs_where_there_is_no_jax(run_without_jax, tmp_path):
     def loss(x):
         w, v = jnp.linalg.eigh(positive(x))
         return jnp.linalg.svdvals(x).sum(-1) + jnp.linalg.slogdet(x)[1] + w[:, 0] + jnp.abs(v[:, 0, 0])
@@ -174,7 +171,7 @@ def test_a_saved_model_runs_where_there_is_no_jax(tmp_path):
     tf.saved_model.save(module, str(tmp_path), options=options)
     a = matrices(3, 4, 4, dtype="float32")
     np.save(tmp_path / "a.npy", a)
-    done = subprocess.run([sys.executable, "-c", SERVE, str(tmp_path)], capture_output=True, text=True, check=False)
+    done = run_without_jax("-c", SERVE, tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
     with np.load(tmp_path / "results.npz") as results:
         assert_close(results["result"], loss(a))

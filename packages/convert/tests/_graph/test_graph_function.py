@@ -1,9 +1,7 @@
 """`convert(native_serialization=False)`: gradients, sizes that are open, SavedModels, refusals, modes."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -512,16 +510,7 @@ def test_each_platform_has_its_own_branch():
         assert inner.body.returned == inner.body.operations[-1].results
 
 
-def without_jax(script, *arguments):
-    """What a script here prints as JSON in a process that cannot import JAX."""
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
-    command = [sys.executable, str(HERE / script), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def test_saved_models_and_modules_run_without_jax(tmp_path):
+def test_saved_models_and_modules_run_without_jax(run_without_jax, tmp_path):
     module = tf.Module()
     module.f = tf.function(graph(scanned, polymorphic_shapes=["(b, _)"]), autograph=False, input_signature=[OPEN_ROWS])
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
@@ -538,7 +527,9 @@ def test_saved_models_and_modules_run_without_jax(tmp_path):
     exported = export(scanned)(jax.ShapeDtypeStruct(symbolic_shape("b, 4"), np.float32))
     (tmp_path / "artifact").write_bytes(exported.serialize(vjp_order=1))
     (tmp_path / "portable").write_bytes(exported.mlir_module_serialized)
-    found = without_jax("graph_without_jax.py", tmp_path)
+    done = run_without_jax(HERE / "graph_without_jax.py", tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
 
     expected, gradient = scanned(X), jax.grad(scanned)(X)
     trained = jax.grad(lambda p: scanned(X * p))
@@ -646,14 +637,14 @@ def test_a_version_of_tensorflow_is_refused_where_it_says_nothing():
     )
 
 
-def test_without_jaxlib_graph_mode_says_what_it_needs():
+def test_without_jaxlib_graph_mode_says_what_it_needs(run_without_jax):
     program = (
         "import sys; sys.modules['jaxlib'] = None; sys.modules['jax'] = None\n"
         "from jaxtf.convert import convert_stablehlo\n"
         "try: convert_stablehlo('module {}')\n"
         "except ImportError as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = run_without_jax("-c", program)
     assert done.stdout == (
         "StableHLO is read with jaxlib, which cannot be imported here\n  remedy: pip install 'jaxlib>=0.10.1'\n"
     )

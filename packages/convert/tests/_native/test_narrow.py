@@ -1,8 +1,5 @@
 """Dtypes narrower than a byte in every mode: right, or refused by name."""
 
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -149,7 +146,7 @@ def test_a_gradient_beside_narrow_arguments_and_results(dtype, native, in_graph)
     identical(again, q)
 
 
-def test_saved_models_take_and_give_them_without_jax(tmp_path):
+def test_saved_models_take_and_give_them_without_jax(run_without_jax, tmp_path):
     expected = []
     for dtype in CARRIED:
         _, q = case("in", dtype)
@@ -173,8 +170,8 @@ def test_saved_models_take_and_give_them_without_jax(tmp_path):
         "        product, back = tf.saved_model.load(f'{dtype} {native}')(q)\n"
         "        print(product.numpy().tolist(), tf.cast(back, tf.int8).numpy().tolist())\n"
     )
-    found = subprocess.run([sys.executable, "-c", alone], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert found.stdout.splitlines() == expected
+    found = run_without_jax("-c", alone, cwd=tmp_path)
+    assert found.stdout.splitlines() == expected, found.stderr
 
 
 def test_the_refusal_names_argument_dtype_and_remedy():

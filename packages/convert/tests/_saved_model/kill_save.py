@@ -1,10 +1,10 @@
-"""Saves a model again and again until it is killed: `kill_save.py FOLDER`.
+"""Saves a model again and again until it is killed.
 
 Weights, a constant of the graph, metadata and an asset all say which save they are of.
 """
 
 import itertools
-import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,8 @@ def save(folder: Path, number: int) -> None:
     asset.unlink()
 
 
-if __name__ == "__main__":
+def save_without_end(folder: Path, saved: Connection) -> None:
+    """Sends the number of each save that is done."""
     for number in itertools.count(1):
-        save(Path(sys.argv[1]), number)
-        print(number, flush=True)
+        save(folder, number)
+        saved.send(number)

@@ -2,8 +2,6 @@
 
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import jax
@@ -43,9 +41,8 @@ def program(tmp_path_factory):
     return path
 
 
-def test_a_process_without_jax_writes_serves_and_trains_it(program, tmp_path):
-    command = [sys.executable, str(HERE / "train_without_jax.py"), str(program), str(tmp_path / "saved")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def test_a_process_without_jax_writes_serves_and_trains_it(run_without_jax, program, tmp_path):
+    done = run_without_jax(HERE / "train_without_jax.py", program, tmp_path / "saved")
     assert done.returncode == 0, done.stderr[-4000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["imported"] == []

@@ -1,10 +1,9 @@
 """SavedModels of JAX functions: what is in them, and what a process without JAX does with them."""
 
 import json
+import multiprocessing
 import os
 import re
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -109,10 +108,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def used(folder):
+def used(run_without_jax, folder):
     """What the process without JAX found, and what it printed meanwhile."""
-    command = [sys.executable, str(HERE / "without_jax.py"), str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_without_jax(HERE / "without_jax.py", folder)
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout.splitlines()[-1]), done.stderr
 
@@ -461,23 +459,22 @@ def test_a_save_that_is_killed_leaves_the_model_before_or_after_it(tmp_path):
     rounds = 100 if os.environ.get("JAXTF_FULL") == "1" else 6
     random = np.random.default_rng(0)
     folder = tmp_path / "model"
-    started, done = 0, 0
-    while done < rounds:
-        process = subprocess.Popen(
-            [sys.executable, HERE / "kill_save.py", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        started += 1
-        assert process.stdout.readline() == b"1\n"
-        for _ in range(int(random.integers(0, 3))):
-            process.stdout.readline()
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["jax", "tensorflow"])  # imported once, not by each process
+    for _ in range(rounds):
+        saved, sender = processes.Pipe(duplex=False)
+        process = processes.Process(target=kill_save.save_without_end, args=(folder, sender))
+        process.start()
+        sender.close()
+        for number in range(1, int(random.integers(2, 5))):
+            assert saved.recv() == number
         time.sleep(random.uniform(0, 0.25))  # a save takes about 0.2 s
         process.kill()
-        process.communicate()
+        process.join()
         assert len(numbers_of(folder)) == 1
         assert len(list((folder / "assets").iterdir())) == 1
-        done += 1
     partial = [entry for entry in tmp_path.iterdir() if entry.name.endswith(".partial")]
-    assert len(partial) <= started
+    assert len(partial) <= rounds
 
 
 def test_saves_at_the_same_time_into_one_folder_leave_one_of_them(tmp_path):
