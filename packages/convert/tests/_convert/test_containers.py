@@ -114,6 +114,12 @@ for name, tree in TREES.items():
                   tf.function(convert(lambda x: summed(wrapped, x)), autograph=False)(X)):
         np.testing.assert_allclose(found["y"], expected["y"], rtol=1e-6)
         np.testing.assert_allclose(found["others"], expected["others"], rtol=1e-6)
+    try:
+        convert(summed)(in_module({"w": [W, "text"]}), X)
+    except TypeError as error:
+        assert str(error).startswith("args[0]['w'][1] is not a numeric value"), error
+    else:
+        raise AssertionError("a text among the arguments is not refused")
     assert [type(leaf) for leaf in jax.tree.leaves(wrapped)] == [np.ndarray] * len(jax.tree.leaves(tree)), name
     if ours:
         paths = lambda tree: [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(tree)]

@@ -22,7 +22,7 @@ from jaxtf.convert._errors import ArgumentTypeError, ConversionStateError
 from jaxtf.convert._function.cache import Cache
 from jaxtf.convert._values.arguments import WeakVariable, read
 from jaxtf.convert._values.dtypes import numpy_dtype
-from jaxtf.serialization.interop import argument_paths, unwrapped
+from jaxtf.serialization.interop import argument_paths, plain_containers, unwrapped
 from jaxtf.shapepoly import ShapeSpecError, is_symbolic_dim, symbolic_args_specs
 
 __all__ = ["LeafSpec", "Signature", "Signatures", "leaf_spec"]
@@ -184,5 +184,6 @@ def leaf_spec(value: Any, path: Callable[[], str]) -> LeafSpec:
 
 
 def _path(tree: Any, index: int) -> str:
-    """Where the flat argument stands, as the caller would write it."""
-    return argument_paths(tree)[index]
+    """The address of a flat argument as the caller would write it, also in containers of `tf.Module`."""
+    indices, plain = jax.tree.flatten(plain_containers(jax.tree.unflatten(tree, range(tree.num_leaves))))
+    return argument_paths(plain)[indices.index(index)]
