@@ -10,7 +10,7 @@ from jaxtf.serialization._lift.table import FAMILIES, entries
 from jaxtf.serialization._record.checks import STABLE_CUSTOM_CALLS
 
 # What reads a module settles these: constants, terminators, and custom calls, which have entries by their targets.
-READ = {"stablehlo.constant", "stablehlo.return", "stablehlo.custom_call"}
+READ = {"stablehlo.constant", "chlo.constant", "stablehlo.return", "stablehlo.custom_call"}
 
 
 def operations_of(dialect):

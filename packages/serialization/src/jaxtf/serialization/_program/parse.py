@@ -97,6 +97,8 @@ class _Reader:
 
     def _operation(self, op: Any) -> Operation:
         name, attributes = op.name, self._attributes(op)
+        if name in _CONSTANTS:
+            name = "stablehlo.constant"
         if name == "stablehlo.custom_call":
             name = f"custom_call.{attributes['call_target_name']}"
         location = op.location
@@ -111,7 +113,7 @@ class _Reader:
         )
 
     def _attributes(self, op: Any) -> dict[str, Any]:
-        if op.name == "stablehlo.constant":
+        if op.name in _CONSTANTS:
             return {"value": self._constant(op)}
         attributes = op.attributes
         names = [name for name in map(_name_of, attributes) if name not in _SKIPPED]
@@ -161,6 +163,7 @@ def _main_of(functions: list[Function], name: str | None) -> Function:
     return candidates[0]
 
 
+_CONSTANTS = ("stablehlo.constant", "chlo.constant")
 _RENAMED = {"mhlo.backend_config": "backend_config"}
 
 # They say what the types say, or what only a compiler reads.

@@ -100,15 +100,6 @@ def constant_like(bound: Bound, operand: Any) -> Any:
     return lax.full_like(operand, bound["value"])
 
 
-@lifts("chlo.constant")
-def constant(bound: Bound) -> Any:
-    """The value.
-
-    Source: CHLO, `constant`.
-    """
-    return np.asarray(bound["value"])
-
-
 @lifts("chlo.mulhi")
 def high_bits_of_product(bound: Bound, left: Any, right: Any) -> Any:
     """The upper half of the bits of the product of two integers.
