@@ -175,8 +175,8 @@ class Emitter:
             tuple(partial(self._region, block, scope, entry.computed_in) for block in operation.regions),
             self._allows_xla,
             partial(self.call, outer=scope),
-            self._called,
             scope.constant,
+            self._called,
             self._scans,
         )
         assert entry.emit is not None, f"{operation.name} is refused, or has an entry"

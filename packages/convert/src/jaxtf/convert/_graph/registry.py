@@ -29,17 +29,17 @@ class Bound(BoundOperation):
         it uses from outside are emitted again inside when it is called in another graph.
       allows_xla: Whether TensorFlow's XLA operations may be used.
       call: Emits a call of a function of the module, by name: one `tf.function` for all its calls.
-      functions: Those of TensorFlow that the module calls by their index.
       constant: A small array or a list of integers (int32) as a tensor of the graph in which the operation is: one for
         all who ask for the same. Not for what an entry emits in graphs of its own.
+      functions: Those of TensorFlow that the module calls by their index.
       scans: Whether cumulative sums and products are to be associative scans.
     """
 
     regions: tuple[Apply, ...]
     allows_xla: bool
     call: Callable[[str, Sequence[tf.Tensor]], list[tf.Tensor]]
+    constant: Callable[[Any], tf.Tensor]
     functions: Sequence[Any] = ()
-    constant: Callable[[Any], tf.Tensor] = tf.constant
     scans: bool = False
 
 

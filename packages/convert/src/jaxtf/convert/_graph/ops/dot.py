@@ -48,7 +48,8 @@ def dot(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     Source: XLA operation semantics, `Dot`.
     """
     contracting = ((left.shape.rank - 1,), (0,))
-    return contract(left, right, batching=((), ()), contracting=contracting, dtype=bound.result_type.dtype)
+    dtype = bound.result_type.dtype
+    return contract(left, right, batching=((), ()), contracting=contracting, dtype=dtype, constant=bound.constant)
 
 
 def contract(
@@ -58,7 +59,7 @@ def contract(
     batching: tuple[Sequence[int], Sequence[int]],
     contracting: tuple[Sequence[int], Sequence[int]],
     dtype: tf.DType,
-    constant: Callable[[Any], tf.Tensor] = tf.constant,
+    constant: Callable[[Any], tf.Tensor],
 ) -> tf.Tensor:
     """As `dot_general`, in the result's dtype or a wider one that has kernels; `constant` is as in `Bound`."""
     computed = INTEGERS_IN.get(dtype, dtype)

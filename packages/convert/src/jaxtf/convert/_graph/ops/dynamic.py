@@ -52,7 +52,8 @@ def dynamic_broadcast_in_dim(bound: Bound, operand: tf.Tensor, shape: tf.Tensor)
 
     Source: StableHLO specification, `dynamic_broadcast_in_dim`.
     """
-    return broadcast(operand, listed(shape, bound.result_type.shape), bound["broadcast_dimensions"])
+    wanted = listed(shape, bound.result_type.shape)
+    return broadcast(operand, wanted, bound["broadcast_dimensions"], bound.constant)
 
 
 @translates("stablehlo.dynamic_reshape", computed_in=MOVED)
@@ -73,7 +74,7 @@ def dynamic_iota(bound: Bound, shape: tf.Tensor) -> tf.Tensor:
 
     Source: StableHLO specification, `dynamic_iota`.
     """
-    return counting(listed(shape, bound.result_type.shape), bound["iota_dimension"], bound.result_type.dtype)
+    return counting(bound, listed(shape, bound.result_type.shape))
 
 
 @translates("stablehlo.dynamic_pad", computed_in=MOVED)

@@ -28,7 +28,7 @@ def broadcast(
     operand: tf.Tensor,
     shape: list[Size],
     dimensions: tuple[int, ...],
-    constant: Callable[[Any], tf.Tensor] = tf.constant,
+    constant: Callable[[Any], tf.Tensor],
 ) -> tf.Tensor:
     """The operand with its dimensions at those places of a larger shape; `constant` is as in `Bound`."""
     order = sorted(range(len(dimensions)), key=lambda i: dimensions[i])
@@ -59,7 +59,8 @@ def broadcast_outer(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """
     leading = tuple(int(size) for size in bound["broadcast_sizes"])
     rank = operand.shape.rank
-    return broadcast(operand, [*leading, *sizes(operand)], tuple(range(len(leading), len(leading) + rank)))
+    dimensions = tuple(range(len(leading), len(leading) + rank))
+    return broadcast(operand, [*leading, *sizes(operand)], dimensions, bound.constant)
 
 
 @translates("stablehlo.reshape", computed_in=MOVED)
@@ -109,13 +110,14 @@ def iota(bound: Bound) -> tf.Tensor:
 
     Source: StableHLO specification, `iota`.
     """
-    return counting(list(bound.result_type.shape), bound["iota_dimension"], bound.result_type.dtype)
+    return counting(bound, list(bound.result_type.shape))
 
 
-def counting(shape: list[Size], axis: int, dtype: tf.DType) -> tf.Tensor:
-    """Indices along an axis; a vector that is broadcast, so that nothing large is stored in a graph."""
-    along = tf.cast(tf.range(shape[axis]), dtype)
-    return broadcast(along, shape, (axis,))
+def counting(bound: Bound, shape: list[Size]) -> tf.Tensor:
+    """Indices along the axis of an iota; a vector that is broadcast, so that nothing large is stored in a graph."""
+    axis = bound["iota_dimension"]
+    along = tf.cast(tf.range(shape[axis]), bound.result_type.dtype)
+    return broadcast(along, shape, (axis,), bound.constant)
 
 
 @translates("stablehlo.pad", computed_in=MOVED)
