@@ -222,7 +222,8 @@ def lift_sweep(session: nox.Session) -> None:
 
     Values, `vmap`, forward and reverse mode. Words after `--` choose, such as `harness --part 0/20`.
     """
-    install(session, *from_tree("shapepoly[jax]", "serialization[jax]"), *PYTEST)
+    # JAX's harness needs absl and does not say so.
+    install(session, *from_tree("shapepoly[jax]", "serialization[jax]"), *PYTEST, "absl-py")
     for words in [session.posargs] if session.posargs else (["battery"], ["harness"]):
         session.run("python", "tests/lift_sweep.py", *words, env=ON_CPU)
 
