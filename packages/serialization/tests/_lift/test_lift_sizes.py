@@ -195,3 +195,14 @@ def test_only_what_is_small_is_known():
     assert known_constant(np.zeros(10_000, np.int32)) is None
     assert isinstance(known_constant(np.zeros(4, np.int64)), Known)
     assert folded(operation("and"), [known_array(INT32, [6], ()), known_array(INT32, [3], ())]) is None
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 0), (0, 3), (3, 0), (2, 0, 1)])
+@pytest.mark.parametrize("dtype", [np.int32, np.bool_])
+def test_constants_of_size_0_keep_their_shape(shape, dtype):
+    def chosen(x):
+        return jnp.where(jnp.full(shape, 1, dtype) == jnp.full(shape, 1, dtype), x, 0.0), jnp.full(shape, 1, dtype)
+
+    x = jnp.zeros(shape)
+    values, constant = export(chosen)(x).lift()(x)
+    assert (values.shape, values.dtype, constant.shape, constant.dtype) == (shape, x.dtype, shape, dtype)

@@ -35,7 +35,7 @@ def as_array(value: Any) -> Any:
     if not isinstance(value, Known):
         return value
     if value.is_constant:
-        return np.array(value.elements.tolist(), value.dtype)
+        return np.array(value.elements.tolist(), value.dtype).reshape(value.shape)  # a list of nothing has no shape
     elements = [lax.reshape(_element(element, value.dtype), (1,)) for element in value.elements.flat]
     return lax.reshape(lax.concatenate(elements, 0), value.shape)
 
