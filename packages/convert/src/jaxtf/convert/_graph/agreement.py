@@ -1,4 +1,6 @@
-"""Sizes that StableHLO requires to be equal, checked where they are known only at run time.
+"""Ranks and sizes of operands as TensorFlow's operations take them.
+
+Sizes that StableHLO requires to be equal are checked where they are known only at run time.
 
 TensorFlow's elementwise operations broadcast a size of 1, and so do its products of matrices; StableHLO's do not. The
 modules that JAX exports have equal sizes wherever they are required, by their shape assertions; a module of somebody
@@ -11,9 +13,12 @@ from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
+from jaxtf.convert._graph._support import Size, as_shape, sizes
+from jaxtf.convert._graph.errors import unsupported
+from jaxtf.convert._graph.registry import Bound
 from jaxtf.serialization.interop import Operation, TensorType, Value
 
-__all__ = ["with_equal_sizes"]
+__all__ = ["at_broadcast_places", "with_equal_sizes"]
 
 _ALIKE = frozenset(
     f"stablehlo.{name}"
@@ -65,6 +70,31 @@ def with_equal_sizes(operation: Operation, operands: Sequence[tf.Tensor]) -> lis
         return list(operands)
     with tf.control_dependencies([check for made in checks for check in made]):
         return [operand if isinstance(operand, tuple) else tf.identity(operand) for operand in operands]
+
+
+def at_broadcast_places(bound: Bound, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """The operands of an operation of CHLO that broadcasts, of equal rank, as TensorFlow broadcasts them.
+
+    Raises:
+      GraphModeUnsupported: The dimensions at which an operand is to be are not in order.
+    """
+    given = bound.broadcast_places
+    if given is None:
+        dimensions = list(bound["broadcast_dimensions"])
+        raise unsupported(bound.operation, f"broadcast_dimensions {dimensions} are not different ones in order")
+    rank = max(map(len, given))
+    return [
+        operand if list(places) == list(range(rank - len(places), rank)) else _spread(operand, places, rank)
+        for operand, places in zip(operands, given, strict=True)
+    ]
+
+
+def _spread(operand: tf.Tensor, places: Sequence[int], rank: int) -> tf.Tensor:
+    """An operand with dimensions of size 1 between its own."""
+    shape: list[Size] = [1] * rank
+    for place, size in zip(places, sizes(operand), strict=True):
+        shape[place] = size
+    return tf.reshape(operand, as_shape(shape))
 
 
 def _pairs(operation: Operation) -> Iterator[tuple[int, int, int, int]]:

@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph.agreement import with_equal_sizes
+from jaxtf.convert._graph.agreement import at_broadcast_places, with_equal_sizes
 from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.calls import functions_kept
 from jaxtf.convert._graph.errors import is_of_tensorflow, unsupported
@@ -180,6 +180,8 @@ class Emitter:
             self._scans,
         )
         assert entry.emit is not None, f"{operation.name} is refused, or has an entry"
+        if operation.name.startswith("chlo.broadcast_"):
+            operands = at_broadcast_places(bound, operands)
         try:
             made = entry.emit(bound, *(_widened(operand, entry.computed_in) for operand in operands))
         except (TypeError, ValueError) as error:

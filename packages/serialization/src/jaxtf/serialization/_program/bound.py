@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,3 +71,20 @@ class BoundOperation:
         """The type of the only result."""
         (only,) = self.result_types
         return only
+
+    @property
+    def broadcast_places(self) -> list[Sequence[int]] | None:
+        """The dimensions of the result at which those of each operand are, of an operation that broadcasts (CHLO).
+
+        The last ones, as in NumPy, unless the operation says otherwise of an operand of lower rank. None where what
+        it says cannot be: other than so many different dimensions of the result, in order.
+        """
+        ranks = [value.type.rank if isinstance(value.type, TensorType) else 0 for value in self.operation.operands]
+        largest = max(ranks)
+        stated = self.get("broadcast_dimensions")
+        if stated is None:
+            return [range(largest - rank, largest) for rank in ranks]
+        dimensions = list(stated)
+        if len(dimensions) != min(ranks) or dimensions != sorted(set(dimensions) & set(range(largest))):
+            return None
+        return [range(largest) if rank == largest else dimensions for rank in ranks]

@@ -79,12 +79,17 @@ def broadcast_together(bound: Bound, operands: Sequence[Any]) -> list[Any]:
     """The operands of an operation of `chlo`, broadcast to one shape: the lesser rank at the given dimensions.
 
     By default at the last ones, as NumPy does.
+
+    Raises:
+      LiftUnsupported: The given dimensions are not in order.
     """
     rank = max(x.ndim for x in operands)
-    given = bound.get("broadcast_dimensions")
+    given = bound.broadcast_places
+    if given is None:
+        dimensions = list(bound["broadcast_dimensions"])
+        raise unsupported(bound.operation, f"broadcast_dimensions {dimensions} are not different ones in order")
     raised = []
-    for x in operands:
-        places = range(rank - x.ndim, rank) if given is None or x.ndim == rank else given
+    for x, places in zip(operands, given, strict=True):
         shape = [1] * rank
         for axis, size in zip(places, x.shape, strict=True):
             shape[axis] = size
