@@ -34,9 +34,11 @@ EXAMPLES_NEED_JAX = ("serialization", "convert")
 
 # The tests, the longest first; two processes run at a time, a folder's files dealt out to as many as its number says.
 TESTS = (
-    "packages/convert/tests=2",
+    "packages/convert/tests=3",
+    "packages/serialization/tests=2",
     "tests=3",
-    *(f"packages/{name}/tests" for name in ("calltf", "serialization", "shapepoly")),
+    "packages/calltf/tests",
+    "packages/shapepoly/tests",
 )
 
 GRIFFE = "griffe>=2"
