@@ -49,7 +49,7 @@ def part(text: str) -> tuple[int, int]:
     """The two numbers of "1/4"."""
     found = re.fullmatch(r"(\d+)/(\d+)", text)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no part of the tests; write K/N with K from 1 to N, such as 1/4")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a part of the tests; write K/N, 1 <= K <= N, such as 1/4")
     return int(found[1]), int(found[2])
 
 

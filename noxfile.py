@@ -220,7 +220,7 @@ def harness_sweep(session: nox.Session) -> None:
 
 @nox.session
 def lift_sweep(session: nox.Session) -> None:
-    """Lifted modules beside their functions: the battery, and JAX's harness of primitives; an hour and a half.
+    """Lifted modules compared with their functions: the battery, and JAX's harness of primitives; an hour and a half.
 
     Values, `vmap`, forward and reverse mode. Words after `--` choose, such as `harness --part 0/20`.
     """
@@ -335,7 +335,7 @@ def oldest_jax() -> tuple[str, str]:
     return f"jax=={version}", f"jaxlib=={version}"
 
 
-# What is coming -> what is installed for it, and beside it the newest release of the other framework for this Python.
+# Pre-release -> what is installed for it, together with the newest release of the other framework for this Python.
 COMING = {
     # That a requirement names a pre-release is not enough: uv 0.13 then takes the newest release, if that fits.
     "jax": (*JAX_PRE_RELEASE, "--prerelease-package", "jax=allow", "--prerelease-package", "jaxlib=allow"),
@@ -465,7 +465,7 @@ def aot(session: nox.Session) -> None:
 
 # --- programs that people have ---
 
-# What each program in examples/clients needs beside ours.
+# What each program in examples/clients needs besides our packages.
 CLIENTS = {
     "flax_linen": ("flax>=0.12",),
     "flax_nnx": ("flax>=0.12",),
@@ -498,7 +498,7 @@ def clients(session: nox.Session, client: str) -> None:
     session.run("python", str(ROOT / "examples" / "clients" / f"{client}.py"), folder, env=ON_CPU | variables)
 
 
-# What each program in examples/scientific needs beside ours.
+# What each program in examples/scientific needs besides our packages.
 SCIENTIFIC = {
     "e3nn_layer": ("e3nn-jax>=0.21",),
     "mjx_step": ("mujoco-mjx>=3.17",),
@@ -515,7 +515,7 @@ def scientific(session: nox.Session, program: str) -> None:
     session.run("python", str(ROOT / "examples" / "scientific" / f"{program}.py"), env=ON_CPU)
 
 
-# What each program in examples/consumers needs beside ours.
+# What each program in examples/consumers needs besides our packages.
 CONSUMERS = {
     "litert": ("ai-edge-litert==2.3.*",),
     "tfjs_node": (),
@@ -606,7 +606,7 @@ def published(session: nox.Session, package: str) -> None:
         install(session, *ours, *requirements, *PYTEST)
         where = session.run("python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", silent=True)
         paths = [str(Path(where.strip(), file)) for file in files]
-        # Of their settings none, and none of ours: warnings of theirs are no errors.
+        # With none of their settings, and none of ours: their warnings are not errors.
         settings = ("-c", os.devnull, "--rootdir", where.strip(), "-p", "no:cacheprovider", "-q")
         plugin = ("-p", "with_jaxtf") if kind == "jaxtf" else ()
         variables = {**ON_CPU, **variables, "PYTHONPATH": str(programs)}
@@ -859,7 +859,7 @@ def newest_release(session: nox.Session, package: str) -> Path | None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """What things cost, beside the bare op and beside upstream; prints tables, decides nothing.
+    """What things cost, compared with the bare op and with upstream; prints tables, never fails.
 
     `python3 run.py bench -- --page` writes docs/benchmarks.md with them.
     """
@@ -918,7 +918,7 @@ def install(session: nox.Session, *arguments: str) -> None:
 
 
 def environment(session: nox.Session, name: str, *arguments: str) -> str:
-    """A second, clean environment beside the session's own; the path of its interpreter."""
+    """A second, clean environment in addition to the session's own; the path of its interpreter."""
     home = Path(session.virtualenv.location).with_name(f"{Path(session.virtualenv.location).name}-{name}")
     session.run("uv", "venv", "--quiet", "--clear", "--python", session.virtualenv.location, str(home), external=True)
     python = str(home / "bin" / "python")
@@ -940,7 +940,7 @@ def sweep(session: nox.Session) -> None:
 
 @nox.session
 def beside_jax_export(session: nox.Session) -> None:
-    """Questions, programs and exports under random equalities, beside brute force and `jax.export`: 2,000 of each.
+    """Questions, programs and exports under random equalities, against brute force and `jax.export`: 2,000 of each.
 
     A word after `--` is another number. Most of the time, half an hour or more for 2,000, goes to the exports.
     """

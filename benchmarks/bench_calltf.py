@@ -1,4 +1,4 @@
-"""What a call of a TensorFlow function from JAX costs, beside what does the same without jaxtf.
+"""The cost of calling a TensorFlow function from JAX, compared with the same work without jaxtf.
 
 Each row is the median over rounds of the CPU time and of the wall time of one call, on the CPU: the sine of
 f32[16], so that nearly all the time is the way to it; the identity of 4 MB, which shows copies; gradients of the

@@ -1,12 +1,12 @@
-"""What converting costs beside what it is made of: large arrays, the first trace of a transformer, gradients, models.
+"""The cost of converting, compared with its parts: large arrays, the first trace of a transformer, gradients, models.
 
     python benchmarks/bench_convert.py              all of it
-    python benchmarks/bench_convert.py calls        eager calls and eager gradients, beside TensorFlow's own operations
-    python benchmarks/bench_convert.py trace        first trace in tf.function, beside JAX's trace and lower
-    python benchmarks/bench_convert.py memory       10,000 polymorphic eager calls
-    python benchmarks/bench_convert.py constants    200 MB closed over, beside 200 MB of variables
+    python benchmarks/bench_convert.py calls        eager calls and eager gradients, compared with TensorFlow's own
+    operations python benchmarks/bench_convert.py trace        first trace in tf.function, compared with JAX's trace and
+    lower python benchmarks/bench_convert.py memory       10,000 polymorphic eager calls
+    python benchmarks/bench_convert.py constants    200 MB closed over, compared with 200 MB of variables
 
-Times are medians: of CPU time and of wall time for calls, of wall time for the rest. Each way of holding 200 MB runs
+Times are medians: of CPU time and of wall time for calls, of wall time for the rest. Each holder of 200 MB runs
 in a process of its own, of which the peak memory is reported.
 """
 
@@ -213,7 +213,7 @@ def lookup(table: Any, x: Any) -> Any:
     return jnp.tanh(x @ jnp.asarray(table).T).sum()
 
 
-def hold(way: str) -> None:
+def hold(holder: str) -> None:
     """In a process of its own: first call, save, load and call of a function with 200 MB."""
     table = np.sin(np.arange(ROWS * 1024, dtype=np.float32)).reshape(ROWS, 1024)
     x = tf.ones((4, 1024))
@@ -223,7 +223,7 @@ def hold(way: str) -> None:
     def mark() -> None:
         marks.append(time.perf_counter())
 
-    if way == "closed over, save_model":
+    if holder == "closed over, save_model":
         mark()  # it makes no call of its own
         save_model(
             lambda params, x: lookup(table, x) * params,
@@ -232,9 +232,9 @@ def hold(way: str) -> None:
             input_signatures=[tf.TensorSpec([4, 1024], tf.float32)],
         )
     else:
-        make = upstream if way.startswith("upstream") else convert
+        make = upstream if holder.startswith("upstream") else convert
         module = tf.Module()
-        if way.endswith("variables"):
+        if holder.endswith("variables"):
             module.table = tf.Variable(table)
             converted = make(lookup)
             module.f = tf.function(lambda x: converted(module.table, x), autograph=False)
@@ -259,7 +259,7 @@ def hold(way: str) -> None:
     )
 
 
-WAYS = (
+HOLDERS = (
     "variables",
     "closed over, save_model",
     "closed over, saved by hand",
@@ -269,19 +269,19 @@ WAYS = (
 
 
 def constants() -> None:
-    """The ways to hold 200 MB, each in a process."""
+    """Each holder of 200 MB, in its own process."""
     print(f"{CONSTANT_MB} MB in a function, wall time")
-    for way in WAYS:
+    for holder in HOLDERS:
 
-        def run(way: str = way) -> str:
+        def run(holder: str = holder) -> str:
             done = subprocess.run(
-                [sys.executable, __file__, "--hold", way], capture_output=True, text=True, timeout=400, check=False
+                [sys.executable, __file__, "--hold", holder], capture_output=True, text=True, timeout=400, check=False
             )
             if done.returncode:
                 raise RuntimeError((done.stderr.strip().splitlines() or ["it was killed"])[-1])
             return done.stdout.strip().splitlines()[-1]
 
-        report(way, run)
+        report(holder, run)
 
 
 PARTS = {"calls": calls, "trace": trace, "memory": memory, "constants": constants}

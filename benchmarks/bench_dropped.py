@@ -1,4 +1,4 @@
-"""What stays in memory of functions that were made, called once and dropped, beside the same loop without jaxtf.
+"""Memory kept for functions that were made, called once and dropped, compared with the same loop without jaxtf.
 
 Each row is a process of its own, which makes 200 functions and then 300 more: the resident memory that these added,
 after a collection, for 1,000 of them. The second column does the same by JAX or TensorFlow alone, for `convert` by the

@@ -1,4 +1,4 @@
-"""What one eager call costs: the bare XlaCallModule op, `jaxtf.convert`, and upstream's jax2tf beside them.
+"""What one eager call costs: the bare XlaCallModule op, `jaxtf.convert`, and upstream's jax2tf.
 
 The function is the sine of f32[16], so that nearly all the time is the way to it. Each row is the median over
 rounds of the CPU time and of the wall time of one call; "polymorphic" takes the size as a dimension variable. A

@@ -1,4 +1,4 @@
-"""What an export costs: `jaxtf.serialization` beside `jax.export`, in one process.
+"""What an export costs: `jaxtf.serialization` compared with `jax.export`, in one process.
 
 A transformer of 12 layers, static and with symbolic batch and sequence: medians of CPU milliseconds
 (exporting runs in one thread, so that this is wall time on a machine with nothing else to do). "fresh

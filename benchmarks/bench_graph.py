@@ -1,14 +1,14 @@
-"""What graph mode costs: compiled calls beside JAX's, operations beside StableHLO's, conversion beside export.
+"""What graph mode costs: compiled calls against JAX's, operations against StableHLO's, conversion against export.
 
     python benchmarks/bench_graph.py              all of it, in about four minutes
     python benchmarks/bench_graph.py calls        compiled graph mode, native mode and jax.jit, called in turns
     python benchmarks/bench_graph.py windows      the same of single convolutions and pools
     python benchmarks/bench_graph.py operations   TensorFlow operations for each operation of StableHLO
-    python benchmarks/bench_graph.py conversion   first trace of transformers of 3 to 24 layers, beside their export
-    python benchmarks/bench_graph.py first        the same of 12 layers, the first of a process: each in its own
+    python benchmarks/bench_graph.py conversion   first trace of transformers of 3 to 24 layers, relative to their
+    export python benchmarks/bench_graph.py first        the same of 12 layers, the first of a process: each in its own
 
 What is compared runs in turns; given are the least time and the median of the ratios of neighbours. Calls are wall
-time with the ratio of CPU time beside it, conversions CPU time, which is the same on a machine with nothing else to do.
+time, followed by the ratio of CPU time, conversions CPU time, which is the same on a machine with nothing else to do.
 """
 
 from __future__ import annotations
@@ -156,10 +156,10 @@ def row(name: str, times: list[float], bases: list[float]) -> str:
 
 
 def calls() -> None:
-    """Compiled graph mode, without and with XLA operations, and native mode, beside jax.jit.
+    """Compiled graph mode, without and with XLA operations, and native mode, compared with jax.jit.
 
     Parameters are arguments, as JAX has them; and variables of the TensorFlow function, as SavedModels have them. An
-    eager call in native mode runs compiled, without the way through tf.function. What that way costs is seen on a
+    eager call in native mode runs compiled, without tf.function. What tf.function costs is seen on a
     compiled function of the same arguments that gives an element of the last one; what TensorFlow's XLA makes of such a
     model, on the same one written in TensorFlow.
     """
@@ -270,7 +270,7 @@ def count_of_module(function: Callable[..., Any], arguments: Any) -> tuple[int, 
 
 
 def conversion() -> None:
-    """The first trace of a transformer in graph mode beside its export.
+    """The first trace of a transformer in graph mode, compared with its export.
 
     And what of it is TensorFlow's: the trace of the same model written in TensorFlow, and of a function that only takes
     in the finished graph, by `tf.graph_util.import_graph_def`.
@@ -319,34 +319,34 @@ def once(action: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-WAYS = ("export", "graph mode", "native mode", "JAX: trace and lower")
+STEPS = ("export", "graph mode", "native mode", "JAX: trace and lower")
 
 
 def first() -> None:
-    """The first conversion of a process, the first export, and JAX's part of both, when nothing has been traced yet."""
+    """The first conversion of a process, the first export, and JAX's part of each, when nothing has been traced yet."""
     print("the first conversion of a process: a transformer of 12 layers")
     ask = [sys.executable, __file__, "--first"]
     actions = {
-        way: lambda way=way: float(subprocess.run([*ask, way], capture_output=True, text=True, check=True).stdout)
-        for way in WAYS
+        step: lambda step=step: float(subprocess.run([*ask, step], capture_output=True, text=True, check=True).stdout)
+        for step in STEPS
     }
     table(in_turns(actions, max(3, ROUNDS // 4)), "export")
 
 
-def run_first(way: str) -> None:
+def run_first(step: str) -> None:
     """In a process of its own: prints the time of one conversion.
 
     What the imports left is collected before, or the collector does it, for 0.1 s and more, within what is measured.
     """
     specs = parameters(), jax.ShapeDtypeStruct((4, 32, WIDTH), jnp.float32)
     tensor_specs = jax.tree.map(lambda spec: tf.TensorSpec(spec.shape, spec.dtype.name), specs)
-    if way == "export":
+    if step == "export":
         print(once(lambda: export(jax.jit(transformer_of()))(*specs)))
         return
-    if way == "JAX: trace and lower":
+    if step == "JAX: trace and lower":
         print(once(lambda: jax.jit(transformer_of()).trace(*specs).lower(lowering_platforms=("cpu",))))
         return
-    converted = convert(transformer_of(), native_serialization=way == "native mode")
+    converted = convert(transformer_of(), native_serialization=step == "native mode")
     print(once(lambda: tf.function(converted, autograph=False).get_concrete_function(*tensor_specs)))
 
 

@@ -1,4 +1,4 @@
-"""What a lifted artifact costs beside the function that it came from, and beside its call, in one process.
+"""What a lifted artifact costs, compared with its original function and with its call, in one process.
 
 A transformer of 12 layers and a scanned recurrence, each exported with the shapes of one example: CPU milliseconds to
 trace and to compile, and to run, compiled, alone and over a batch of 8 (`jax.vmap`), and the gradient. Medians, the

@@ -1,4 +1,4 @@
-"""What dimensions cost: `jaxtf.shapepoly` beside `jax.export`, in one process.
+"""What dimensions cost: `jaxtf.shapepoly` compared with `jax.export`, in one process.
 
 Arithmetic and comparisons of symbolic dimensions, small and hard, as medians over rounds; the memory
 that a scope keeps; and the share of tracing a transformer that is spent in dimensions. "warm" asks the

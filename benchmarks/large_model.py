@@ -19,7 +19,7 @@ LAYERS, MOST = 16, 1.2
 
 
 def width_of(gigabytes: float) -> int:
-    """Of square matrices of float32, as many as there are layers."""
+    """The width of `LAYERS` square matrices of float32 of that size together."""
     return int((gigabytes * 1e9 / 4 / LAYERS) ** 0.5) // 64 * 64
 
 

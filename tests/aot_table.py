@@ -135,18 +135,18 @@ def unexpected(rows: Sequence[Row]) -> Iterator[str]:
             yield f"{row.program}, {row.target}: compiles, or is refused for another reason than: {listed}"
 
 
-HEAD = """# Compiled for accelerators that are not there
+HEAD = """# Compiled for accelerators that are not present
 
 Made on {date} by `python3 run.py aot` in {minutes:.0f} minutes; do not edit. {versions}.
 
 {files} artifacts, one file each, for `cpu`, `cuda` and `tpu` at once: those of the [battery](coverage.md) with symbolic
-sizes, and those of the TensorFlow functions of [`call_tf`'s](calltf_coverage.md). Each file is read back, and what it
-holds, the function and its VJP, is compiled for every target by that target's own compiler: XLA for TPU from libtpu,
+sizes, and those of the TensorFlow functions of [`call_tf`'s](calltf_coverage.md). Each file is read back, and its
+function and VJP are compiled for every target by that target's own compiler: XLA for TPU from libtpu,
 XLA for GPU with ptxas.{in_memory}
 Over four devices: `shard_map`, a sharding constraint, symbolic sizes.
 
-What compiles was lowered, refined and sharded as that target wants it. That its numbers are right there is not shown:
-nothing is run.
+A program that compiles was lowered, refined and sharded correctly for that target. This does not show that its numbers
+are right there: nothing is run.
 
 | target | functions | VJPs | over four devices | `call_tf` functions | their VJPs | seconds for one, median |
 | --- | --- | --- | --- | --- | --- | --- |

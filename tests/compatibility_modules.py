@@ -102,7 +102,7 @@ def imported_paths(node: ast.Import | ast.ImportFrom) -> list[str]:
 
 
 def bound_names(tree: ast.Module) -> dict[str, str]:
-    """Each name that an absolute import binds somewhere in the file, with the dotted path it stands for."""
+    """Each name that an absolute import binds somewhere in the file, with the dotted path it refers to."""
     bound = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

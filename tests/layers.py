@@ -1,6 +1,6 @@
 """Reads the imports of a package: from which sub-package to which, where, and in circles or not; nothing is imported.
 
-A sub-package is a folder beside the package's `__init__.py`, or one of its files. An import counts wherever it is
+A sub-package is a folder next to the package's `__init__.py`, or one of its files. An import counts wherever it is
 written: at the top, in a function, under `TYPE_CHECKING`.
 """
 

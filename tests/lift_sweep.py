@@ -1,4 +1,4 @@
-"""Lifted modules beside the functions that they came from: JAX's harness of primitives, the battery, the old artifacts.
+"""Lifted modules compared with their original functions: JAX's harness of primitives, the battery, the old artifacts.
 
 `compare(function, arguments)` exports a function, lifts the module, and compares values, `vmap`, forward and reverse
 mode with those of the function: the unit is the dtype's epsilon times the largest element.
@@ -35,7 +35,7 @@ import numpy as np
 from jaxtf.serialization import export
 from jaxtf.serialization._errors import LiftUnsupported
 
-ROUNDINGS = 64
+MAX_ERROR_IN_EPS = 64
 """Epsilons of the largest element that separate two orders of the same sums."""
 
 
@@ -209,7 +209,7 @@ def check(name: str, kind: str, original: Callable[..., Any], lifted: Callable[.
     largest = 0.0 if kind in ("values", "vmap") else max(map(_largest, expected), default=0.0)
     distances = [distance(ours, theirs, largest) for ours, theirs in zip(found, expected, strict=True)]
     worst = max(distances, default=0.0)
-    return Row(name, kind, "equal" if worst == 0 else "close" if worst <= ROUNDINGS else "differs", worst)
+    return Row(name, kind, "equal" if worst == 0 else "close" if worst <= MAX_ERROR_IN_EPS else "differs", worst)
 
 
 def _largest(array: Any) -> float:

@@ -36,7 +36,7 @@ FILES = source_files(ROOT / "packages")
         ("from jaxtf import calltf", "convert may not know jaxtf.calltf"),
     ],
 )
-def test_a_file_that_is_no_compatibility_module_is_refused(source, complaint):
+def test_a_file_that_is_not_a_compatibility_module_is_refused(source, complaint):
     [found] = violations(source, "convert", "_native.py")
     assert complaint in found
 
@@ -70,7 +70,7 @@ def test_upstreams_exporter_is_refused_in_every_file(source, filename):
         ("_native.py", "from . import _jax\n_jax.kept(x)._asdict()"),
         ("_native.py", "class A:\n  def __init__(self):\n    self._x = 1\ndef f(a):\n  return a._x"),
         ("_native.py", "from jaxtf.serialization import Exported\nfrom jaxtf.shapepoly import symbolic_shape"),
-        ("_native.py", '"""Stands beside jax.export and jax.experimental.jax2tf."""'),
+        ("_native.py", '"""Works with jax.export and jax.experimental.jax2tf."""'),
     ],
 )
 def test_what_is_allowed_passes(filename, source):

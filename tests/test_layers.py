@@ -4,7 +4,7 @@ import pytest
 
 from .layers import circles, imports, late_imports, modules
 
-# A sub-package or a file beside it -> what it may import, from the bottom up.
+# A sub-package or a file next to it -> what it may import, from the bottom up.
 MAY_IMPORT = {
     "shapepoly": {
         "_version": "",
@@ -92,7 +92,7 @@ MAY_IMPORT = {
     },
 }
 
-# Importer -> what it imports besides, in functions only: what JAX does is not loaded to read a record.
+# Importer -> what else it imports, in functions only: reading a record does not load what JAX does.
 LATE = {
     "shapepoly": {"_errors": "_jax", "_dimensions": "_jax", "_shapes": "_solve"},
     "serialization": {"_record": "_artifact _jax"},

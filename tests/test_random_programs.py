@@ -80,7 +80,7 @@ BACKENDS = {
 def expected_of(program, given_arguments):
     """What JAX computes, and how far apart results may be; programs that rounding decides on are passed over.
 
-    Where results differ by more when each array between is off by some roundings, as on the edge of a comparison,
+    Where results differ by more when each intermediate array has an error of some eps, as on the edge of a comparison,
     nothing is decided.
     """
     expected = [np.asarray(value) for value in in_jax(program)(*given_arguments)]

@@ -61,7 +61,7 @@ def test_a_release_with_its_section_and_its_tag_passes(repository):
 @pytest.mark.parametrize(
     ("changelog", "expected"),
     [
-        (GOOD.replace("## 0.2.0", "- New.\n\n## 0.2.0"), "entries stand under Unreleased: move them under '## 0.2.0 -"),
+        (GOOD.replace("## 0.2.0", "- New.\n\n## 0.2.0"), "entries are under Unreleased: move them under '## 0.2.0 -"),
         (
             GOOD.replace("## 0.2.0 - 2026-11-21", "## 0.2.0"),
             "the newest section must be '0.2.0 - YYYY-MM-DD', found '0.2.0'",
@@ -111,7 +111,7 @@ def test_a_version_older_than_a_released_one_is_a_fault(repository):
 def test_a_tag_is_made_once_and_at_the_commit(repository):
     git(repository, "config", "user.name", "a")
     git(repository, "config", "user.email", "a@b")
-    said = "serialization-v0.2.0 is this commit; to publish it: git push origin serialization-v0.2.0"
-    assert RELEASE["make_tag"](repository, "serialization") == said
+    message = "serialization-v0.2.0 is this commit; to publish it: git push origin serialization-v0.2.0"
+    assert RELEASE["make_tag"](repository, "serialization") == message
     assert RELEASE["git"](repository, "tag", "--points-at", "HEAD") == ["serialization-v0.2.0"]
-    assert RELEASE["make_tag"](repository, "serialization") == said
+    assert RELEASE["make_tag"](repository, "serialization") == message

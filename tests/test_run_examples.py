@@ -71,9 +71,9 @@ def test_examples_that_hold_pass(tmp_path, page, ran):
         (block("x = 1") + output("1"), "Got nothing"),
         (block("print(2)"), "Expected nothing\nGot:\n    2"),
         (block("print(2)") + output("..."), "an output that shows nothing"),
-        (block("x = 2") + "prose\n\n" + output("2"), "line 6: an output that no example stands directly before"),
-        (output("2"), "line 1: an output that no example stands directly before"),
-        (block("x = 1") + block("print(2)", "sh") + output("2"), "an output that no example stands directly before"),
+        (block("x = 2") + "prose\n\n" + output("2"), "line 6: an output without an example directly before it"),
+        (output("2"), "line 1: an output without an example directly before it"),
+        (block("x = 1") + block("print(2)", "sh") + output("2"), "an output without an example directly before it"),
         (block(">>> 1 + 1\n2") + output("2"), "a block with prompts shows its output itself"),
         (block("[][0]") + output("KeyError: 0"), "Got:\n    IndexError: list index out of range"),
         (block("[][0]\nprint(1)") + output("IndexError: list index out of range"), "line 2, in <module>"),
@@ -81,7 +81,7 @@ def test_examples_that_hold_pass(tmp_path, page, ran):
         (block("$ echo one\none\n$ echo two\nthree", "console"), "$ echo two\nExpected:\n    three\nGot:\n    two"),
         (block("$ echo one", "console"), "Expected nothing"),
         (block("echo one\none", "console"), "line 1: a console that does not begin with"),
-        (block("$ true", "console") + output("x"), "an output that no example stands directly before"),
+        (block("$ true", "console") + output("x"), "an output without an example directly before it"),
     ],
 )
 def test_examples_that_do_not_hold_fail(tmp_path, page, complaint):

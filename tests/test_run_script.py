@@ -20,7 +20,7 @@ def test_a_python_that_is_not_supported_gets_one_line_and_nothing_is_installed(m
 
 
 @pytest.mark.parametrize(("version", "is_untried"), [((3, 11, 0), False), ((3, 13, 1), False), ((3, 14, 0), True)])
-def test_a_python_that_is_admitted_untried_is_told_so(monkeypatch, capsys, version, is_untried):
+def test_a_python_that_is_admitted_untried_is_reported(monkeypatch, capsys, version, is_untried):
     main = runpy.run_path(str(RUN))["main"]
     monkeypatch.setattr(sys, "version_info", (*version, "final", 0))
     monkeypatch.setitem(main.__globals__, "install_tools", lambda home: [sys.executable, "-c", "pass"])

@@ -26,7 +26,7 @@ IMAGES = ROOT / "docs" / "images"
 
 # Script, heading, and what a reader is to know before the numbers.
 SCRIPTS = (
-    ("bench_eager_call.py", "An eager call, beside the bare op", "The way from a TensorFlow value to the op."),
+    ("bench_eager_call.py", "An eager call and the bare op", "From a TensorFlow value to the op."),
     (
         "bench_convert.py",
         "Converted functions",
@@ -35,18 +35,18 @@ SCRIPTS = (
     (
         "bench_calltf.py",
         "TensorFlow in JAX",
-        "`call_tf`, beside TensorFlow and JAX alone. A row that fails names what upstream says.",
+        "`call_tf`, compared with TensorFlow and JAX alone. A row that fails gives upstream's error.",
     ),
     (
         "bench_dropped.py",
         "What is dropped",
-        "Functions that are made, called once and dropped: the memory that stays, beside the same loop by JAX and "
-        "TensorFlow alone. What TensorFlow compiles, with `jit_compile=True`, for an eager call or for `jax.jit` of "
-        "`call_tf`, it keeps: that is in both columns.",
+        "Functions that are made, called once and dropped: the memory that stays, compared with the same loop in JAX "
+        "and TensorFlow alone. What TensorFlow compiles, with `jit_compile=True`, for an eager call or for `jax.jit` "
+        "of `call_tf`, it keeps: that is in both columns.",
     ),
-    ("bench_graph.py", "Graph mode", "Compiled graph mode beside `jax.jit`, sizes of graphs, and conversion."),
-    ("bench_export.py", "Exports and artifacts", "A transformer of 12 layers, beside `jax.export`."),
-    ("bench_shapepoly.py", "Symbolic dimensions", "Questions to dimensions, beside those of `jax.export`."),
+    ("bench_graph.py", "Graph mode", "Compiled graph mode compared with `jax.jit`, sizes of graphs, and conversion."),
+    ("bench_export.py", "Exports and artifacts", "A transformer of 12 layers, compared with `jax.export`."),
+    ("bench_shapepoly.py", "Symbolic dimensions", "Questions to dimensions, compared with those of `jax.export`."),
 )
 
 
@@ -130,19 +130,19 @@ def page() -> str:
         *calls("How fast is a call?", lambda subject: "grad" not in subject and "first" not in subject),
         *calls("How fast is a gradient?", lambda subject: "grad" in subject),
         "## How long does a conversion take?",
-        "The first trace in `tf.function` of a transformer, beside its export to StableHLO alone.",
+        "The first trace in `tf.function` of a transformer, compared with its export to StableHLO alone.",
         table(graph_rows(re.compile(r"\d+ layers")), ["export", "native mode", "graph mode", "written in TensorFlow"]),
         "## How fast is compiled code?",
-        "`tf.function(jit_compile=True)` of a converted function, beside `jax.jit` of the function itself: wall "
+        "`tf.function(jit_compile=True)` of a converted function, compared with `jax.jit` of the function itself: wall "
         "time, and CPU time in parentheses.",
         table(
             graph_rows(re.compile(r"(?!\d+ layers)")), ["jax.jit", "native mode", "graph mode", "written in TensorFlow"]
         ),
         "## What does an artifact cost?",
-        "Exporting a transformer of 12 layers, writing and reading it, beside `jax.export`.",
+        "Exporting a transformer of 12 layers, writing and reading it, compared with `jax.export`.",
         pairs(PAIR, "bench_export.py"),
         "## What do symbolic dimensions cost?",
-        "Microseconds of a question, beside `jax.export`.",
+        "Microseconds of a question, compared with `jax.export`.",
         pairs(QUESTION, "bench_shapepoly.py"),
         "## What was printed",
         *(part for script in SCRIPTS for part in folded(*script)),

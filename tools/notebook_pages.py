@@ -1,7 +1,7 @@
 """For the site: each notebook among the pages becomes a page, as it was saved (a hook of MkDocs).
 
 Markdown cells stay what they are, code is a block of Python, and what a cell printed is the output after it, as on the
-pages that are written by hand. The notebook itself is beside its page, to download.
+pages that are written by hand. The notebook itself is next to its page, to download.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def faults_of_changelog(text: str, version: str) -> list[str]:
     faults = []
     is_headed = bool(sections) and sections[0][0] == "Unreleased"
     if is_headed and sections.pop(0)[1]:
-        faults.append(f"entries stand under Unreleased: move them under '## {version} - YYYY-MM-DD'")
+        faults.append(f"entries are under Unreleased: move them under '## {version} - YYYY-MM-DD'")
     titles = [title for title, _ in sections]
     if not titles or not re.fullmatch(re.escape(version) + r" - \d{4}-\d{2}-\d{2}", titles[0]):
         found = repr(titles[0]) if titles else "nothing"

@@ -15,7 +15,7 @@ IndexError: list index out of range
 
 A block with `>>>` prompts is a doctest. A block with a title, as in `python title="mymodel.py"`, is a file, which is
 written. In a block marked `console`, each line that begins with `$ ` is a command, and what follows is what it prints.
-`...` in an output stands for any text, and a run of spaces and newlines for any other, so that long lines can be
+`...` in an output matches any text, and a run of spaces and newlines for any other, so that long lines can be
 wrapped.
 
 Each page has a folder of its own for what its examples write; in it, `jaxtf` is the clone of the repository. Blocks in
@@ -72,7 +72,7 @@ def blocks(page: str) -> Iterator[Block]:
         line = page.count("\n", 0, match.start("text"))
         if language == "output":
             if pending is None or pending.language != "python" or page[end : match.start()].strip():
-                raise ExampleFailed(f"line {line}: an output that no example stands directly before")
+                raise ExampleFailed(f"line {line}: an output without an example directly before it")
             if not text.replace("...", "").strip():
                 raise ExampleFailed(f"line {line}: an output that shows nothing")
             pending = pending._replace(shown=text)

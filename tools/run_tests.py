@@ -89,7 +89,7 @@ class Process:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a test failed; no test in the part is no failure (pytest's exit code 5)."""
+        """Whether a test failed; a part without tests is not a failure (pytest's exit code 5)."""
         return self.code not in (0, 5)
 
 

@@ -4,7 +4,7 @@
 
 Wheels of the tree are built once, so that what is edited meanwhile changes nothing; each combination is installed in
 an environment of its own, probed, and removed. Words choose Pythons and releases: the others of that kind are left out
-of the run and keep the results of the one before, which stand in FOLDER/results.json. The page is written when every
+of the run and keep the results of the one before, which are in FOLDER/results.json. The page is written when every
 combination has a result. A probe that crashes, prints nothing or takes too long fails its own combination, with its
 last words as the reason.
 
@@ -36,7 +36,7 @@ JAX = ("0.10.2", "0.11.2", "0.12.0.1")
 TENSORFLOW = ("2.19.1", "2.20.0", "2.21.0")
 PRE_RELEASES = {"2.22.0rc0": "tensorflow==2.22.0rc0", "nightly": "tf-nightly"}  # how the page calls it -> requirement
 NEEDS = {"shapepoly": "[jax]", "serialization": "[jax]", "convert": "[jax]", "calltf": ""}  # with what extra
-LONGEST = 1200  # seconds a probe may take: about one minute on two cores with nothing beside it
+LONGEST = 1200  # seconds a probe may take: about one minute on two idle cores
 PAGE = ROOT / "docs" / "versions.md"
 
 # Beside `tf-nightly`, which is another distribution of the same module, no `tensorflow` is to be installed.

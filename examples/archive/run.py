@@ -13,7 +13,7 @@ import numpy as np
 from jaxtf.serialization import deserialize
 
 # The kernel matrix has a condition number of at most (60 + 0.1) / 0.1 with 60 observations; a Cholesky solve loses that
-# many roundings of float32 (Higham 2002, theorem 10.4), times a modest factor.
+# many times eps of float32 (Higham 2002, theorem 10.4), times a modest factor.
 TOLERANCE = 4 * (60 + 0.1) / 0.1 * 2.0**-24
 
 

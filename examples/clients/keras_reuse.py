@@ -88,7 +88,7 @@ def main(folder: str) -> None:
     layer.trainable = True
     assert len(model.trainable_variables) == 6
     optimizer = keras.optimizers.Adam(0.01)
-    # Before `fit`, or Keras (3.15) fails: inside it, "w:0_momentum", after a variable of any SavedModel, is no name.
+    # Before `fit`, or Keras (3.15) fails: inside it, "w:0_momentum", after a variable of any SavedModel, is not a name.
     optimizer.build(model.trainable_variables)
     model.compile(optimizer, "mse")
     tuned = model.fit(x, y, epochs=40, batch_size=48, verbose=0).history["loss"]
@@ -102,7 +102,7 @@ def main(folder: str) -> None:
     loaded = keras.models.load_model(f"{folder}/model.keras", safe_mode=False)
     np.testing.assert_array_equal(loaded(x), answers)
     assert moved(loaded.layers[1], before) == change
-    # An exported model stands alone.
+    # An exported model needs no other files.
     model.export(f"{folder}/exported", verbose=False)
     exported = tf.saved_model.load(f"{folder}/exported")
     for batch in (1, 256):

@@ -36,7 +36,7 @@ def optax_update():
 
 
 def train_step():
-    """A TrainState, which keeps functions beside its arrays."""
+    """A TrainState, which keeps functions next to its arrays."""
     params = {"w": jnp.ones((3, 2))}
     state = train_state.TrainState.create(apply_fn=jnp.dot, params=params, tx=optax.sgd(0.1, momentum=0.9))
     return lambda state, gradients: state.apply_gradients(grads=gradients), (state, params)

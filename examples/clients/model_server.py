@@ -1,4 +1,4 @@
-"""A stand-in for `tensorflow_model_server`, for machines that cannot have it: Predict by gRPC and by REST.
+"""A substitute for `tensorflow_model_server`, for machines that cannot have it: Predict by gRPC and by REST.
 
     python model_server.py --port=8500 --rest_api_port=8501 --model_name=NAME --model_base_path=FOLDER
 

@@ -3,7 +3,7 @@
     JAXTF_SERVING_PYTHON=.../bin/python python serving_client.py FOLDER
 
 The client is TF Serving's own (tensorflow-serving-api). The server is `tensorflow_model_server` where that is on PATH;
-elsewhere a stand-in, `model_server.py`, run by the interpreter JAXTF_SERVING_PYTHON, which has TensorFlow and no JAX.
+elsewhere a substitute, `model_server.py`, run by the interpreter JAXTF_SERVING_PYTHON, which has TensorFlow and no JAX.
 Every answer is compared with JAX's.
 """
 
@@ -51,7 +51,7 @@ def free_ports(count: int) -> list[int]:
 def serving(base: Path) -> Iterator[tuple[grpc.Channel, str]]:
     """A server of the model while the context lasts: a gRPC channel to it, and its REST address."""
     port, rest_port = free_ports(2)
-    # What runs the module of a JAX function is XLA, which TF Serving leaves off on a CPU unless told otherwise.
+    # XLA runs the module of a JAX function; TF Serving enables XLA on a CPU only with this option.
     command = ["tensorflow_model_server", "--xla_cpu_compilation_enabled=true"]
     if not shutil.which(command[0]):
         command = [os.environ["JAXTF_SERVING_PYTHON"], str(Path(__file__).with_name("model_server.py"))]

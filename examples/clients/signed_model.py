@@ -3,7 +3,7 @@
 python signed_model.py FOLDER
 
 The digests in a file say that its bytes are those that were written; who wrote them, a signature says. It is in a file
-of its own, beside the program. A program that somebody else wrote in its place has digests that are right, and no
+of its own, next to the program. A program that somebody else wrote in its place has digests that are right, and no
 signature.
 """
 

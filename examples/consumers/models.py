@@ -27,15 +27,15 @@ class Model:
       predict: The function `predict(params, *inputs) -> {name: result}`.
       params: Its parameters, a dict of float32 arrays.
       signature: For each input by name: shape, None for the batch, and dtype.
-      roundings: How many roundings there are on the longest way from an input to a result, where a sum of n products
-        has n, a transcendental function 4, and a step of a loop all of its own.
+      max_error_in_eps: The number of rounded operations on the longest path from an input to a result: n for a sum of
+        n products, 4 for a transcendental function, and all those of each step of a loop.
     """
 
     name: str
     predict: Callable[..., dict[str, Any]]
     params: Arrays
     signature: dict[str, tuple[tuple[int | None, ...], str]]
-    roundings: int
+    max_error_in_eps: int
 
     @property
     def polymorphic_shapes(self) -> list[str | None]:
@@ -62,9 +62,9 @@ class Model:
         """How far two computations in float32 may be apart: each rounding, of either, loses half an epsilon at most.
 
         That is relative to the largest value. Layers keep magnitudes (parameters are scaled by the number of inputs),
-        so that an error does not grow on its way.
+        so that errors do not grow from layer to layer.
         """
-        return self.roundings * EPSILON * max(1.0, float(np.abs(expected).max()))
+        return self.max_error_in_eps * EPSILON * max(1.0, float(np.abs(expected).max()))
 
 
 def normal(seed: int, **shapes: tuple[int, ...]) -> Arrays:
@@ -185,7 +185,7 @@ MODELS = (
         digits,
         normal(0, w1=(64, 32), b1=(32,), w2=(32, 10), b2=(10,)),
         {"images": ((None, 8, 8), "float32")},
-        roundings=64 + 32 + 2,
+        max_error_in_eps=64 + 32 + 2,
     ),
     Model(
         "cnn",
@@ -201,7 +201,7 @@ MODELS = (
             b2=(10,),
         ),
         {"images": ((None, 16, 16, 3), "float32")},
-        roundings=27 + 9 + 8 + 64 + 16 + 10 + 3 * 4,
+        max_error_in_eps=27 + 9 + 8 + 64 + 16 + 10 + 3 * 4,
     ),
     Model(
         "transformer",
@@ -223,27 +223,27 @@ MODELS = (
             "keys": ((None, LENGTH, HEADS, WIDTH // HEADS), "float32"),
             "values": ((None, LENGTH, HEADS, WIDTH // HEADS), "float32"),
         },
-        roundings=2 * (2 * WIDTH + 4) + 3 * WIDTH + 2 * LENGTH + WIDTH // HEADS + 2 * WIDTH + 3 * 4,
+        max_error_in_eps=2 * (2 * WIDTH + 4) + 3 * WIDTH + 2 * LENGTH + WIDTH // HEADS + 2 * WIDTH + 3 * 4,
     ),
     Model(
         "rnn",
         rnn,
         normal(3, wx=(8, 32), wh=(16, 32), b=(32,), cx=(8, 16), ch=(16, 16), w=(16, 4)),
         {"sequence": ((None, 12, 8), "float32")},
-        roundings=12 * (8 + 16 + 8 + 16 + 8 + 4) + 16,
+        max_error_in_eps=12 * (8 + 16 + 8 + 16 + 8 + 4) + 16,
     ),
     Model(
         "vae",
         vae,
         normal(4, encoder=(64, 32), latent=(32, 12), decoder=(6, 32), pixels=(32, 64)),
         {"images": ((None, 64), "float32")},
-        roundings=64 + 32 + 6 + 32 + 4 * 4,
+        max_error_in_eps=64 + 32 + 6 + 32 + 4 * 4,
     ),
     Model(
         "diffusion",
         diffusion,
         normal(5, w1=(16, 32), time=(8, 32), w2=(32, 16)),
         {"x": ((None, 16), "float32")},
-        roundings=STEPS * (16 + 8 + 32 + 3 * 4),
+        max_error_in_eps=STEPS * (16 + 8 + 32 + 3 * 4),
     ),
 )

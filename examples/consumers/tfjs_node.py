@@ -35,7 +35,7 @@ def consumer(backend: str, root: Path) -> Consumer:
         graph = root / "graph" / model.name
         calls = [{name: as_json(value) for name, value in one.items()} for one in inputs]
         (folder / "jobs.json").write_text(json.dumps([{"folder": str(graph), "calls": calls}]))
-        results = root / "results.json"  # beside node_modules
+        results = root / "results.json"  # next to node_modules
         subprocess.run(
             ["node", str(PROGRAMS / "run.mjs"), backend, str(folder / "jobs.json"), str(results)], check=True
         )

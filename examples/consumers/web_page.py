@@ -44,8 +44,9 @@ from train import epoch  # noqa: E402
 EPOCHS = 40
 REQUIRED_ACCURACY = 0.97
 
-# On the longest way through the network: sums of 9, 144 and 512 products, a division, three biases (see models.py).
-ROUNDINGS = 9 + 144 + 512 + 1 + 3
+# Rounded operations on the longest path through the network: sums of 9, 144 and 512 products, a division, three biases
+# (see models.py).
+MAX_ERROR_IN_EPS = 9 + 144 + 512 + 1 + 3
 
 Point = tuple[float, float]
 
@@ -54,7 +55,7 @@ Point = tuple[float, float]
 
 
 def trained() -> Parameters:
-    """The network's parameters, trained with images that are distorted anew in each epoch: people draw in many ways."""
+    """The network's parameters, trained with images that are distorted again in each epoch: people draw differently."""
     training, held_out = load()
     parameters = initial_parameters(seed=0)
     zeros = jax.tree.map(jnp.zeros_like, parameters)
@@ -218,7 +219,7 @@ class Visit:
         assert pixels[0, [0, -1]].any(axis=1).all(), f"not as tall as the data: {pixels}"
         [expected] = np.asarray(jax.jit(predict)(self.parameters, pixels))
         error = float(np.abs(np.array(found["scores"], np.float32) - expected).max())
-        tolerance = ROUNDINGS * EPSILON * max(1.0, float(np.abs(expected).max()))
+        tolerance = MAX_ERROR_IN_EPS * EPSILON * max(1.0, float(np.abs(expected).max()))
         assert error <= tolerance, f"scores differ from JAX's by {error:.1e} > {tolerance:.1e}"
         self.errors.append(error)
         winner = int(np.argmax(expected))

@@ -30,7 +30,7 @@ def arguments(description: str) -> argparse.Namespace:
 
 
 def join(address: str | None) -> None:
-    """Joins the cluster at the address, or starts one here with room for two workers and Ray's own tasks."""
+    """Joins the cluster at the address, or starts one here with enough CPUs for two workers and Ray's own tasks."""
     environment = {"env_vars": ONE_THREAD}
     quiet = {"logging_level": "error", "log_to_driver": False}
     if address:

@@ -1,6 +1,6 @@
 """The battery: shape-polymorphic JAX functions, one entry each, grouped by family.
 
-`BATTERY` is the whole table, by name. `tests/test_battery.py` runs it with `jaxtf`, `tools/coverage.py` beside
+`BATTERY` is the whole table, by name. `tests/test_battery.py` runs it with `jaxtf`, `tools/coverage.py` also with
 `jax.export`.
 """
 

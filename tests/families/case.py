@@ -87,8 +87,8 @@ class Case:
       function: The JAX function.
       arguments: What it takes.
       sizes: For each symbolic size the values to try.
-      roundings: Allowed differences of floating point, in units of the dtype's epsilon of the largest element.
-      scale: The least size of an element that roundings are relative to, where differences of larger ones are taken.
+      max_error_in_eps: Allowed error of floating-point results, relative to eps * max abs value.
+      scale: The least size of an element that the error is relative to, where differences of larger ones are taken.
       has_derivative: Whether it is to be differentiated too.
       tags: Facts that the table of documented differences looks at.
     """
@@ -97,7 +97,7 @@ class Case:
     function: Callable[..., Any] = field(repr=False)
     arguments: tuple[Argument, ...]
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    roundings: float = 4
+    max_error_in_eps: float = 4
     scale: float = 0.0
     has_derivative: bool = True
     tags: frozenset[str] = frozenset()

@@ -38,7 +38,7 @@ def control_flow(draw: Draw) -> Case:
         (Argument(shape, dtype), flag),
         sizes.symbolic,
         has_derivative=not {step, inner} & {while_loop},
-        roundings=16,
+        max_error_in_eps=16,
     )
 
 
@@ -105,7 +105,7 @@ DISTRIBUTIONS = {
 
 @st.composite
 def random_numbers(draw: Draw) -> Case:
-    """jax.random with a key that is an argument: bits are equal, floats but for roundings."""
+    """jax.random with a key that is an argument: bits are equal, floats up to rounding."""
     sizes = Sizes(draw)
     shape = sizes.shape(0, 2, 5)
     name = draw(st.sampled_from(list(DISTRIBUTIONS)))
@@ -115,7 +115,7 @@ def random_numbers(draw: Draw) -> Case:
         lambda key, x: DISTRIBUTIONS[name](jax.random.wrap_key_data(key, impl="threefry2x32"), x.shape),
         (Argument((2,), "uint32", (0, 2**32 - 1)), like),
         sizes.symbolic,
-        roundings=64,
+        max_error_in_eps=64,
         has_derivative=False,
     )
 
@@ -146,7 +146,7 @@ def fourier(draw: Draw) -> Case:
         function,
         (Argument((*batch, *lengths), dtype),),
         sizes.symbolic,
-        roundings=32,
+        max_error_in_eps=32,
         has_derivative=draw(st.booleans()),
         tags=frozenset({name, dtype}),
     )
@@ -182,7 +182,7 @@ def linear_algebra(draw: Draw) -> Case:
         ALGEBRA[name],
         (Argument((*batch, size, size), "float32"),),
         sizes.symbolic,
-        roundings=512,
+        max_error_in_eps=512,
         has_derivative=False,
         tags=frozenset({name}),
     )

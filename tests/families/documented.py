@@ -39,14 +39,14 @@ DOCUMENTED: tuple[Documented, ...] = (
     Documented(
         "scatter",
         "AssertionError: scatter_",
-        "XLA takes a scatter without an index for an operation on each element",
+        "XLA treats a scatter without an index as an operation on each element",
         tags=frozenset({"no index"}),
         backends="(eager|graph|compiled).*",
     ),
     Documented(
         "gather",
         "AssertionError: gather",
-        "XLA takes a scatter without an index, which this gradient is, for an operation on each element",
+        "XLA treats a scatter without an index, which this gradient is, as an operation on each element",
         tags=frozenset({"no index"}),
         backends="(eager|graph|compiled).*",
         derivative="vjp",
@@ -71,7 +71,7 @@ DOCUMENTED: tuple[Documented, ...] = (
     Documented(
         "composed",
         "AssertionError: composed",
-        "XLA takes log(exp(x)) for x, also where exp overflows or gives 1; TensorFlow computes both, as JAX does "
+        "XLA replaces log(exp(x)) by x, also where exp overflows or gives 1; TensorFlow computes both, as JAX does "
         "without jit",
         tags=frozenset({"log exp"}),
         backends="(eager|graph).*",
@@ -79,7 +79,7 @@ DOCUMENTED: tuple[Documented, ...] = (
     Documented(
         "pool",
         "nan|inf",
-        "with enable_xla=False, MaxPool of TensorFlow drops NaN and takes -inf for the least finite number",
+        "with enable_xla=False, TensorFlow's MaxPool drops NaN and treats -inf as the least finite number",
         tags=frozenset({"special", "max"}),
         backends="eager|graph",
     ),
@@ -92,7 +92,8 @@ DOCUMENTED: tuple[Documented, ...] = (
     Documented(
         "pool",
         "AssertionError: (max|min) pool .* SAME",
-        "XLA for CPU combines the elements of padded windows in another order; at ties the tangent is another one's",
+        "XLA for CPU combines the elements of padded windows in another order; at ties the tangent is that of another "
+        "element",
         backends="(eager|graph|compiled).*",
         derivative="jvp",
     ),

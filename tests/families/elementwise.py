@@ -96,8 +96,8 @@ FLOAT_BINARY |= {
     "logaddexp": jnp.logaddexp,
     "heaviside": jnp.heaviside,
 }
-# Of 16 bits JAX computes in 32; of a larger range, roundings of an argument count.
-FLOAT_ROUNDINGS = 64
+# Of 16 bits JAX computes in 32; of a larger range, the rounding of an argument counts.
+FLOAT_MAX_ERROR_IN_EPS = 64
 
 
 def _same_shape(draw: Draw) -> tuple[Sizes, tuple[Any, ...]]:
@@ -118,7 +118,7 @@ def floats(draw: Draw) -> Case:
         FLOAT_UNARY.get(name) or FLOAT_BINARY[name],
         (Argument(shape, dtype, values),) * count,
         sizes.symbolic,
-        roundings=FLOAT_ROUNDINGS,
+        max_error_in_eps=FLOAT_MAX_ERROR_IN_EPS,
         has_derivative=False,
         tags=frozenset({name, values, dtype}),
     )
@@ -175,7 +175,7 @@ def complexes(draw: Draw) -> Case:
         COMPLEX_UNARY.get(name) or COMPLEX_BINARY[name],
         (Argument(shape, dtype, values),) * count,
         sizes.symbolic,
-        roundings=FLOAT_ROUNDINGS,
+        max_error_in_eps=FLOAT_MAX_ERROR_IN_EPS,
         has_derivative=False,
         tags=frozenset({name, values, dtype}),
     )
@@ -272,7 +272,7 @@ def composed(draw: Draw) -> Case:
         function,
         (Argument(shape, dtype, "edges"),) * 2,
         sizes.symbolic,
-        roundings=FLOAT_ROUNDINGS,
+        max_error_in_eps=FLOAT_MAX_ERROR_IN_EPS,
         scale=8.0,
         has_derivative=False,
         tags=frozenset({"special", "max" if has_extremes else "", dtype, *names}),

@@ -85,7 +85,7 @@ def compare(case: Case, trial: Trial) -> None:
         run = runner(function, arguments[0], case, trial)
         for values, wanted, sizes in zip(arguments, expected, rounds, strict=True):
             found = run(*values)
-            difference = differs(found, wanted, case.roundings, case.scale)
+            difference = differs(found, wanted, case.max_error_in_eps, case.scale)
             assert difference is None, f"{case.label} at {sizes}: {difference}"
 
 
@@ -191,7 +191,9 @@ def polymorphic_shapes(case: Case, count: int) -> list[str]:
     return ["(" + "".join(f"{size}, " for size in argument.shape) + ")" for argument in arguments_of(case, count)]
 
 
-def differs(found: Sequence[np.ndarray], expected: Sequence[np.ndarray], roundings: float, scale: float) -> str | None:
+def differs(
+    found: Sequence[np.ndarray], expected: Sequence[np.ndarray], max_error_in_eps: float, scale: float
+) -> str | None:
     """The first difference, in words; None where there is none."""
     if len(found) != len(expected):
         return f"{len(found)} results, not {len(expected)}"
@@ -200,13 +202,13 @@ def differs(found: Sequence[np.ndarray], expected: Sequence[np.ndarray], roundin
             return f"{ours.dtype}{ours.shape}, not {theirs.dtype}{theirs.shape}"
         if (
             not np.array_equal(ours, theirs)
-            and (difference := _numbers_differ(ours, theirs, roundings, scale)) is not None
+            and (difference := _numbers_differ(ours, theirs, max_error_in_eps, scale)) is not None
         ):
             return difference
     return None
 
 
-def _numbers_differ(ours: np.ndarray, theirs: np.ndarray, roundings: float, scale: float) -> str | None:
+def _numbers_differ(ours: np.ndarray, theirs: np.ndarray, max_error_in_eps: float, scale: float) -> str | None:
     if not jax.dtypes.issubdtype(ours.dtype, np.inexact):
         return f"{ours!r}, not {theirs!r}"
     if ours.dtype.kind == "c":
@@ -214,13 +216,13 @@ def _numbers_differ(ours: np.ndarray, theirs: np.ndarray, roundings: float, scal
         moduli = np.abs(theirs[np.isfinite(theirs)]).max(initial=scale)
         scale = float(moduli) if np.isfinite(moduli) else scale
         parts = [(ours.real, theirs.real), (ours.imag, theirs.imag)]
-        return next(filter(None, (differs([a], [b], roundings, scale) for a, b in parts)), None)
+        return next(filter(None, (differs([a], [b], max_error_in_eps, scale) for a, b in parts)), None)
     limits = ml_dtypes.finfo(ours.dtype)
     ours, theirs = (x.astype(np.float64) for x in (ours, theirs))
     finite = np.isfinite(theirs)
     same_others = np.array_equal(ours[~finite], theirs[~finite], equal_nan=True)
     largest = np.abs(theirs[finite]).max(initial=max(scale, float(limits.tiny)))
-    allowed = roundings * float(limits.eps) * largest
+    allowed = max_error_in_eps * float(limits.eps) * largest
     with np.errstate(invalid="ignore"):
         is_near = np.abs(ours[finite] - theirs[finite]) <= allowed
     if same_others and is_near.all():

@@ -293,7 +293,7 @@ def cumulative(draw: Draw) -> Case:
         lambda x: CUMULATIVE[kind](x, axis=axis, reverse=reverse),
         (Argument(shape, dtype, "special" if special else "small"),),
         sizes.symbolic,
-        roundings=16,
+        max_error_in_eps=16,
         has_derivative=not special and kind != "cumprod",
         tags=frozenset({kind, "special" if special else "small", dtype}),
     )

@@ -3,7 +3,7 @@
     python tensorflowjs_jax.py jaxtf|upstream FOLDER
 
 The converter imports a package that no graph model needs and that does not go with TensorFlow 2.21: an empty module
-stands for it. Node's packages are installed into FOLDER.
+replaces it. Node's packages are installed into FOLDER.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A module of one operation, what it is given and what it gives."""
+"""A module of one operation, its operands and its results."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """For people: the operation and what it is given."""
+        """For people: the operation and its operands."""
         return f"{self.operation} of {', '.join(map(type_of, self.arguments)) or 'nothing'}"
 
 
@@ -129,11 +129,11 @@ def case(
 
     Args:
       operation: Its name.
-      operands: What it is given.
+      operands: Its operands.
       *expected: Its results.
       attributes: As `name = value, ...`.
       regions: The blocks of each.
-      constants: Which operands stand in the module.
+      constants: Which operands are constants in the module.
       open_types: Types of arguments that are not those of the arrays.
       results: Types of results, where they are not those of the arrays.
       rtol: As in `Case`.
@@ -169,7 +169,7 @@ def module(
     Args:
       operation: The one that it is a case of.
       body: Its lines, the last a return.
-      arguments: What it is given.
+      arguments: Its arguments.
       *expected: Its results.
       more: Other functions.
       rtol: As in `Case`.

@@ -47,7 +47,7 @@ CALLED = """%r = stablehlo.custom_call @Sharding(%a0) {backend_config = "", mhlo
     (tensor<2xf32>) -> tensor<2xf32>
   return %r : tensor<2xf32>"""
 
-# The state is the key, then where the counter stands, 64 bits each, lowest first.
+# The state is the key, then the counter, 64 bits each, lowest first.
 RANDOM = """%0 = stablehlo.constant dense<{}> : tensor<2xui64>
   %s, %r = stablehlo.rng_bit_generator %0, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<2xui32>)
   return %r : tensor<2xui32>"""

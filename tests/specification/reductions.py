@@ -19,7 +19,7 @@ def reduced(operation, operand, start, expected, axes, **options):
     return case("stablehlo.reduce", [operand, start], expected, attributes=attributes, regions=[region], **options)
 
 
-# The largest number and where it stands, the first of equal ones.
+# The largest number and its position, the first of equal ones.
 WHERE = """^bb0(%x: tensor<i32>, %i: tensor<i32>, %y: tensor<i32>, %j: tensor<i32>):
   %p = stablehlo.compare GT, %x, %y, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
   %e = stablehlo.compare EQ, %x, %y, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>

@@ -40,7 +40,7 @@ def declared_results(f: Callable[..., Any]) -> None:
 
 
 def lists_of_names(blob: bytes) -> None:
-    """One text is no list of texts, though Python takes it for a sequence of such."""
+    """One text is not a list of texts, though Python takes it for a sequence of such."""
     export(twice, platforms="cpu")  # type: ignore[arg-type]
     export_model(twice, platforms="cpu")  # type: ignore[arg-type]
     convert(twice, native_serialization_platforms="cpu")  # type: ignore[arg-type]

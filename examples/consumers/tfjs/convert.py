@@ -1,7 +1,7 @@
 """SavedModels in graph mode to TF.js graph models: python convert.py SAVED_MODEL FOLDER [SAVED_MODEL FOLDER ...].
 
 Runs in an environment of its own, with tensorflowjs 4.22, whose converter imports two packages that no graph model
-needs and that do not go with TensorFlow 2.21: empty modules stand for them. One of its functions is replaced.
+needs and that do not go with TensorFlow 2.21: empty modules replace them. One of its functions is replaced.
 """
 
 import sys
@@ -19,7 +19,7 @@ from tensorflowjs.converters import convert_tf_saved_model, graph_rewrite_util  
 def rename_constants(nodes, prefix):
     """Copies of a function's nodes, with a prefix to the names of constants, and to those where they are inputs.
 
-    Stands for tensorflowjs's own, which gives the prefix to all inputs whose names begin like a constant's: where
+    Replaces tensorflowjs's own, which gives the prefix to all inputs whose names begin like a constant's: where
     `range` is a constant and `range_1` is not, it makes an input that no node gives (found with 4.22).
     """
     constants = {node.name for node in nodes if node.op == "Const"}

@@ -6,7 +6,7 @@ import path from "node:path";
 import { createRequire } from "node:module";
 
 const [backend, jobsFile, resultsFile] = process.argv.slice(2);
-const require = createRequire(path.resolve(resultsFile)); // node_modules is beside the results, not beside this program
+const require = createRequire(path.resolve(resultsFile)); // node_modules is next to the results, not next to this program
 const tf = require("@tensorflow/tfjs");
 if (backend === "wasm") require("@tensorflow/tfjs-backend-wasm");
 await tf.setBackend(backend);

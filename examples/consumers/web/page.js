@@ -30,7 +30,7 @@ function picture(strokes) {
   let width = THINNEST;
   let moved;
   for (let round = 0; round < 3; round++) {
-    // A wider line leaves less room for where its middle runs, which makes it shorter, and so wider.
+    // A wider line leaves less space for its middle, which makes it shorter, and so wider.
     const down = (SIDE - width) / Math.max(bottom - top, 0.1);
     const across = Math.min(down, (WIDEST - width) / Math.max(right - left, 1e-6));
     moved = strokes.map((stroke) =>

@@ -82,8 +82,8 @@ def main() -> None:
                 right.append((name, right_sizes(name, gradients)))
             except Exception as error:
                 kind = "wrong" if isinstance(error, AssertionError) else type(error).__name__
-                said = str(error).partition("\n")[0][:200]
-                print(name, "gradient" if gradients else "value", kind, said, sep=" | ", flush=True)
+                message = str(error).partition("\n")[0][:200]
+                print(name, "gradient" if gradients else "value", kind, message, sep=" | ", flush=True)
         print("gradients" if gradients else "values", len(right), flush=True)
 
 

@@ -239,7 +239,7 @@ CASES = {
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "calltf_coverage.md"
 DYNAMIC = "output has dynamic shape"
 LIMITS = {
-    ("resize", "jvp"): "ResizeBilinearGrad, which TensorFlow takes to be zero",
+    ("resize", "jvp"): "ResizeBilinearGrad, which TensorFlow defines as zero",
     ("crop and rotate", "jvp"): "registry has no entry for: XlaDynamicUpdateSlice",
     ("autograph", "jvp"): "Error compiling TensorFlow function vjp_vjp_with_autograph",
     ("determinant", "jit"): "MatrixDeterminant",
@@ -290,7 +290,7 @@ def page() -> str:
             f"{len(CASES)} TensorFlow functions, compared with TensorFlow's own results and gradients by",
             "`packages/calltf/tests/test_battery.py`: called eagerly, under `jax.jit`, differentiated by `jax.grad`",
             "(eagerly, and under `jit` where that works), by `jax.jvp`, and vectorized by `jax.vmap`. Where it says",
-            "no, the test holds the error to its reason.",
+            "no, the test compares the error with the reason.",
             "Made by `python packages/calltf/tests/battery_table.py`; do not edit.",
             "",
             "| function | " + " | ".join(MODES) + " |",

@@ -224,7 +224,7 @@ def test_a_function_of_jax_is_refused_with_the_remedy(of_jax):
 def test_a_tensor_that_reaches_jax_is_explained(stage, fun):
     with pytest.raises(TypeError) as raised:
         stage(call_tf(fun))(jnp.ones(3))
-    assert any("gives a tensor to a function of JAX" in note for note in raised.value.__notes__)
+    assert any("passes a tensor to a JAX function" in note for note in raised.value.__notes__)
 
 
 def test_a_warning_of_captures_points_to_the_line_of_the_program():
@@ -346,7 +346,7 @@ def test_a_tracer_that_the_function_closes_over_is_to_be_an_argument(transform, 
 
 
 @pytest.mark.parametrize("stage", [lambda f: f, jax.jit], ids=["eager", "staged"])
-def test_an_error_of_the_users_that_speaks_of_a_tracer_has_no_note_about_one(stage):
+def test_an_error_of_the_users_that_mentions_a_tracer_has_no_note_about_one(stage):
     def fails(x):
         raise ValueError("no Tracer is configured")
 

@@ -1,4 +1,4 @@
-"""The short way of eager calls gives what the long way gives."""
+"""The fast path of eager calls gives the same results as the slow path."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxtf.calltf import ResultError, _call, call_tf
 
 X = np.linspace(0.1, 1, 6, dtype=np.float32)
 
-# Name: the TensorFlow function, its arguments, and whether they are of the kind that goes the short way.
+# Name: the TensorFlow function, its arguments, and whether the call takes the fast path.
 CALLS = {
     "one array": (tf.sin, (jnp.asarray(X),), True),
     "two arrays": (lambda x, y: x * y, (jnp.asarray(X), jnp.asarray(X)), True),
@@ -91,7 +91,7 @@ def test_what_is_declared_is_checked():
         call_tf(lambda x: x[1:], output_shape_dtype=declared)(jnp.asarray(X))
 
 
-def test_a_result_that_is_no_array_is_refused():
+def test_a_result_that_is_not_an_array_is_refused():
     with pytest.raises(ResultError, match="not convertible to JAX"):
         call_tf(lambda x: tf.constant("text"))(jnp.asarray(X))
 

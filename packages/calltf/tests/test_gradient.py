@@ -80,7 +80,7 @@ def test_integer_and_unused_arguments_have_the_gradients_jax_gives_them(stage):
 
 
 @STAGES
-def test_integer_results_stand_beside_differentiable_ones(stage):
+def test_integer_and_differentiable_results_go_together(stage):
     call = call_tf(lambda x: (tf.argmax(x), tf.reduce_max(x), x > 0))
 
     def loss(x):
@@ -223,7 +223,7 @@ def test_other_results_when_it_is_called_again_are_refused(name):
     with pytest.raises(ResultError) as refused:
         jax.jvp(call_tf(fickle), (jnp.ones(3),), (jnp.ones(3),))
     assert str(refused.value) == (
-        f"call_tf: fickle returned other results when it was called again, for its derivative: {text}\n"
+        f"call_tf: fickle returned different results when called again for its derivative: {text}\n"
         "  remedy: let the function return the same number of results, of the same shapes and dtypes, whenever it is "
         "called with arguments of the same shapes and dtypes"
     )

@@ -1,4 +1,4 @@
-"""What a TensorFlow graph does besides computing is found however deep it stands."""
+"""What a TensorFlow graph does besides computing is found at any depth."""
 
 import pytest
 import tensorflow as tf

@@ -242,7 +242,7 @@ def test_for_a_platform_that_tensorflow_has_no_compiler_for_here_it_is_what_runs
 
 def test_what_a_cpu_alone_has_is_refused_for_others(monkeypatch):
     monkeypatch.setattr(_traced, "_OF_EVERY_COMPILER", ())
-    message = r"Error compiling TensorFlow function qr for TPU: .*calls Product\w+, Qr, of the CPU alone\n  remedy: "
+    message = r"Error compiling TensorFlow function qr for TPU: .*calls Product\w+, Qr, of a CPU alone\n  remedy: "
     with pytest.raises(ValueError, match=message):
         lowered(call_tf(tf.linalg.qr), jnp.ones((2, 2)), platforms=("tpu",))
 

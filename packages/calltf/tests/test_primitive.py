@@ -182,7 +182,7 @@ def test_an_unused_call_is_dropped_unless_it_has_an_effect(has_side_effects):
 
 
 @pytest.mark.parametrize("context", [in_scan, in_while, in_cond, in_checkpoint, in_custom_vjp, in_nested_jits])
-def test_an_effect_may_stand_in_every_context(context):
+def test_an_effect_may_be_in_every_context(context):
     jax.jit(lambda x: context(call_tf(lambda x: x * tf.random.uniform(x.shape)), x))(jnp.ones(3))
 
 

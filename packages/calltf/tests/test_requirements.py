@@ -96,7 +96,8 @@ def test_an_artifact_says_so_when_it_is_called_and_differentiated():
         assert str(raised.value) == (
             "in the call of the exported function '<lambda>': call_tf: <lambda>, whose operation StridedSlice "
             "(strided_slice) takes element 3 of b, needs b >= 4, and has b = 2\n"
-            "  remedy: call it with such sizes; the constraint 'b >= 4' says so when the function is exported"
+            "  remedy: call it with such sizes; to require them, add the constraint 'b >= 4' when the function "
+            "is exported"
         )
 
 

@@ -22,7 +22,7 @@ OLDEST = {entry.program: entry for entry in reversed(RUNNABLE)}
 NEWEST = {entry.program: entry for entry in RUNNABLE}
 RUN = RUNNABLE if "JAXTF_FULL" in os.environ else list(dict.fromkeys([*OLDEST.values(), *NEWEST.values()]))
 
-# Which JAX could read an artifact is decided by these numbers, and they are no guide: see `_artifact/schema.py`.
+# Which JAX could read an artifact is decided by these numbers, and they are not a guide: see `_artifact/schema.py`.
 STORED_NUMBERS = {
     "0.4.30": 2,
     "0.4.38": 2,

@@ -31,14 +31,14 @@ def test_placeholders_take_the_sizes_of_the_shape_given(text, like, shape):
     assert str(symbolic_shape(text, like=like)) == shape
 
 
-def test_too_few_dimensions_are_told_with_both_ranks():
+def test_too_few_dimensions_are_reported_with_both_ranks():
     assert rendered("(b, _)", (None, 28, 28)) == (
         "syntax error in symbolic shape '(b, _)': it has rank 2, but the shape it is for, (None, 28, 28), has rank 3; "
         "write one dimension for each axis, or end it with '...' to keep the sizes of the last 1"
     )
 
 
-def test_too_many_dimensions_are_told_with_both_ranks():
+def test_too_many_dimensions_are_reported_with_both_ranks():
     assert rendered("(a, b, ...)", (3,)) == (
         "syntax error in symbolic shape '(a, b, ...)': it has rank at least 2, but the shape it is for, (3,), has rank "
         "1; write one dimension for each axis"
@@ -47,7 +47,7 @@ def test_too_many_dimensions_are_told_with_both_ranks():
 
 def test_a_placeholder_needs_a_known_size():
     assert rendered("(b, _)", (None, None)) == (
-        "syntax error in symbolic shape '(b, _)': placeholder '_' stands for dimension 1, whose size is unknown in "
+        "syntax error in symbolic shape '(b, _)': placeholder '_' is for dimension 1, whose size is unknown in "
         "(None, None); write a dimension variable in its place\n"
         "  (b, _)\n"
         "      ^"
@@ -56,7 +56,7 @@ def test_a_placeholder_needs_a_known_size():
     assert "takes its size from a shape, and none was given (parameter 'like')" in rendered("b, _", None)
 
 
-def test_a_shape_without_a_text_needs_known_sizes_and_is_told_which_text_to_write():
+def test_a_shape_without_a_text_needs_known_sizes_and_raises_with_the_text_to_write():
     assert rendered(None, (None, 3, None)) == (
         "syntax error in symbolic shape None: the shape given, (None, 3, None), has unknown sizes, and no symbolic "
         "shape says what they may be\n"

@@ -198,7 +198,7 @@ def test_call_tf_is_that_of_calltf_or_says_that_it_is_not_installed(monkeypatch)
             call_tf(functools.partial(tf.add, 1), has_side_effects=False)
     assert isinstance(refused.value, ImportError)
     assert str(refused.value).startswith(
-        "jax2tf.call_tf is that of jaxtf.calltf, which is not installed; asked to call: "
+        "jax2tf.call_tf is provided by jaxtf.calltf, which is not installed; asked to call: "
     )
     assert str(refused.value).endswith("remedy: pip install jaxtf-calltf")
     monkeypatch.undo()
@@ -289,7 +289,7 @@ def test_the_users_options_are_used_and_stay_as_they_were(saved_model_lib, tmp_p
     [
         (
             {"input_signatures": []},
-            "input_signatures must be a list of one signature or more, of the one input. Got: []",
+            "input_signatures must be a list of one or more signatures of the one input. Got: []",
         ),
         (
             {"input_signatures": [tf.TensorSpec([None])] * 2, "polymorphic_shapes": "b"},

@@ -225,7 +225,7 @@ class TestPolymorphicShapes:
 
     @in_each_mode
     @pytest.mark.parametrize("rows", [3, 6])
-    def test_a_mismatch_between_arguments_is_told_before_the_operation_that_it_breaks(self, mode, rows):
+    def test_a_mismatch_between_arguments_is_reported_before_the_operation_that_it_breaks(self, mode, rows):
         converted = mode(convert(lambda x, y: x @ y, polymorphic_shapes=["(b, d)", "(d, _)"]))
         with pytest.raises(tf.errors.InvalidArgumentError, match=r"args\[1\].shape\[0\] .* specification 'd' \(= 4\)"):
             converted(tf.ones((2, 4)), tf.ones((rows, 3)))
@@ -241,7 +241,7 @@ class TestPolymorphicShapes:
         assert converted(tf.ones(3)).shape == (3,)
         assert tf.function(converted, autograph=False)(tf.ones(3)).shape == (3,)
 
-    def test_a_wrong_rank_is_told_with_what_was_written_and_found(self):
+    def test_a_wrong_rank_is_reported_with_what_was_written_and_found(self):
         with pytest.raises(ValueError, match=r"\(b, _, _\)[\s\S]*rank"):
             convert(lambda x: x, polymorphic_shapes=["(b, _, _)"])(np.ones((2, 3), np.float32))
 
@@ -389,7 +389,7 @@ class TestBadArguments:
         with pytest.raises(ConversionStateError, match="convert must be used outside all JAX transformations"):
             jax.jit(convert(jnp.sin))(1.0)
 
-    def test_what_is_no_function_is_refused(self):
+    def test_what_is_not_a_function_is_refused(self):
         with pytest.raises(FunctionTypeError, match="convert needs a function, found int"):
             convert(3)
 

@@ -75,7 +75,7 @@ def test_it_gives_the_numbers_of_the_function(converted, mode, sizes):
     args, kwargs = arguments(*sizes)
     found = MODES[mode](converted)(*jax.tree.map(tf.constant, args), mask=tf.Variable(kwargs["mask"]))
     assert isinstance(found, Result)
-    # A sum of products that cancel is off by some roundings of the products, which are as large as 4; tanh adds none.
+    # A sum of products that cancel has an error of some eps of the products, which are as large as 4; tanh adds none.
     rounding = np.finfo(np.float32).eps * 4
     near = partial(np.testing.assert_allclose, rtol=2e-6, atol=rounding)
     jax.tree.map(near, found, dense(*args, **kwargs))
@@ -195,7 +195,7 @@ DIFFER = (
         (lambda p, x, m: ((p, x[:1]), {"mask": m[:1]}), tf.errors.InvalidArgumentError, "b >= 2"),
     ],
 )
-def test_arguments_that_do_not_fit_are_told(converted, change, error, message):
+def test_arguments_that_do_not_fit_are_reported(converted, change, error, message):
     (parameters, x), kwargs = arguments(3, 4)
     args, kwargs = change(parameters, x, kwargs["mask"])
     with pytest.raises(error) as caught:
@@ -226,7 +226,7 @@ def containers(pair, ordered, nothing, tree):
         ),
     ],
 )
-def test_the_place_of_another_structure_is_told_for_every_container(change, lines):
+def test_the_place_of_another_structure_is_reported_for_every_container(change, lines):
     number = jax.ShapeDtypeStruct((), jnp.float32)
     specified = (Result(number, number), OrderedDict(b=number, a=number), None, {"x": [number]})
     converted = convert_exported(export(containers)(*specified))
@@ -240,7 +240,7 @@ def test_the_place_of_another_structure_is_told_for_every_container(change, line
         assert str(refused.value).splitlines()[1:] == [f"  {line}" for line in lines]
 
 
-def test_a_node_that_only_jax_takes_apart_is_told_by_its_path():
+def test_a_node_that_only_jax_takes_apart_is_reported_by_its_path():
     box = jax.tree_util.Partial
     converted = convert_exported(export(lambda p: p.args[0] + 1)(box(abs, jax.ShapeDtypeStruct((), jnp.float32))))
     assert converted(box(abs, 1.0)) == 2
@@ -254,7 +254,7 @@ def test_what_jax_would_take_is_taken(value, dtype):
     assert convert_exported(export(lambda x: x)(spec))(value).dtype == dtype
 
 
-def test_a_module_newer_than_tensorflow_is_written_anew():
+def test_a_module_newer_than_tensorflow_is_rewritten():
     exported = export(jax.lax.erf, stablehlo_version=None)(jax.ShapeDtypeStruct((3,), jnp.float32))
     x = np.linspace(-1, 1, 3, dtype=np.float32)
     np.testing.assert_allclose(convert_exported(exported)(x), jax.lax.erf(x), rtol=1e-6)

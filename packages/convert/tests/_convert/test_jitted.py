@@ -1,4 +1,4 @@
-"""Callables that are no plain functions: of `jax.jit`, with static arguments, methods, partials, instances."""
+"""Callables that are not plain functions: of `jax.jit`, with static arguments, methods, partials, instances."""
 
 import functools
 import warnings
@@ -104,18 +104,18 @@ def test_large_arrays_beside_static_arguments_compute():
     [(tf.constant(2), "EagerTensor"), ([2], "list"), (np.ones(1), "ndarray"), (jnp.ones(1), "ArrayImpl")],
     ids=["tensor", "list", "array", "JAX array"],
 )
-def test_a_static_argument_that_cannot_be_told_from_another_is_refused(value, found):
+def test_a_static_argument_that_cannot_be_distinguished_from_another_is_refused(value, found):
     with pytest.raises(ArgumentTypeError) as caught:
         convert(shaped)(VALUES, value)
-    assert f"args[1] is static in the function that jax.jit was given, and must be hashable: found {found}" in str(
+    assert f"args[1] is a static argument of the jax.jit function and must be hashable: found {found}" in str(
         caught.value
     )
-    with pytest.raises(ArgumentTypeError, match=r"kwargs\['rows'\] is static"):
+    with pytest.raises(ArgumentTypeError, match=r"kwargs\['rows'\] is a static"):
         convert(shaped)(VALUES, rows=value)
 
 
-def test_a_tensor_of_a_graph_is_no_static_argument():
-    with pytest.raises(ArgumentTypeError, match=r"args\[1\] is static .*\n  remedy: .* leave it out of static_argnums"):
+def test_a_tensor_of_a_graph_is_not_a_static_argument():
+    with pytest.raises(ArgumentTypeError, match=r"args\[1\] is a static .*\n  remedy: .* out of static_argnums"):
         tf.function(convert(shaped), autograph=False)(tf.constant(VALUES), tf.constant(2))
 
 

@@ -1,4 +1,4 @@
-"""Eager calls that repeat an earlier one take a short way: the same results, errors and gradients."""
+"""Eager calls that repeat an earlier one take the fast path: the same results, errors and gradients."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ X = np.linspace(0.1, 1, 6, dtype=np.float32)
 
 @pytest.fixture
 def long_ways(monkeypatch):
-    """How many calls took the long way."""
+    """How many calls took the slow path."""
     taken = []
     of_call = Signatures.of_call
     monkeypatch.setattr(Signatures, "of_call", lambda self, *args: (taken.append(args), of_call(self, *args))[1])
@@ -151,7 +151,7 @@ def test_a_repeated_call_without_gradient_refuses_to_be_differentiated():
         tape.gradient(y, x)
 
 
-def test_a_tensor_of_eager_mode_that_a_graph_captures_is_no_eager_call(long_ways):
+def test_a_tensor_of_eager_mode_that_a_graph_captures_is_not_an_eager_call(long_ways):
     converted = convert(jnp.sin)
     x = tf.constant(X)
     converted(x)

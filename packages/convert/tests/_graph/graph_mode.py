@@ -103,25 +103,25 @@ def assert_identical(found, expected):
             np.testing.assert_array_equal(ours, theirs)
 
 
-def assert_rounded(found, expected, roundings):
-    """Equal but for so many roundings in the dtype, relative to each element; NaN and infinities in the same places."""
+def assert_rounded(found, expected, max_error_in_eps):
+    """Equal within that many eps of the dtype, relative to each element; NaN and infinities in the same places."""
     assert len(found) == len(expected)
     for ours, theirs in zip(found, expected, strict=True):
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
         if not jax.dtypes.issubdtype(ours.dtype, np.inexact):
             np.testing.assert_array_equal(ours, theirs)
             continue
-        tolerance = roundings * float(ml_dtypes.finfo(ours.dtype).eps)
+        tolerance = max_error_in_eps * float(ml_dtypes.finfo(ours.dtype).eps)
         tiny = float(ml_dtypes.finfo(ours.dtype).tiny)
         wide = np.complex128 if ours.dtype.kind == "c" else np.float64
-        np.testing.assert_allclose(ours.astype(wide), theirs.astype(wide), rtol=tolerance, atol=roundings * tiny)
+        np.testing.assert_allclose(ours.astype(wide), theirs.astype(wide), rtol=tolerance, atol=max_error_in_eps * tiny)
 
 
-def same_as_jax(function, *arguments, mode="graph", allows_xla=False, roundings=0):
-    """Asserts that graph mode gives JAX's results, exactly or but for so many roundings."""
+def same_as_jax(function, *arguments, mode="graph", allows_xla=False, max_error_in_eps=0):
+    """Asserts that graph mode gives JAX's results, exactly or within that many eps."""
     found = run_graph_mode(function, *arguments, mode=mode, allows_xla=allows_xla)
     expected = run_jax(function, *arguments)
-    if roundings:
-        assert_rounded(found, expected, roundings)
+    if max_error_in_eps:
+        assert_rounded(found, expected, max_error_in_eps)
     else:
         assert_identical(found, expected)

@@ -64,7 +64,7 @@ FORWARD_ONLY = (nested, closes_over)
 
 
 def tolerance(expected):
-    """A few roundings for each of the 12 elements and steps that a value depends on."""
+    """A few eps for each of the 12 elements and steps that a value depends on."""
     return {"rtol": 48 * EPS, "atol": 48 * EPS * max(1, np.max(np.abs(expected), initial=0))}
 
 

@@ -277,7 +277,7 @@ def test_what_is_not_translated_is_refused_when_it_is_converted_with_its_place()
     lines = str(caught.value).splitlines()
     assert lines[0].startswith("graph mode does not translate ")
     assert "devices" in lines[0]
-    assert lines[-1] == "  remedy:   compute it otherwise, or use native mode (native_serialization=True)"
+    assert lines[-1] == "  remedy:   compute it differently, or use native mode (native_serialization=True)"
 
 
 REFUSED = """func.func @main(%x: tensor<2x?xf32>) -> tensor<ui32> {
@@ -296,7 +296,7 @@ def test_a_refusal_says_what_where_why_and_what_to_do():
         "graph runs on one\n"
         "  found:    () -> (uint32[])\n"
         "  asked at: exchange/axis_index, /home/model.py:41\n"
-        "  remedy:   compute it otherwise, or use native mode (native_serialization=True)"
+        "  remedy:   compute it differently, or use native mode (native_serialization=True)"
     )
 
 
@@ -354,7 +354,7 @@ def test_what_needs_xla_is_refused_without_it_and_the_remedy_says_so():
     assert lines[2].startswith("  asked at: rng_bit_generator, ")
     assert "test_graph_function.py:" in lines[2]
     assert lines[3] == (
-        "  remedy:   allow TensorFlow's XLA operations (enable_xla=True), compute it otherwise, or use native mode "
+        "  remedy:   allow TensorFlow's XLA operations (enable_xla=True), compute it differently, or use native mode "
         "(native_serialization=True)"
     )
 
@@ -370,7 +370,7 @@ def test_what_tensorflow_refuses_is_refused_by_us_with_its_words(monkeypatch):
 
 
 @pytest.mark.parametrize("is_compiled", [False, True])
-def test_shardings_of_arguments_and_results_are_said_to_xla(is_compiled):
+def test_shardings_of_arguments_and_results_are_reported_to_xla(is_compiled):
     mesh = jax.make_mesh((8,), ("x",))
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
     converted = graph(jax.jit(jnp.sin, in_shardings=sharding, out_shardings=sharding))
@@ -674,7 +674,7 @@ def test_the_flag_for_associative_scans_leaves_no_cumulative_operation(cumulativ
         with jax.jax2tf_associative_scan_reductions(flag):
             types = {operation.type for operation in concrete(converted, tf.TensorSpec([37])).graph.get_operations()}
             found[flag] = bool({"Cumsum", "Cumprod"} & types)
-            # The order of adding is another: 37 roundings.
+            # The order of additions differs: an error of 37 eps.
             np.testing.assert_allclose(converted(x), cumulative(x), rtol=37 * np.finfo(np.float32).eps)
     assert found == {False: True, True: False}
     np.testing.assert_array_equal(converted(x), by_default)

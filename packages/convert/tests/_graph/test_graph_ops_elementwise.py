@@ -86,16 +86,16 @@ ROUNDED = {
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", ROUNDED)
 def test_functions_of_floats_agree_but_for_rounding(name, dtype):
-    function, roundings = ROUNDED[name]
+    function, max_error_in_eps = ROUNDED[name]
     values = np.array([0.0, 0.03, 0.5, 0.9, 1.0, 1.7, 2.9, 4.0, np.nan], dtype)
     values = np.concatenate([values, -values]) if name not in ("log", "rsqrt", "sqrt", "log1p") else values
-    same_as_jax(function, values, roundings=roundings)
+    same_as_jax(function, values, max_error_in_eps=max_error_in_eps)
 
 
 @pytest.mark.parametrize("name", ["exp", "sqrt", "tanh", "logistic", "cbrt", "erf", "log1p"])
 def test_functions_at_infinity_agree(name):
     function, _ = ROUNDED[name]
-    same_as_jax(function, np.array([np.inf, -np.inf, np.nan, 0.0], np.float32), roundings=2)
+    same_as_jax(function, np.array([np.inf, -np.inf, np.nan, 0.0], np.float32), max_error_in_eps=2)
 
 
 def test_functions_keep_the_sign_of_zero():
@@ -200,10 +200,10 @@ def test_clamp_agrees_also_for_nan_and_crossed_bounds(dtype):
 def test_division_remainder_power_and_atan2_agree(dtype):
     left, right = all_pairs(special_floats(dtype))
     ordinary = np.abs(left.astype(np.float64)) < 1e3
-    same_as_jax(lax.div, left, right, roundings=1)
-    same_as_jax(lax.rem, left[ordinary], right[ordinary], roundings=1)
-    same_as_jax(lax.atan2, left, right, roundings=8)
-    same_as_jax(lax.pow, left[ordinary], right[ordinary], roundings=64)
+    same_as_jax(lax.div, left, right, max_error_in_eps=1)
+    same_as_jax(lax.rem, left[ordinary], right[ordinary], max_error_in_eps=1)
+    same_as_jax(lax.atan2, left, right, max_error_in_eps=8)
+    same_as_jax(lax.pow, left[ordinary], right[ordinary], max_error_in_eps=64)
 
 
 CONVERTED = ("bool", *INTEGERS, *FLOATS, "complex64")
@@ -258,9 +258,9 @@ def test_reduced_precision_rounds_to_even_and_saturates(dtype, mode):
 def test_functions_of_complex_numbers_agree(dtype):
     values = np.array([0.3 + 0.4j, -1.2 + 0.1j, 2 - 3j, 1e-3 + 1e-3j, -0.5 - 0.5j], dtype)
     for function in (lax.abs, lax.exp, lax.expm1, lax.log, lax.sqrt, lax.tanh, lax.sin, lax.sign, lax.conj, lax.rsqrt):
-        same_as_jax(function, values, roundings=64)
+        same_as_jax(function, values, max_error_in_eps=64)
     same_as_jax(lambda x: [lax.real(x), lax.imag(x), lax.complex(lax.real(x), lax.imag(x)), x == x[::-1]], values)
-    same_as_jax(lax.pow, values, values[::-1].copy(), roundings=128)
+    same_as_jax(lax.pow, values, values[::-1].copy(), max_error_in_eps=128)
 
 
 def test_reference_for_the_test_itself_is_jax():

@@ -96,7 +96,7 @@ def test_updates_outside_are_dropped_and_repeated_ones_combined(body, mode):
             BODIES[body](x.at[i], 3.0),
         ]
 
-    same_as_jax(every, numbers(5, 6), index, update, mode=mode, roundings=4)
+    same_as_jax(every, numbers(5, 6), index, update, mode=mode, max_error_in_eps=4)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "bfloat16", "complex64"])
@@ -168,7 +168,7 @@ APPLIED = {
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", APPLIED)
 def test_a_function_is_applied_as_often_as_an_index_occurs(name, mode):
-    same_as_jax(APPLIED[name], numbers(4, 3) / 7, mode=mode, roundings=8)
+    same_as_jax(APPLIED[name], numbers(4, 3) / 7, mode=mode, max_error_in_eps=8)
 
 
 # Regions of a and b, and what each does in Python: all the operations that one may be, and some of several.

@@ -30,7 +30,7 @@ def test_reductions_by_one_operation_agree(dtype, mode):
             found += [lax.reduce(x, np.zeros((), dtype), f, (0,)) for f in (lax.bitwise_or, lax.bitwise_xor)]
         return found
 
-    same_as_jax(every, x, mode=mode, roundings=8) if dtype == "float32" else same_as_jax(every, x, mode=mode)
+    same_as_jax(every, x, mode=mode, max_error_in_eps=8) if dtype == "float32" else same_as_jax(every, x, mode=mode)
 
 
 def test_an_initial_value_takes_part_unless_it_is_neutral():
@@ -100,7 +100,7 @@ def test_cumulative_operations_agree(reverse, mode):
     def every(x):
         return [f(x, 1, reverse) for f in (lax.cumsum, lax.cumprod, lax.cummax, lax.cummin, lax.cumlogsumexp)]
 
-    same_as_jax(every, waves(3, 7), mode=mode, roundings=64)
+    same_as_jax(every, waves(3, 7), mode=mode, max_error_in_eps=64)
     same_as_jax(lambda x: lax.cumsum(x, 0, reverse), waves(9, 2).astype(np.int8), mode=mode)
 
 

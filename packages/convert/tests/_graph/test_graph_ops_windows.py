@@ -283,7 +283,7 @@ def test_cumulative_operations_over_a_size_known_at_run_time_agree(mode):
 
     compared(function, x, mode=mode, shapes=["(n, _)"])
     (found,) = run(Program(lax.cumlogsumexp, [x], ["(n, _)"], ""), mode)
-    np.testing.assert_allclose(found, run_jax(lax.cumlogsumexp, x)[0], rtol=1e-6)  # 7 roundings
+    np.testing.assert_allclose(found, run_jax(lax.cumlogsumexp, x)[0], rtol=1e-6)  # 7 eps
 
 
 @pytest.mark.parametrize("mode", MODES)

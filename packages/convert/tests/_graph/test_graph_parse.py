@@ -199,7 +199,7 @@ def test_the_main_function_comes_first_with_attributes_of_arguments():
     assert program.attributes["jax.uses_shape_polymorphism"] is True
 
 
-def test_what_is_no_module_is_an_error_of_mlir():
+def test_what_is_not_a_module_is_an_error_of_mlir():
     with pytest.raises(ValueError, match="Unable to parse module assembly"):
         parse("func.func @main( {")
     with pytest.raises(ValueError, match="the module has no function with a body"):

@@ -54,7 +54,7 @@ def test_a_form_becomes_the_operation_of_that_name(name, shapes):
     assert (types.count(expected), {"Exp", "Sum", "Max", "Maximum"} & set(types)) == (1, set())
     converted = convert(function, native_serialization=False, polymorphic_shapes=shapes, enable_xla=False)
     for x in (X, EDGES) if also_of_nan else (X,):
-        # Sums of four exponentials, each a few roundings of its own.
+        # Sums of four exponentials, each with an error of a few eps.
         np.testing.assert_allclose(converted(x), jax.jit(function)(x), rtol=16 * EPS, atol=16 * EPS)
 
 
@@ -89,7 +89,7 @@ def test_a_sum_divided_by_its_count_is_a_mean(name):
             np.testing.assert_allclose(run(values), jax.jit(function)(values), rtol=16 * EPS, atol=16 * EPS)
 
 
-def test_a_sum_whose_dimensions_change_places_is_no_mean():
+def test_a_sum_whose_dimensions_change_places_is_not_a_mean():
     module = """
         func.func @main(%x: tensor<2x3x2xf32>) -> tensor<2x1x2xf32> {
           %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -198,7 +198,7 @@ BROADCASTS = {
 }
 
 
-# The constant of equal elements has a size of its own, and is no program for all sizes.
+# The constant of equal elements has a size of its own, and is not a program for all sizes.
 @pytest.mark.parametrize(
     ("name", "shapes"),
     [*((name, None) for name in BROADCASTS), *((name, ["(b, _)"]) for name in BROADCASTS if name != "equal elements")],

@@ -154,7 +154,7 @@ def test_arguments_that_do_not_fit_are_refused(args, message):
     assert str(caught.value) == message
 
 
-def test_what_is_no_module_is_refused():
+def test_what_is_not_a_module_is_refused():
     with pytest.raises(ConversionOptionError, match="convert_stablehlo needs a StableHLO module: Unable to parse"):
         convert_stablehlo("def f(): pass")
     with pytest.raises(ConversionOptionError, match="a module whose function 'main' takes only arrays"):
@@ -262,7 +262,7 @@ def test_a_broadcast_that_the_module_writes_is_one():
     np.testing.assert_array_equal(convert_stablehlo(text)(ones[:1, 0], ones), ones * 2)
 
 
-def test_a_mistake_of_an_entry_is_no_refusal(monkeypatch):
+def test_a_mistake_of_an_entry_is_not_a_refusal(monkeypatch):
     from jaxtf.convert._graph import emit
     from jaxtf.convert._graph.registry import Entry
 

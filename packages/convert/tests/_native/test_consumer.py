@@ -76,20 +76,20 @@ def test_a_module_is_written_in_the_lower_of_what_tensorflow_reads_and_jaxlib_wr
 
 @pytest.mark.parametrize("newer", MADE_UP)
 @pytest.mark.parametrize("version", ["1.9.0", "1.9.1"])
-def test_an_artifact_is_written_anew_only_where_tensorflow_does_not_read_it(version, newer, caplog, made_up):
+def test_an_artifact_is_rewritten_only_where_tensorflow_does_not_read_it(version, newer, caplog, made_up):
     artifact = export(waves, stablehlo_version=version)(specification()).serialize()
     reads, writes = MADE_UP[newer]
     made_up(reads, writes)
     caplog.set_level(logging.INFO, "jaxtf")
     if version > reads and version > writes:
-        with pytest.raises(TensorFlowTooOld, match=r"and the installed jaxlib is too old to write it anew\n"):
+        with pytest.raises(TensorFlowTooOld, match=r"and the installed jaxlib is too old to rewrite it\n"):
             convert_exported(artifact)
         return
     np.testing.assert_allclose(convert_exported(artifact)(X), waves(X), rtol=1e-6)
     assert re.findall(r"stablehlo_version=([\d.]+), ", caplog.text) == [min(version, reads)]
 
 
-def test_a_module_newer_than_tensorflow_reads_is_refused_where_jax_cannot_write_it_anew(monkeypatch, made_up):
+def test_a_module_newer_than_tensorflow_reads_is_refused_where_jax_cannot_rewrite_it(monkeypatch, made_up):
     exported = export(waves, stablehlo_version="1.9.1")(specification())
     made_up("1.9.0", "1.9.1")
 
@@ -101,7 +101,7 @@ def test_a_module_newer_than_tensorflow_reads_is_refused_where_jax_cannot_write_
         convert_exported(exported)
     assert str(caught.value) == (
         f"the module of 'waves' is written for StableHLO 1.9.1; TensorFlow {tf.__version__} reads up to 1.9.0, and "
-        "JAX, which could write it anew, is not installed\n"
+        "JAX, which could rewrite it, is not installed\n"
         f"  remedy: export it with tensorflow_version='{tf.__version__}', or rewrite the artifact where JAX is: "
         f"jaxtf-artifact upgrade FILE -o OUT --tensorflow-version {tf.__version__}"
     )

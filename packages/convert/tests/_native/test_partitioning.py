@@ -22,7 +22,7 @@ MESHES = {
 }
 
 
-# A sum of n products of numbers of at most 1 is off by n roundings of it at most; the longest sum here has 64.
+# A sum of n products of numbers of at most 1 has an error of n eps at most; the longest sum here has 64.
 EPSILON = float(np.finfo(np.float32).eps)
 
 

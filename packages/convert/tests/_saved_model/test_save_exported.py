@@ -89,7 +89,7 @@ def test_an_artifact_alone_becomes_a_savedmodel_without_variables(tmp_path):
     np.testing.assert_array_equal(tf.saved_model.load(str(tmp_path / "saved"))(tf.ones(3), tf.ones(3)), 2 * np.ones(3))
 
 
-def test_what_the_program_does_not_have_is_refused_in_words(program, tmp_path):
+def test_what_the_program_does_not_have_is_refused_with_a_message(program, tmp_path):
     with pytest.raises(ConversionOptionError, match=r"gradient_order must be from 0 to 1, the orders of VJP that"):
         save_exported(program, tmp_path / "saved", gradient_order=2)
     with pytest.raises(ConversionOptionError, match=r"input_names must be 1 names, one for each positional argument"):

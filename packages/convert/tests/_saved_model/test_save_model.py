@@ -187,7 +187,7 @@ def test_large_constants_are_saved_beside_the_graph(folder):
     assert [4, 40_000] in shapes
 
 
-def test_what_was_saved_is_told(tmp_path):
+def test_what_was_saved_is_reported(tmp_path):
     saved = save_network(tmp_path / "network", gradient_order=2)
     assert str(saved.signatures["scoring"]) == (
         "(images: float32[?,4], options_scale: float32[]) -> scores: float32[?,2], sizes_0: float32[], sizes_1: int32[]"
@@ -437,7 +437,7 @@ def test_options_that_make_no_sense_are_refused_before_anything_is_written(tmp_p
     assert not (tmp_path / "model").exists()
 
 
-def test_what_is_no_function_or_no_folder_is_refused(tmp_path, monkeypatch):
+def test_what_is_not_a_function_or_a_folder_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FunctionTypeError, match=r"save_model needs a function, found dict: \{\}"):
         save_model({}, jnp.sin, "model", input_signatures=[tf.TensorSpec([2])])

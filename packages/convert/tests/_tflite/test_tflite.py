@@ -274,8 +274,8 @@ def test_a_saved_model_of_graph_mode_becomes_a_model(tmp_path):
     with pytest.raises(ConversionOptionError) as refused:
         to_tflite(tmp_path / "native")
     assert str(refused.value) == (
-        f"the SavedModel in {tmp_path / 'native'} is of native mode: its functions are StableHLO, of which TFLite's "
-        "converter reads a part, and some operations with other values\n"
+        f"the SavedModel in {tmp_path / 'native'} is in native mode: its functions are StableHLO, which TFLite's "
+        "converter reads in part, and with other values for some operations\n"
         "  remedy: save it in graph mode: save_model(..., native_serialization=False, enable_xla=False)"
     )
     with pytest.raises(ConversionOptionError, match=r"has no signature 'other'; it has serving_default"):

@@ -64,7 +64,7 @@ def test_an_array_that_jax_computed_from_python_numbers_takes_the_dtype_of_the_o
 
 
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1])
-def test_an_integer_that_jax_has_no_room_for_is_refused(value):
+def test_an_integer_that_jax_cannot_hold_is_refused(value):
     with pytest.raises(
         ArgumentTypeError, match=rf"args\[0\] is {value}, too large for int32, the dtype that JAX gives"
     ):
@@ -88,7 +88,7 @@ def test_an_annotated_value_is_the_same_value(mode):
     np.testing.assert_array_equal(mode(lambda x: split_to_logical_devices(x, [2, 1]))(x), x)
 
 
-def test_the_annotation_stands_in_the_graph():
+def test_the_annotation_is_in_the_graph():
     graph = (
         tf.function(lambda x: split_to_logical_devices(x, [2, 2])).get_concrete_function(tf.TensorSpec([4, 2])).graph
     )

@@ -105,7 +105,7 @@ def test_of_what_tflite_leaves_over_only_the_lines_of_that_dtype_are_shown():
     assert found(mode) == [("Sub", line(2, mixed), 1)]
 
 
-def test_what_jax_cannot_lower_is_told_for_every_mode():
+def test_what_jax_cannot_lower_is_reported_for_every_mode():
     explanation = explain(lambda x: jax.pure_callback(lambda x: x, SPEC, x), SPEC)
     assert [mode.error.partition(":")[0] for mode in explanation.modes] == ["HostCallbackError"] * 4
 

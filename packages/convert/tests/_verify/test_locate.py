@@ -164,7 +164,7 @@ def test_an_artifact_of_what_lift_refuses_says_so(monkeypatch):
     broken(monkeypatch, "stablehlo.tanh", lambda y: y * 2)
     place = places_of_artifact(dense, SPEC)["values"]
     assert place == (
-        "an artifact is located in by its operations, evaluated in JAX: lift does not evaluate "
+        "in an artifact, locating evaluates its operations in JAX: lift does not evaluate "
         "stablehlo.custom_call: unknown"
     )
 

@@ -73,7 +73,7 @@ def wrong(subject):
     return backends.Runner(values, gradients)
 
 
-def test_what_differs_is_told_with_its_place_sizes_and_size(monkeypatch):
+def test_what_differs_is_reported_with_its_place_sizes_and_size(monkeypatch):
     monkeypatch.setattr(backends, "BACKENDS", {**backends.BACKENDS, "wrong": wrong})
     monkeypatch.setattr("jaxtf.convert._verify.verify.BACKENDS", backends.BACKENDS)
     report = verify(predict, *NETWORK, backends=["wrong", "eager"], numbers=["regular"])
@@ -216,7 +216,7 @@ def test_sizes_are_those_that_the_constraints_allow():
     assert admissible_sizes(exported, 4) == [{"c": 2}, {"c": 3}, {"c": 4}, {"c": 5}]
 
 
-def test_a_size_that_constraints_fix_is_no_variable():
+def test_a_size_that_constraints_fix_is_not_a_variable():
     exported = export(lambda x, y: x + y.sum())(*specs("2*b", "c", constraints=["b >= 3", "c == 2"]))
     assert admissible_sizes(exported, 2) == [{"b": 3}, {"b": 4}]
 
@@ -234,7 +234,7 @@ def test_sizes_that_cannot_be_found_are_to_be_said():
         ([{"B": 2, "n": 2}], "there is no dimension variable 'B': 'sin' has the dimension variables 'b', 'n'"),
         (
             [{"b": 2}],
-            "the sizes {'b': 2} say nothing of the dimension variable 'n': 'sin' has the dimension variables 'b', 'n'",
+            "the sizes {'b': 2} do not include the dimension variable 'n': 'sin' has the dimension variables 'b', 'n'",
         ),
         (
             {"b": 2, "n": 3},
@@ -378,7 +378,7 @@ def test_what_cannot_be_verified_is_refused_in_a_line(arguments, message, capsys
 
 
 @pytest.mark.parametrize("target", ["mistaken", "mistaken.py", "mistaken.py:f"])
-def test_a_target_without_a_function_is_told_from_an_artifact(target, tmp_path, monkeypatch, capsys):
+def test_a_target_without_a_function_is_distinguished_from_an_artifact(target, tmp_path, monkeypatch, capsys):
     (tmp_path / "mistaken.py").write_text("def f(x): return x\ndef g(x):\n    y = 2 * x\n    return y + lost\n")
     monkeypatch.chdir(tmp_path)
     assert cli.main([target, "f32[2]"]) == 2
@@ -389,7 +389,7 @@ def test_a_target_without_a_function_is_told_from_an_artifact(target, tmp_path, 
     ]
 
 
-def test_a_bug_in_the_function_is_told_with_its_class_and_line(tmp_path, monkeypatch, capsys):
+def test_a_bug_in_the_function_is_reported_with_its_class_and_line(tmp_path, monkeypatch, capsys):
     (tmp_path / "with_a_bug.py").write_text("def g(x):\n    y = 2 * x\n    return y + lost\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -462,7 +462,7 @@ def test_numbers_are_what_they_are_called(kind, dtype):
 
 
 @pytest.mark.parametrize("option", [{"backends": "eager"}, {"numbers": "ties"}])
-def test_one_text_is_no_list_of_names(option):
+def test_one_text_is_not_a_list_of_names(option):
     [(name, text)] = option.items()
     with pytest.raises(
         ConversionOptionError, match=rf"{name} must be a list of names. Got: '{text}'\n  remedy: {name}="

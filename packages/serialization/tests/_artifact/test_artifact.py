@@ -373,7 +373,7 @@ def test_rewriting_without_a_change_gives_an_artifact():
         ({"module_kept_var_idx": (0, 0)}, "must ascend and be less than 3; found (0, 0)"),
         ({"module_kept_var_idx": (3,)}, "must ascend and be less than 3; found (3,)"),
         ({"in_avals_idxs": (0, 99, 0)}, "the artifact refers to number 99 of"),
-        ({"in_avals_idxs": (0, 0)}, "the artifact does not fit together: 3 arguments expected, 2 found"),
+        ({"in_avals_idxs": (0, 0)}, "the artifact is inconsistent: 3 arguments expected, 2 found"),
         ({"in_shardings_idxs": (1, 0, 0)}, "the artifact refers to number 1 of 1 shardings"),
         ({"out_shardings_idxs": (0,)}, "2 shardings of results expected, 1 found"),
     ],
@@ -428,7 +428,7 @@ def test_sizes_that_cannot_be_read_are_refused(size):
 def test_notes_that_do_not_fit_are_refused():
     with pytest.raises(ArtifactError, match=r"3 paths in its notes expected, 1 found"):
         deserialize(rewritten(lambda table: table, lambda notes: notes["functions"][0].update(arguments=["x"])))
-    with pytest.raises(ArtifactError, match=r"has a VJP of order 1, which its notes do not know"):
+    with pytest.raises(ArtifactError, match=r"has a VJP of order 1, which its notes do not mention"):
         deserialize(rewritten(lambda table: table, lambda notes: notes["functions"].pop())).vjp()
 
 
@@ -493,7 +493,7 @@ def test_shapes_are_checked_without_jax():
         ([(4, 3), (5, None), (5, 1)], "such as (3, 4); found (5, None)"),
     ],
 )
-def test_shapes_that_do_not_fit_are_told(shapes, message):
+def test_shapes_that_do_not_fit_are_reported(shapes, message):
     with pytest.raises(ArgumentMismatch) as caught:
         deserialize(polymorphic().serialize()).check_shapes(*shapes)
     assert message in str(caught.value)
@@ -526,7 +526,7 @@ def test_a_calling_convention_that_the_tensorflow_does_not_read_is_refused_for_s
         several.with_tensorflow_version("2.19")
     assert str(caught.value) == (
         f"'{several.fun_name}', for 2 devices, is exported in calling convention version 10; TensorFlow 2.19 reads up "
-        "to 9\n  remedy: export it anew with tensorflow_version='2.19'"
+        "to 9\n  remedy: export it again with tensorflow_version='2.19'"
     )
     assert several.with_tensorflow_version("2.20").stablehlo_version == "1.12.1"
 

@@ -49,7 +49,7 @@ def test_the_formats_that_the_fields_tell_hold_the_one_that_was_written(release,
         assert formats[1] >= low, path
 
 
-def test_paths_types_and_symbolic_shapes_are_told():
+def test_paths_types_and_symbolic_shapes_are_reported():
     function = describe(blob_of("0.12.0.1/vjp_symbolic")).function
     assert [(array.path, array.dtype, array.shape) for array in function.arguments] == [
         ("args[0]", "float32", ("b", "n")),
@@ -107,7 +107,7 @@ def test_notes_may_lack_anything(notes):
 def test_a_damaged_artifact_of_ours_is_refused():
     blob = bytearray(noted("0.12.0.1/vjp_2", {}))
     blob[len(blob) // 2] ^= 4
-    with pytest.raises(ArtifactError, match="its bytes have not the SHA-256"):
+    with pytest.raises(ArtifactError, match="its bytes do not have the SHA-256"):
         describe(blob)
 
 

@@ -149,7 +149,7 @@ def test_tables_that_stand_for_many_times_their_size_are_refused_within_ten_time
     blob = shared_trees(levels, width)
     tracemalloc.start()
     try:
-        with pytest.raises(ArtifactError, match=f"stand for more than {MEMORY_RATIO} times its size"):
+        with pytest.raises(ArtifactError, match=f"expand to more than {MEMORY_RATIO} times its size"):
             read_payload(blob)
         peak = tracemalloc.get_traced_memory()[1]
     finally:

@@ -66,7 +66,7 @@ def test_every_flipped_bit_is_found_before_anything_is_parsed():
 def test_a_wrong_digest_tells_to_copy_the_file_again():
     damaged = bytearray(sealed())
     damaged[0] ^= 1
-    with pytest.raises(ArtifactError, match="its bytes have not the SHA-256 that it was written with"):
+    with pytest.raises(ArtifactError, match="its bytes do not have the SHA-256 that it was written with"):
         split_trailer(damaged)
 
 
@@ -104,7 +104,7 @@ def test_notes_take_no_more_than_ten_times_the_memory_of_the_artifact(item):
     assert peak <= 10 * len(blob)
 
 
-def test_the_releases_that_wrote_an_artifact_stand_in_one_text():
+def test_the_releases_that_wrote_an_artifact_are_in_one_text():
     assert writer_of(ExportedTable()) == (None, None)
     assert writer_of(ExportedTable(jax_version="0.12.0.1")) == ("0.12.0.1", None)
     assert writer_of(ExportedTable(jax_version="0.12.0.1 jaxtf-serialization 0.1.0")) == ("0.12.0.1", "0.1.0")

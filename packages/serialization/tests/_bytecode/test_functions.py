@@ -175,6 +175,6 @@ def test_a_long_chain_of_calls_takes_no_longer_than_its_length():
     assert find_recursion(each, lambda function: {str(int(function.name) + 1)}, None) is None
 
 
-def test_what_is_no_module_is_refused():
+def test_what_is_not_a_module_is_refused():
     with pytest.raises(ArtifactError):
         module_functions(b"ML\xefR")

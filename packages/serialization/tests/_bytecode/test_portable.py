@@ -35,7 +35,7 @@ def test_the_frame_tells_the_stablehlo_version(release, version):
     assert not facts.uses_shardy
 
 
-def test_shardings_for_shardy_are_told_from_others():
+def test_shardings_for_shardy_are_distinguished_from_others():
     assert stablehlo_facts(next(modules(CORPUS / "0.12.0.1" / "sharded_4_shardy.bin"))).uses_shardy
     assert not stablehlo_facts(next(modules(CORPUS / "0.12.0.1" / "sharded_4_gspmd.bin"))).uses_shardy
 
@@ -62,7 +62,7 @@ def test_every_truncation_is_an_artifact_error():
 
 
 def test_a_foreign_module_is_an_artifact_error_that_tells_what_it_is():
-    with pytest.raises(ArtifactError, match="no MLIR bytecode; it begins with b'modu'"):
+    with pytest.raises(ArtifactError, match="not MLIR bytecode; it begins with b'modu'"):
         stablehlo_facts(b"module @jit_f {}")
     with pytest.raises(ArtifactError, match="not written as a portable artifact, but by 'MLIR22'"):
         stablehlo_facts(MODULE.replace(b"StableHLO_v1.15.0", b"MLIR22"))

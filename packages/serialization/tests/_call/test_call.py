@@ -51,7 +51,7 @@ def test_a_call_can_be_differentiated(exported):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), found, expected)
 
 
-def test_a_call_stands_in_control_flow_and_in_other_exports(exported):
+def test_a_call_is_used_in_control_flow_and_in_other_exports(exported):
     def twice(x):
         def step(carry, _):
             return carry + exported.call(PARAMS, x, scale=carry)["y"].sum(), None
@@ -66,7 +66,7 @@ def test_a_call_stands_in_control_flow_and_in_other_exports(exported):
     np.testing.assert_allclose(outer.call(x), expected, rtol=1e-5)
 
 
-def test_a_structure_that_differs_is_told_by_its_paths(exported):
+def test_a_structure_that_differs_is_reported_by_its_paths(exported):
     with pytest.raises(ArgumentMismatch) as caught:
         exported.call({"w": PARAMS["w"], "c": 0.0}, images(2), scale=F32(1))
     assert str(caught.value) == (
@@ -77,7 +77,7 @@ def test_a_structure_that_differs_is_told_by_its_paths(exported):
     )
 
 
-def test_a_list_in_place_of_an_array_is_told_in_one_line(exported):
+def test_a_list_in_place_of_an_array_is_reported_in_one_line(exported):
     with pytest.raises(ArgumentMismatch) as caught:
         exported.call(PARAMS, images(50).tolist(), scale=F32(1))
     assert str(caught.value).splitlines()[1:] == [
@@ -86,7 +86,7 @@ def test_a_list_in_place_of_an_array_is_told_in_one_line(exported):
     ]
 
 
-def test_of_a_structure_that_differs_in_many_places_some_are_told(exported):
+def test_of_a_structure_that_differs_in_many_places_some_are_reported(exported):
     with pytest.raises(ArgumentMismatch) as caught:
         exported.call({**PARAMS, **{f"layer{index}": 0.0 for index in range(100)}}, images(2), scale=F32(1))
     lines = str(caught.value).splitlines()
@@ -106,12 +106,12 @@ def test_of_a_structure_that_differs_in_many_places_some_are_told(exported):
         ),
     ],
 )
-def test_an_argument_that_differs_is_told_by_its_path(exported, x, says):
+def test_an_argument_that_differs_is_reported_by_its_path(exported, x, says):
     with pytest.raises(ArgumentMismatch, match=says):
         exported.call(PARAMS, x, scale=F32(1))
 
 
-def test_sizes_that_the_symbolic_shapes_do_not_allow_are_told_as_upstream_words_them():
+def test_sizes_that_the_symbolic_shapes_do_not_allow_are_reported_as_upstream_words_them():
     square = export(lambda x: x)(ShapeDtypeStruct(symbolic_shape("b, b, 2*d"), F32))
     with pytest.raises(ArgumentMismatch) as caught:
         square.call(np.ones((3, 3, 5), F32))

@@ -149,7 +149,7 @@ def test_the_tokens_of_a_callee_are_those_of_its_caller_whatever_their_order():
     assert not call[alpha].startswith("%arg")
 
 
-def test_effects_stand_in_loops_and_branches():
+def test_effects_are_used_in_loops_and_branches():
     exported = export(lambda x: effectful(effectful(x, ZULU), SILENT))(spec())
     loop = jax.jit(lambda x: lax.fori_loop(0, 3, lambda _, c: exported.call(c), x))
     np.testing.assert_array_equal(loop(np.ones(3, F32)), np.full(3, 64, F32))

@@ -131,7 +131,7 @@ def test_a_derivative_that_needs_more_orders_than_there_are_says_how_many(orders
         match = re.search(r"of '<lambda>' needs its VJP of order (\d), and the record carries order (\d)", text)
         assert int(match[2]) == orders
         assert int(match[1]) <= needed
-        assert f"at hand, with serialize(vjp_order={match[1]})" in text
+        assert f"available, with serialize(vjp_order={match[1]})" in text
 
 
 def test_custom_derivatives_of_the_function_count_in_both_modes():
@@ -192,7 +192,7 @@ def own_sizes(x):
     ],
     ids=["jvp", "grad", "jvp of grad", "linearize"],
 )
-def test_derivatives_stand_in_other_exports_whose_derivatives_export_too(outer):
+def test_derivatives_are_used_in_other_exports_whose_derivatives_export_too(outer):
     inner = export(own_sizes)(ShapeDtypeStruct(symbolic_shape("b, 2"), F32))
     exported = export(functools.partial(outer, inner.call))(ShapeDtypeStruct(symbolic_shape("2*n, 2"), F32))
     x = np.linspace(0, 1, 8, dtype=F32).reshape(4, 2)

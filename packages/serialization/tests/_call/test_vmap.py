@@ -31,7 +31,7 @@ def assert_close(found, expected):
 @pytest.mark.parametrize(
     ("in_axes", "out_axes"), [(0, 0), ((0, None), 0), ((None, 0), 0), ((2, 1), (1, 0)), ((-1, None), -1), ({}, 0)]
 )
-def test_the_batch_may_stand_anywhere(exported, in_axes, out_axes):
+def test_the_batch_may_be_anywhere(exported, in_axes, out_axes):
     if in_axes == {}:
         in_axes = (0, 0)
     axes = in_axes if isinstance(in_axes, tuple) else (in_axes, in_axes)
@@ -70,7 +70,7 @@ def test_a_batch_of_none_gives_empty_results_as_in_jax(exported):
     assert_close(found, expected)
 
 
-def test_what_does_not_fit_is_told_of_one_element(exported):
+def test_what_does_not_fit_is_reported_of_one_element(exported):
     with pytest.raises(ValueError, match=r"Rank mismatch for args\[0\] .* called with \(2,\)"):
         jax.vmap(exported.call)(X[:, :, 0], W)
 

@@ -54,7 +54,7 @@ def test_a_dash_is_standard_input(capsys, monkeypatch):
     ("content", "message"),
     [(b"", "reaches past the end of its 0 bytes"), (b"PK\3\4" * 50, "a reference leads to byte 67324752 of 200")],
 )
-def test_what_is_no_artifact_is_one_message_and_code_2(capsys, tmp_path, content, message):
+def test_what_is_not_an_artifact_is_one_message_and_code_2(capsys, tmp_path, content, message):
     (tmp_path / "a.bin").write_bytes(content)
     code, out, err = run(capsys, "describe", str(tmp_path / "a.bin"))
     assert (code, out) == (2, "")
@@ -338,7 +338,7 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory, sparse files")
 @pytest.mark.parametrize("size", [2**31, 30 * 2**30], ids=["2G", "30G"])
-def test_a_large_file_that_is_no_artifact_is_an_error_in_little_memory(tmp_path, size):
+def test_a_large_file_that_is_not_an_artifact_is_an_error_in_little_memory(tmp_path, size):
     file = tmp_path / "sparse.bin"
     with open(file, "wb") as opened:
         opened.truncate(size)
@@ -367,7 +367,7 @@ def test_what_has_no_end_is_refused():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pipes")
-def test_a_closed_pipe_is_no_usage_error():
+def test_a_closed_pipe_is_not_a_usage_error():
     program = "import sys; from jaxtf.serialization._cli.program import main; sys.exit(main(sys.argv[1:]))"
     arguments = [sys.executable, "-c", program, "describe", *[SYMBOLIC] * 50]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -384,7 +384,7 @@ def test_check_lists_custom_calls_if_asked_for(capsys):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
-def test_upgrade_writes_to_what_is_no_file_as_it_is(capsys):
+def test_upgrade_writes_to_what_is_not_a_file_as_it_is(capsys):
     assert run(capsys, "upgrade", STATIC, "-o", os.devnull)[0] == 0
     assert not Path(os.devnull).is_file()
 
@@ -459,7 +459,7 @@ def test_upgrade_refuses_a_tensorflow_that_is_none_and_two_consumers(capsys, tmp
     assert "not allowed with argument --tensorflow-version" in capsys.readouterr().err
 
 
-def test_upgrade_to_an_older_format_is_told_by_its_fields(capsys, tmp_path):
+def test_upgrade_to_an_older_format_is_reported_by_its_fields(capsys, tmp_path):
     out = tmp_path / "old.bin"
     assert run(capsys, "upgrade", STATIC, "-o", str(out), "--format-version", "2")[0] == 0
     assert describe(out.read_bytes()).stored_format == 2

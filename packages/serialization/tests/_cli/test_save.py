@@ -55,9 +55,9 @@ def plain(path, arrays):
 def test_an_artifact_and_a_safetensors_file_become_a_program_with_weights(program, tmp_path, capsys):
     pytest.importorskip("safetensors")
     weights, out = plain(tmp_path / "w.safetensors", BY_NAME), tmp_path / "model.jaxtf"
-    code, printed, said = run(capsys, "save", program, weights, "-o", out)
+    code, printed, stderr = run(capsys, "save", program, weights, "-o", out)
     assert (code, printed) == (0, "")
-    assert said.startswith(f"wrote {out}: {out.stat().st_size:,} bytes, 3 arrays of 40 bytes, program sha256 ")
+    assert stderr.startswith(f"wrote {out}: {out.stat().st_size:,} bytes, 3 arrays of 40 bytes, program sha256 ")
     model = load(out)
     np.testing.assert_array_equal(model.call(X), dense(PARAMS, X))
     assert model.exported == deserialize(program)
@@ -78,7 +78,7 @@ def test_weights_of_a_saved_file_and_the_metadata_of_a_program_are_taken(program
     model = load(out)
     np.testing.assert_array_equal(model.call(X), dense(shared, X))
     assert model.metadata == {"kept": [1]}
-    assert len(describe(out).weights.arrays) == 2  # what stands at two places is written once
+    assert len(describe(out).weights.arrays) == 2  # an array at two places is written once
 
 
 @needs_jax
@@ -89,8 +89,10 @@ def test_weights_are_for_the_arguments_that_are_named(argnums, tmp_path, capsys)
     (tmp_path / "p").write_bytes(export(lambda x, p: x @ p["w"] + p["n"])(X, params).serialize())
     arrays = params if argnums == "1" else {"0": X, "1.w": params["w"], "1.n": params["n"]}
     out = tmp_path / "out.jaxtf"
-    code, _, said = run(capsys, "save", tmp_path / "p", plain(tmp_path / "w", arrays), "-o", out, "--argnums", argnums)
-    assert code == 0, said
+    code, _, stderr = run(
+        capsys, "save", tmp_path / "p", plain(tmp_path / "w", arrays), "-o", out, "--argnums", argnums
+    )
+    assert code == 0, stderr
     found = load(out).call(X) if argnums == "1" else load(out).call()
     np.testing.assert_array_equal(found, X @ params["w"] + params["n"])
 
@@ -115,10 +117,10 @@ def test_weights_are_for_the_arguments_that_are_named(argnums, tmp_path, capsys)
 def test_weights_that_the_program_does_not_take_are_refused(program, arrays, words, says, capsys):
     pytest.importorskip("safetensors")
     weights, out = plain(program.with_name("w.safetensors"), arrays), program.with_name("out.jaxtf")
-    code, _, said = run(capsys, "save", program, weights, "-o", out, *words)
+    code, _, stderr = run(capsys, "save", program, weights, "-o", out, *words)
     assert code == 2
-    assert says in said
-    assert said.startswith(f"jaxtf-artifact: {program if words and words[1] != '1' else weights}: ")
+    assert says in stderr
+    assert stderr.startswith(f"jaxtf-artifact: {program if words and words[1] != '1' else weights}: ")
     assert not out.exists()
     if "step" in arrays:
         assert run(capsys, "save", program, weights, "-o", out, "--allow-unused")[0] == 0
@@ -130,9 +132,9 @@ def test_a_plain_file_has_no_dtypes_but_those_of_safetensors(tmp_path, capsys):
     int4 = np.array([1, -2], ml_dtypes.int4)
     (tmp_path / "p").write_bytes(export(lambda w: w.astype(jnp.float32))(int4).serialize())
     weights = plain(tmp_path / "w", {"array": np.array([1, 200], np.uint8)})
-    code, _, said = run(capsys, "save", tmp_path / "p", weights, "-o", tmp_path / "out")
+    code, _, stderr = run(capsys, "save", tmp_path / "p", weights, "-o", tmp_path / "out")
     assert code == 2
-    assert "the array 'array' is U8 of shape (2,), where the function takes int4" in said
+    assert "the array 'array' is U8 of shape (2,), where the function takes int4" in stderr
 
 
 @needs_jax
@@ -140,14 +142,14 @@ def test_files_are_replaced_by_force_alone_and_inputs_never(program, tmp_path, c
     pytest.importorskip("safetensors")
     weights, out = plain(tmp_path / "w.safetensors", BY_NAME), tmp_path / "out.jaxtf"
     out.write_text("old")
-    code, _, said = run(capsys, "save", program, weights, "-o", out)
-    assert (code, said) == (2, f"jaxtf-artifact: {out}: the file exists\n  remedy: --force overwrites it\n")
+    code, _, stderr = run(capsys, "save", program, weights, "-o", out)
+    assert (code, stderr) == (2, f"jaxtf-artifact: {out}: the file exists\n  remedy: --force overwrites it\n")
     for file in (program, weights):
-        code, _, said = run(capsys, "save", program, weights, "-o", file, "--force")
-        assert (code, "this is the input, which is not overwritten" in said) == (2, True)
+        code, _, stderr = run(capsys, "save", program, weights, "-o", file, "--force")
+        assert (code, "this is the input, which is not overwritten" in stderr) == (2, True)
     for place in ("-", os.devnull):
-        code, _, said = run(capsys, "save", program, weights, "-o", place, "--force")
-        assert (code, "a program with its weights is written to a file on a disk" in said) == (2, True)
+        code, _, stderr = run(capsys, "save", program, weights, "-o", place, "--force")
+        assert (code, "a program with its weights is written to a file on a disk" in stderr) == (2, True)
     assert out.read_text() == "old"
     assert run(capsys, "save", program, weights, "-o", out, "--force")[0] == 0
     assert run(capsys, "save", program, tmp_path / "absent", "-o", out, "--force")[0] == 2
@@ -159,15 +161,15 @@ def test_files_are_replaced_by_force_alone_and_inputs_never(program, tmp_path, c
 
 @needs_jax
 @pytest.mark.parametrize("argnums", [0, (0,), (0, 1)])
-def test_a_program_with_weights_is_written_anew_with_them(program, argnums, tmp_path, capsys):
+def test_a_program_with_weights_is_rewritten_with_them(program, argnums, tmp_path, capsys):
     old, new = tmp_path / "old.jaxtf", tmp_path / "new.jaxtf"
     shared = {"w": W, "b": [W[2], W[2]]}
     shared["b"][1] = shared["b"][0]
     given = {0: shared, (0,): (shared,), (0, 1): (shared, X)}[argnums]
     save(old, deserialize(program), given, argnums=argnums, vjp_order=1, metadata={"kept": 1})
     words = ["upgrade", old, "-o", new, "--stablehlo-version", "1.9.0"]
-    code, _, said = run(capsys, *words)
-    assert (code, said.startswith(f"wrote {new}: ")) == (0, True), said
+    code, _, stderr = run(capsys, *words)
+    assert (code, stderr.startswith(f"wrote {new}: ")) == (0, True), stderr
     before, after = describe(old), describe(new)
     assert (after.weights.arrays, after.weights.metadata) == (before.weights.arrays, before.weights.metadata)
     model = load(new)
@@ -179,8 +181,8 @@ def test_a_program_with_weights_is_written_anew_with_them(program, argnums, tmp_
     damaged = bytearray(old.read_bytes())
     damaged[damaged.index(W.tobytes())] ^= 1
     old.write_bytes(damaged)
-    code, _, said = run(capsys, "upgrade", old, "-o", new, "--force")
-    assert (code, "does not have the SHA-256 that it was written with" in said) == (2, True)
+    code, _, stderr = run(capsys, "upgrade", old, "-o", new, "--force")
+    assert (code, "does not have the SHA-256 that it was written with" in stderr) == (2, True)
     np.testing.assert_array_equal(load(new).call(*() if argnums == (0, 1) else (X,)), dense(shared, X))
 
 
@@ -202,7 +204,7 @@ def test_weights_larger_than_the_memory_are_copied(tmp_path):
     weights = tmp_path / "w"
     with weights.open("wb") as file:
         file.write(encode({"array": Entry("F32", sizes, 0, 2**29)}, {}))
-        file.truncate(file.tell() + 2**29)  # zeros that take no room on the disk
+        file.truncate(file.tell() + 2**29)  # zeros that take no space on the disk
     for words in (["save", tmp_path / "p", weights, "-o", tmp_path / "m"], ["upgrade", tmp_path / "m", "-o", weights]):
         command = [sys.executable, "-c", MEASURED, *map(str, words), "--force"]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)

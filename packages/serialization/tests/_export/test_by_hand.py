@@ -72,7 +72,7 @@ def test_shardings_of_jax_are_recorded():
     by_hand = Exported.from_parts(**parts(made(), in_shardings=[rows, None], out_shardings=[rows]))
     assert (by_hand.in_shardings[0].partitions, by_hand.in_shardings[1]) == ((("a",), ()), None)
     assert by_hand.out_shardings == by_hand.in_shardings[:1]
-    with pytest.raises(SerializationError, match=r"a sharding of in_shardings has no form in a record: "):
+    with pytest.raises(SerializationError, match=r"a sharding of in_shardings cannot be recorded: "):
         Exported.from_parts(**parts(made(), in_shardings=[jax.sharding.SingleDeviceSharding(jax.devices()[0]), None]))
 
 

@@ -329,7 +329,7 @@ def test_a_reference_that_a_function_makes_is_its_own():
     np.testing.assert_array_equal(export(total)(x).call(x), x.sum(0))
 
 
-def test_callbacks_are_named_wherever_they_stand():
+def test_callbacks_are_named_wherever_they_are():
     def body(carry, x):
         jax.debug.print("{}", x)
         jax.experimental.io_callback(print, None, x, ordered=True)

@@ -198,7 +198,7 @@ def test_64_bits_are_those_of_the_module_or_refused():
       %1 = stablehlo.sine %0 : tensor<f64>
       %2 = stablehlo.convert %1 : (tensor<f64>) -> tensor<f32>
       return %2 : tensor<f32> }"""
-    with pytest.raises(LiftUnsupported, match="it computes in 64 bits, which JAX is set not to have"):
+    with pytest.raises(LiftUnsupported, match="it computes in 64 bits, which are disabled in JAX"):
         lift(module)(np.float32(1))
     with jax.enable_x64(True):
         np.testing.assert_array_equal(lift(module)(np.float32(1)), np.float32(np.sin(1.0)))
@@ -245,7 +245,7 @@ def test_other_functions_of_a_module_are_lifted_by_name():
         lift(text, names="main")
 
 
-def test_what_is_no_module_is_refused():
+def test_what_is_not_a_module_is_refused():
     with pytest.raises(ArtifactError, match="lift needs a StableHLO module"):
         lift("func.func @main( {")
     with pytest.raises(ArtifactError):

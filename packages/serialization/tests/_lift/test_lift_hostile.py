@@ -33,7 +33,7 @@ def with_module(exported, text):
         ("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }", "in the record"),
         ("func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> { %0 = call @f(%x) : (tensor<3xf32>) -> tensor<3xf32> "
          "return %0 : tensor<3xf32> } func.func private @f(%x: tensor<3xf32>) -> tensor<3xf32> { "
-         "%0 = call @main(%x) : (tensor<3xf32>) -> tensor<3xf32> return %0 : tensor<3xf32> }", "without end"),
+         "%0 = call @main(%x) : (tensor<3xf32>) -> tensor<3xf32> return %0 : tensor<3xf32> }", "in a cycle"),
     ],
     ids=["arguments", "results", "sizes", "recursion"],
 )  # fmt: skip
@@ -59,7 +59,7 @@ def test_a_module_that_its_record_does_not_describe(text, message):
         "",
     ],
 )
-def test_what_is_no_function_of_arrays(text):
+def test_what_is_not_a_function_of_arrays(text):
     with pytest.raises(REFUSED):
         lift(text)
 

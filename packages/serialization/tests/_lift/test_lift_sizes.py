@@ -118,7 +118,7 @@ def test_a_result_of_another_size_than_the_module_says_is_refused():
         lift(text)(np.ones(4, F32))
 
 
-# --- arithmetic beside Python ---
+# --- arithmetic compared with Python ---
 
 NAMES = ("add", "subtract", "multiply", "maximum", "minimum", "divide", "remainder")
 

@@ -104,7 +104,7 @@ REFUSED = {
     "count": (tiled((3,), (0, 1, 2)), r"a sharding of \[3\] tiles is not for 4 devices"),
     "twice": (tiled((4,), (0, 1, 1, 2)), r"devices \[0, 1, 1, 2\] are not those from 0 to 3"),
     "outside": (tiled((4,), (0, 1, 2, 4)), r"devices \[0, 1, 2, 4\] are not those from 0 to 3"),
-    "order": (tiled((4,), (3, 1, 0, 2)), r"in the order \[3, 1, 0, 2\], which is that of no mesh"),
+    "order": (tiled((4,), (3, 1, 0, 2)), r"in the order \[3, 1, 0, 2\], which no mesh has"),
     "subgroups": (
         op_sharding(
             type=TYPE.OTHER,
@@ -128,7 +128,7 @@ def test_tiles_that_do_not_fit_the_order_of_the_devices_are_refused():
     proto = xla_client.HloSharding.iota_tile((2, 3), (3, 2), (1, 0), []).to_proto()
     assert holders(named_sharding(proto.SerializeToString(), 6), 2) == holders_by_jaxlib(proto)
     proto = xla_client.HloSharding.iota_tile((3, 2), (3, 2), (1, 0), []).to_proto()
-    with pytest.raises(ArtifactError, match=r"a sharding of \[3, 2\] tiles over devices in an order of no mesh"):
+    with pytest.raises(ArtifactError, match=r"a sharding of \[3, 2\] tiles over devices in an order that no mesh has"):
         named_sharding(proto.SerializeToString(), 6)
 
 
@@ -138,11 +138,11 @@ def test_tiles_that_do_not_fit_the_order_of_the_devices_are_refused():
         (b"\x08", "an integer that does not end, at byte 1"),
         (b"\x08" + b"\xff" * 11, "an integer that does not end, at byte 1"),
         (b"\x1a\x05\x02", "5 bytes at byte 2 of 3"),
-        (b"\x0b", "no protocol buffer: wire type 3"),
-        (b"\x0a\x01\x03", "field 1 is no integer"),
+        (b"\x0b", "not a protocol buffer: wire type 3"),
+        (b"\x0a\x01\x03", "field 1 is not an integer"),
         (b"\x08\x09", "a sharding of kind number 9 is not read"),
         (b"\x08\x03\x1a\x01\x04\x4a\x05\xff\xff\xff\xff\x0f\x52\x01\x00", "is not for 4"),
-        (b"\x08\x03\x1a\x01\x04\x4a\x01\x04\x52\x01\x01", "no permutation"),
+        (b"\x08\x03\x1a\x01\x04\x4a\x01\x04\x52\x01\x01", "not a permutation"),
     ],
 )
 def test_damaged_bytes_are_refused(data, message):

@@ -53,7 +53,7 @@ def test_a_tensorflow_older_than_all_known_ones_is_refused(version):
 
 
 @pytest.mark.parametrize("version", ["", "new", "2", "2.", "v2.21", "2.21 ", "2.21..0", 2.21, None, (2, 21)])
-def test_what_is_no_version_of_tensorflow_is_refused(version):
+def test_what_is_not_a_version_of_tensorflow_is_refused(version):
     with pytest.raises(TensorFlowVersionError) as caught:
         tensorflow_reads(version)
     assert str(caught.value) == (

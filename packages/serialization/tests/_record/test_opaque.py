@@ -179,7 +179,7 @@ def test_weights_of_unregistered_classes_are_saved_and_loaded(tmp_path):
     "auxdata",
     [b"", b"[]", b"{}", b'{"keys":1,"static":null}', b'{"keys":[1],"static":null}', b'{"keys":[],"static":1}'],
 )
-def test_what_is_no_opaque_node_is_refused_when_it_is_read(auxdata):
+def test_what_is_not_an_opaque_node_is_refused_when_it_is_read(auxdata):
     node = CustomNode(name="jaxtf.opaque:a.B", auxdata_bytes=auxdata)
     with pytest.raises(ArtifactError, match=r"a pytree node 'jaxtf.opaque:a.B'"):
         _ = Tree(PyTreeDefKind.CUSTOM, (), custom=node).has_opaque

@@ -45,6 +45,6 @@ def test_gpu_is_answered_with_the_two_platforms_it_may_mean():
         (["cpu", "cpu"], r"names a platform twice: \('cpu', 'cpu'\)"),
     ],
 )
-def test_what_is_no_list_of_distinct_platforms_is_refused(platforms, says):
+def test_what_is_not_a_list_of_distinct_platforms_is_refused(platforms, says):
     with pytest.raises(PlatformError, match=says):
         check_platforms(platforms, registered=())

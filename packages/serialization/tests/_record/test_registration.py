@@ -37,12 +37,12 @@ def test_a_type_is_registered_once():
 
 
 def test_a_name_is_registered_once():
-    with pytest.raises(ValueError, match=r"serialized_name 'test_registration.Point': it stands already for .*Point"):
+    with pytest.raises(ValueError, match=r"serialized_name 'test_registration.Point': it is registered for .*Point"):
         register_namedtuple_serialization(Other, serialized_name="test_registration.Point")
 
 
 def test_only_namedtuple_types_are_registered_as_such():
-    with pytest.raises(ValueError, match=r"<class 'dict'> is no namedtuple type"):
+    with pytest.raises(ValueError, match=r"<class 'dict'> is not a namedtuple type"):
         register_namedtuple_serialization(dict, serialized_name="test_registration.dict")
 
 

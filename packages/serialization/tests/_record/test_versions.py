@@ -26,7 +26,7 @@ def test_stablehlo_versions_compare_by_number_not_by_text():
 
 
 @pytest.mark.parametrize("text", ["", "1.2", "1.2.3.4", "v1.2.3", "1.2.x", "1.-2.3", 1.2, None])
-def test_what_is_no_stablehlo_version_is_refused(text):
+def test_what_is_not_a_stablehlo_version_is_refused(text):
     with pytest.raises(StablehloVersionError, match="not a StableHLO version"):
         parse_stablehlo_version(text)
 

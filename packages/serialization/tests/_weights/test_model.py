@@ -274,7 +274,7 @@ def test_vjps_are_written_as_asked_for(tmp_path, exported, file):
         load(file).save(tmp_path / "m", vjp_order=2)
 
 
-def test_an_artifact_and_a_file_of_arrays_alone_are_refused_in_words(tmp_path, exported):
+def test_an_artifact_and_a_file_of_arrays_alone_are_refused_with_a_message(tmp_path, exported):
     (tmp_path / "a").write_bytes(exported.serialize())
     with pytest.raises(ArtifactError, match=r"a: this is an artifact without weights\n  remedy: "):
         load(tmp_path / "a")
@@ -450,6 +450,6 @@ def test_arrays_that_a_function_closes_over_are_weights_by_the_names_of_their_va
     np.testing.assert_array_equal(again.with_params(zeros).call(X, scale=np.float32(3)), np.ones((2, 3)))
 
 
-def test_a_function_without_large_arrays_is_refused_in_words():
+def test_a_function_without_large_arrays_is_refused_with_a_message():
     with pytest.raises(SerializationError, match=r"'<lambda>' closes over no array of 65,536 bytes or more; or"):
         export_model(lambda x: x + 1)(X)

@@ -39,7 +39,7 @@ def write(folder: Path, only: tuple[str, ...] = ()) -> dict[str, Any]:
     import jaxlib
     from programs import PROGRAMS
 
-    # Source locations name the file, not where it stood.
+    # Source locations name the file, not its folder.
     jax.config.update("jax_hlo_source_file_canonicalization_regex", ".*/")
     folder = folder / jax.__version__
     folder.mkdir(parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ def _storable(leaf: Any) -> np.ndarray:
 
 
 def read_values(entry: dict[str, Any], stored: np.ndarray) -> list[dict[str, list[tuple[str, np.ndarray]]]]:
-    """The leaves of each order, as (dtype, numbers), from the bytes that stand for a program in `values.npz`.
+    """The leaves of each order, as (dtype, numbers), from the bytes that represent a program in `values.npz`.
 
     The numbers of a random key are its data, those of `float0` are False.
     """
@@ -201,7 +201,7 @@ def _numpy_dtype(name: str) -> np.dtype:
 
 
 def stored_number(blob: bytes) -> int:
-    """The serialization version number that stands in slot 0 of the flatbuffer's root."""
+    """The serialization version number that is in slot 0 of the flatbuffer's root."""
     (root,) = struct.unpack_from("<I", blob, 0)
     (back,) = struct.unpack_from("<i", blob, root)
     (offset,) = struct.unpack_from("<H", blob, root - back + 4)

@@ -2,7 +2,7 @@
 
 __all__ = ["ALWAYS_INSTALLED", "RELEASES"]
 
-# Python, and what is installed with it. JAX 0.4.30 stands at the beginning: the first with jax.export.
+# Python, and what is installed with it. JAX 0.4.30 is the oldest: the first with jax.export.
 RELEASES = {
     "0.4.30": ("3.11", ("jax==0.4.30", "jaxlib==0.4.30", "numpy==1.26.4", "scipy==1.13.1", "ml_dtypes==0.5.4")),
     "0.4.38": ("3.11", ("jax==0.4.38", "jaxlib==0.4.38", "numpy==2.2.6", "scipy==1.15.3", "ml_dtypes==0.5.4")),

@@ -76,7 +76,7 @@ NOTES = {"constraints": [], "producer": {"jaxtf-serialization": "0.1.0"}, "funct
 
 
 def flip_early_bits(source: random.Random, blob: bytearray) -> bytearray:
-    """In the tables, which stand before the module in artifacts of ours and around it in those of JAX."""
+    """In the tables, which are before the module in artifacts of ours and around it in those of JAX."""
     for _ in range(source.randrange(1, 8)):
         blob[source.randrange(min(len(blob), 1500))] ^= 1 << source.randrange(8)
     return blob

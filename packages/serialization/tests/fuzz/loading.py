@@ -1,4 +1,4 @@
-"""A routine of this folder as a module: they are programs that find each other beside themselves."""
+"""A routine of this folder as a module: they are programs that import each other from their folder."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def test_three_hundred_mutations_cause_no_fault(capsys, fuzz_models):
 
 
 @pytest.mark.parametrize("fault", ["another error", "other weights"])
-def test_a_fault_is_told_with_the_mutation_that_makes_it_again(capsys, monkeypatch, fuzz_models, fault):
+def test_a_fault_is_reported_with_the_mutation_that_makes_it_again(capsys, monkeypatch, fuzz_models, fault):
     load = fuzz_models.load
 
     def faulty(file):

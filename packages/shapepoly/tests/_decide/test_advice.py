@@ -96,14 +96,14 @@ def test_what_the_scope_excludes_is_not_advised():
         ("b + 1", [], 'if b + 1 is always a multiple of 4 for you, add the constraint "{}"'),
     ],
 )
-def test_another_size_is_advised_only_for_a_variable_that_no_constraint_speaks_of(shape, constraints, advice):
+def test_another_size_is_advised_only_for_a_variable_that_no_constraint_mentions(shape, constraints, advice):
     (size,) = symbolic_shape(shape, constraints=constraints)
     with pytest.raises(InconclusiveDimensionOperation) as caught:
         size // (size // 4 * -1)
     assert str(caught.value).splitlines()[2] == "  " + advice.format(f"mod({shape}, 4) == 0")
 
 
-def test_two_quotients_of_a_variable_are_told_as_constraints():
+def test_two_quotients_of_a_variable_are_reported_as_constraints():
     (b,) = symbolic_shape("b")
     with pytest.raises(InconclusiveDimensionOperation) as caught:
         b // -((b // 4) * (b // 6))

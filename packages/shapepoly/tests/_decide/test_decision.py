@@ -59,7 +59,7 @@ CONSEQUENCES = [
 
 
 @pytest.mark.parametrize(("constraints", "consequences"), CONSEQUENCES)
-def test_consequences_of_constraints_are_decided_in_whatever_order_they_stand(constraints, consequences):
+def test_consequences_of_constraints_are_decided_in_whatever_order_they_have(constraints, consequences):
     for ordered in itertools.permutations(constraints):
         for consequence in consequences:
             assert holds(consequence, ordered) is True, consequence

@@ -145,7 +145,7 @@ def test_min_and_max_need_no_decision():
     assert (max_dim(2, 3), min_dim(2, 3)) == (3, 2)
     assert a.rmax(b) == b.max(a)
     assert a.rmin(b) == b.min(a)
-    with pytest.raises(TypeError, match="max of the symbolic dimension 'a' and 'x', which is no integer"):
+    with pytest.raises(TypeError, match="max of the symbolic dimension 'a' and 'x', which is not an integer"):
         a.max("x")
 
 
@@ -177,7 +177,7 @@ def test_conversion_to_an_integer_says_what_to_write_instead():
     assert str(caught.value) == (
         "Symbolic dimension 'a' used in a context that requires a constant.\n"
         "  its value is known only when the program runs. Instead of int(d) write d: it adds, multiplies and\n"
-        "  divides as an integer does, and stands in shapes; jnp.array(d) is its value as an array"
+        "  divides as an integer does, and can be used in shapes; jnp.array(d) is its value as an array"
     )
 
 
@@ -199,7 +199,7 @@ def test_a_divisor_that_can_be_zero_is_refused():
     with pytest.raises(InconclusiveDimensionOperation) as caught:
         a // (a - b)
     assert str(caught.value) == (
-        "Cannot divide 'a' by 'a - b': that the divisor is not 0 is inconclusive.\n"
+        "Cannot divide 'a' by 'a - b': whether the divisor is nonzero is inconclusive.\n"
         "  it is 0 for a=1, b=1\n"
         '  if the divisor is always positive for you, add the constraint "a >= b + 1"\n'
         '  if it is always negative for you, add the constraint "b >= a + 1"\n'

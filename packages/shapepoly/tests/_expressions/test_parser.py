@@ -94,8 +94,8 @@ def test_an_unknown_operation_is_named_with_the_known_ones():
         ("max(a)", "expected ',', found ')'", 5),
         ("max, b", "'max' is an operation; write max(e1, e2)", 0),
         ("_ + 1", "expected an operator, ',' or the end, found '+'", 2),
-        ("a + _", "the placeholder '_' must stand alone in its dimension", 4),
-        ("..., a", "'...' can only stand at the end of a shape", 5),
+        ("a + _", "the placeholder '_' must be alone in its dimension", 4),
+        ("..., a", "'...' can only be at the end of a shape", 5),
         (
             "a + True",
             "'True' names no size; write a letter, such as 'b', for a size that varies, "

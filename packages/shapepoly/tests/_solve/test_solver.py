@@ -81,7 +81,7 @@ def test_shapes_that_pass_the_checks_are_those_of_some_sizes(data, texts):
         assert evaluate(source.specification, found, IntegerOperations()) == shapes[source.argument][source.axis]
 
 
-def test_a_remainder_is_told_as_the_guide_tells_it():
+def test_a_remainder_is_reported_as_the_guide_tells_it():
     assert failure(solve("(b, b, 2*d)"), (3, 3, 5)) == (
         "Input shapes do not match the polymorphic shapes specification. "
         "Division had remainder 1 when computing the value of 'd'. "
@@ -90,7 +90,7 @@ def test_a_remainder_is_told_as_the_guide_tells_it():
     )
 
 
-def test_a_variable_below_one_is_told():
+def test_a_variable_below_one_is_reported():
     assert failure(solve("(b, b, 2*d)"), (3, 3, 0)) == (
         "Input shapes do not match the polymorphic shapes specification. "
         "Expected value >= 1 for dimension variable 'd'. "
@@ -100,7 +100,7 @@ def test_a_variable_below_one_is_told():
     )
 
 
-def test_a_dimension_that_differs_is_told():
+def test_a_dimension_that_differs_is_reported():
     assert failure(solve("(b, b)"), (3, 4)) == (
         "Input shapes do not match the polymorphic shapes specification. "
         "Found inconsistency between dimension size args[0].shape[1] (= 4) and the specification 'b' (= 3). "
@@ -117,7 +117,7 @@ def test_a_static_dimension_is_checked_too():
     )
 
 
-def test_a_violated_constraint_is_told():
+def test_a_violated_constraint_is_reported():
     assert failure(solve("(a, b)", constraints_str=["a >= b"]), (2, 3)) == (
         "Input shapes do not match the symbolic shape constraint a >= b. "
         "Expected 'a - b' to be greater or equal to 0, but found -1. "
@@ -142,7 +142,7 @@ def test_variables_solved_together_name_all_their_sources():
     )
 
 
-def test_a_missing_axis_is_told():
+def test_a_missing_axis_is_reported():
     assert "Flat argument 0 has shape (3,), of rank 1; its specification has a dimension 1." in failure(
         solve("(b, 4)"), (3,)
     )

@@ -124,7 +124,7 @@ def refused(args, specs, **options):
 
 
 @pytest.mark.parametrize(
-    ("args", "specs", "said"),
+    ("args", "specs", "detail"),
     [
         ((X, X), (None, "x, _", None), "there are 2 arguments, and 3 were given: (None, 'x, _', None)"),
         ((X, X), ["x, _"], "there are 2 arguments, and 1 was given: ('x, _',)"),
@@ -137,29 +137,29 @@ def refused(args, specs, **options):
         ((X,), Pair("b", "c"), "there is 1 argument, and a Pair was given in place of a tuple or list"),
     ],
 )
-def test_there_is_one_entry_for_each_positional_argument(args, specs, said):
-    message = f"polymorphic shapes have one entry for each positional argument; {said}\n  {ENTRY}"
+def test_there_is_one_entry_for_each_positional_argument(args, specs, detail):
+    message = f"polymorphic shapes have one entry for each positional argument; {detail}\n  {ENTRY}"
     assert refused(args, specs) == message
 
 
 @pytest.mark.parametrize(
-    ("args", "specs", "said", "text"),
+    ("args", "specs", "detail", "text"),
     [
         ((X,), (None, 4), "there is 1 argument, and (None, 4) was given, which is a shape", "(b, 4)"),
         ((X, X), [None, 4], "there are 2 arguments, and (None, 4) was given, which is a shape", "(b, 4)"),
         ((X,), ("b", "_"), "there is 1 argument, and 2 were given: ('b', '_')", "(b, _)"),
     ],
 )
-def test_sizes_in_place_of_the_entries_are_told_the_text_to_write(args, specs, said, text):
+def test_sizes_in_place_of_the_entries_raise_with_the_text_to_write(args, specs, detail, text):
     assert refused(args, specs) == (
-        f"polymorphic shapes have one entry for each positional argument; {said}\n  {ENTRY}\n"
+        f"polymorphic shapes have one entry for each positional argument; {detail}\n  {ENTRY}\n"
         f'  the shape of an argument is written as one text, such as "{text}"'
     )
     assert str(symbolic_args_specs((X,), (text,))[0].shape) == text.replace("_", "4")
 
 
 @pytest.mark.parametrize(
-    ("specs", "said", "text"),
+    ("specs", "detail", "text"),
     [
         ((None, 4), "tuple (None, 4)", "(b, 4)"),
         ([None, None], "list [None, None]", "(b, d1)"),
@@ -170,14 +170,14 @@ def test_sizes_in_place_of_the_entries_are_told_the_text_to_write(args, specs, s
         (jax_export.symbolic_shape("b, 4"), "tuple (b, 4)", "(b, 4)"),
     ],
 )
-def test_a_tuple_of_sizes_in_place_of_a_text_is_told_the_text(specs, said, text):
-    message = f'in the specification of args[1]: the {said} stands where a text belongs; write "{text}"'
+def test_a_tuple_of_sizes_in_place_of_a_text_raises_with_the_text(specs, detail, text):
+    message = f'in the specification of args[1]: the {detail} is where a text belongs; write "{text}"'
     assert refused((X, X), (None, specs)) == message
     symbolic_args_specs((X, X), (None, text))
 
 
 def test_a_tuple_of_sizes_is_blamed_and_not_the_entries_that_it_happens_to_match():
-    message = 'in the specification of args[0]: the tuple (None, 4) stands where a text belongs; write "(b, 4)"'
+    message = 'in the specification of args[0]: the tuple (None, 4) is where a text belongs; write "(b, 4)"'
     assert refused(((X, X),), ((None, 4),)) == message
 
 
@@ -194,7 +194,7 @@ class Sizes:
         return f"Sizes({list(self.sizes)})"
 
 
-def test_a_tensor_shape_in_place_of_a_text_is_told_the_text():
+def test_a_tensor_shape_in_place_of_a_text_raises_with_the_text():
     found = "in the specification of args[0]: polymorphic shape spec should be None or a string; found"
     assert refused((X,), (Sizes(None, 4),)) == f'{found} Sizes([None, 4]) of type Sizes; write the text "(b, 4)"'
     assert refused((X,), (Sizes("a, b"),)) == f"{found} Sizes(['a, b']) of type Sizes"
@@ -202,7 +202,7 @@ def test_a_tensor_shape_in_place_of_a_text_is_told_the_text():
 
 
 @pytest.mark.parametrize(
-    ("args", "specs", "said"),
+    ("args", "specs", "detail"),
     [
         ((X,), ({"x": "b, _"},), "args[0]: found a dict with the keys 'x', but args[0] is an array of shape (2, 4)"),
         ((3.0,), ({"x": "b"},), "args[0]: found a dict with the keys 'x', but args[0] is a float"),
@@ -229,23 +229,23 @@ def test_a_tensor_shape_in_place_of_a_text_is_told_the_text():
         (X, ["b, _"], "args: found the list ['b, _'], but args is an array of shape (2, 4)"),
     ],
 )
-def test_an_entry_that_is_no_prefix_is_named_with_what_its_argument_is(args, specs, said):
-    assert refused(args, specs) == f"in the specification of {said}\n  {ENTRY}"
+def test_an_entry_that_is_not_a_prefix_is_named_with_what_its_argument_is(args, specs, detail):
+    assert refused(args, specs) == f"in the specification of {detail}\n  {ENTRY}"
 
 
 def test_a_constraint_on_a_variable_that_occurs_in_no_shape_is_refused():
     assert refused((X,), ("batch, n",), constraints=["n >= 2", "bacth >= 2"]) == (
-        "the constraint 'bacth >= 2' speaks of 'bacth', which occurs in no shape of the arguments: nothing would "
+        "the constraint 'bacth >= 2' mentions 'bacth', which occurs in no shape of the arguments: nothing would "
         "check it\n  in the shapes there are 'batch', 'n'; did you mean 'batch'?"
     )
     assert refused((X,), ("b, _",), constraints=["b >= 2*k"]).endswith("\n  in the shapes there is 'b'")
     assert refused((X,), None, constraints=["b >= 2"]) == (
-        "the constraint 'b >= 2' speaks of 'b', which occurs in no shape of the arguments: nothing would check it\n"
+        "the constraint 'b >= 2' mentions 'b', which occurs in no shape of the arguments: nothing would check it\n"
         '  the shapes have no dimension variables; write them as texts such as "(b, _)", or leave the constraint out'
     )
 
 
-def test_a_constraint_may_speak_of_a_variable_that_equalities_tie_to_the_shapes():
+def test_a_constraint_may_mention_a_variable_that_equalities_tie_to_the_shapes():
     constraints = ["j >= 3", "b == 2*k", "floordiv(k, 2) == j"]
     (x,) = symbolic_args_specs((X,), ("b, _",), constraints=constraints)
     assert x.shape[0] % 2 == 0

@@ -1,4 +1,4 @@
-"""Questions and programs under random equalities, beside brute force and `jax.export`.
+"""Questions and programs under random equalities, compared with brute force and `jax.export`.
 
 What `jax.export` decides rightly is decided here, and what is decided is right; what `jax.export` traces is traced
 here. `BESIDE_JAX_EXPORT` sets how many cases are drawn: a fixed sample without it, thousands with

@@ -237,7 +237,7 @@ RESHAPES = {
     "pairs of rows": (
         lambda x: x.reshape(x.shape[0] // 2, 2, -1),
         "(b, 4)",
-        "Cannot divide '4*b' by '2*floordiv(b, 2)': that the divisor is not 0 is inconclusive.\n"
+        "Cannot divide '4*b' by '2*floordiv(b, 2)': whether the divisor is nonzero is inconclusive.\n"
         "  it is 0 for b=1\n"
         '  if b is always a multiple of 2 for you, write 2*b for b in the shapes, or add the constraint "{}"\n',
         ["mod(b, 2) == 0"],
@@ -246,7 +246,7 @@ RESHAPES = {
     "two heads": (
         lambda x: x.reshape(x.shape[0], x.shape[1] // 2, -1),
         "(b, n)",
-        "Cannot divide 'b*n' by 'b*floordiv(n, 2)': that the divisor is not 0 is inconclusive.\n"
+        "Cannot divide 'b*n' by 'b*floordiv(n, 2)': whether the divisor is nonzero is inconclusive.\n"
         "  it is 0 for b=1, n=1\n"
         '  if n is always a multiple of 2 for you, write 2*n for n in the shapes, or add the constraint "{}"\n',
         ["mod(n, 2) == 0"],
@@ -255,7 +255,7 @@ RESHAPES = {
     "patches": (
         lambda x: x.reshape(x.shape[0] // 2, x.shape[1] // 4, -1),
         "(h, w)",
-        "Cannot divide 'h*w' by 'floordiv(h, 2)*floordiv(w, 4)': that the divisor is not 0 is inconclusive.\n"
+        "Cannot divide 'h*w' by 'floordiv(h, 2)*floordiv(w, 4)': whether the divisor is nonzero is inconclusive.\n"
         "  it is 0 for h=1, w=1\n"
         "  if h is always a multiple of 2 for you, write 2*h for h in the shapes\n"
         "  and if w is always a multiple of 4 for you, write 4*w for w in the shapes\n",
@@ -265,7 +265,7 @@ RESHAPES = {
     "one row less": (
         lambda x: x.reshape(-1, x.shape[0] - 1),
         "(b, 4*b - 4)",
-        "Cannot divide '4*b^2 - 4*b' by 'b - 1': that the divisor is not 0 is inconclusive.\n"
+        "Cannot divide '4*b^2 - 4*b' by 'b - 1': whether the divisor is nonzero is inconclusive.\n"
         "  it is 0 for b=1\n"
         '  if the divisor is always positive for you, add the constraint "{}"\n',
         ["b >= 2"],
@@ -293,12 +293,12 @@ def test_a_reshape_by_what_may_be_zero_is_refused_with_constraints_under_which_j
         (lambda x: x.reshape(x.shape[0] // 2, 3, -1), "mod(b, 2) == 0"),
     ],
 )
-def test_a_reshape_that_leaves_a_remainder_even_under_the_constraint_is_told_so(function, constraint):
+def test_a_reshape_that_leaves_a_remainder_even_under_the_constraint_is_reported(function, constraint):
     with pytest.raises(jax.errors.InconclusiveDimensionOperation) as caught:
         jax.jit(function).trace(*specs(["(b, 4)"], SymbolicScope()))
     *_, advice, remainder, _ = str(caught.value).splitlines()
     assert advice.endswith(f'add the constraint "{constraint}"')
-    assert remainder == "  a reshape needs a division without remainder as well, and that is not known of this one"
+    assert remainder == "  a reshape also needs a division without remainder, and this one is not known to have none"
     with pytest.raises(jax.errors.InconclusiveDimensionOperation, match="Cannot divide evenly the sizes of shapes"):
         jax.jit(function).trace(*specs(["(b, 4)"], SymbolicScope([constraint])))
 

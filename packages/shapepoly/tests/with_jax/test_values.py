@@ -133,7 +133,7 @@ def test_a_value_outside_of_tracing_is_refused():
         b + 1.5
 
 
-def test_an_array_from_a_dimension_is_no_shape():
+def test_an_array_from_a_dimension_is_not_a_shape():
     with pytest.raises(TypeError, match="Shapes must be 1D sequences of concrete values of integer type"):
         in_trace(lambda d: jnp.ones(jnp.array(d)))
 

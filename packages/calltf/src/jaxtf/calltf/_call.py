@@ -100,8 +100,8 @@ def call_tf(
     `jax.lax.scan`, `cond`, `while_loop`, ...) it is traced once for each signature, compiled by
     TensorFlow, and embedded in JAX's program; there it must be compilable
     (`tf.function(callable_tf, jit_compile=True)`), with static output shapes, and must not write
-    to variables. So it is under `jax.vmap`. Derivatives of both modes are TensorFlow's, custom
-    gradients included.
+    to variables; the same holds under `jax.vmap`. Forward and reverse derivatives are TensorFlow's,
+    custom gradients included.
 
     With JAX's 64-bit types off, 64-bit arguments and results become 32-bit ones.
 
@@ -182,7 +182,7 @@ def call_tf(
             raise
         return jax.tree.unflatten(results.tree, results.leaves)
 
-    # Not the signature of callable_tf: its defaults (name=None, mode="fast") are no arrays, and
+    # Not the signature of callable_tf: its defaults (name=None, mode="fast") are not arrays, and
     # jax.custom_vjp would fill them in. Given, because JAX asks for it whenever it differentiates.
     del call.__wrapped__
     call.__signature__ = _SIGNATURE  # type: ignore[attr-defined]

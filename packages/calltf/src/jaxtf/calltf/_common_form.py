@@ -60,7 +60,7 @@ class CommonForm:
         for block in blocks:
             _write_out_splats(block, vectors)
         self._ids: list[dict[ir.Value, int]] = [{} for _ in modules]  # the place of each value of each program
-        self._written: list[ir.Value] = []  # what stands for it, by place
+        self._written: list[ir.Value] = []  # the merged value, by place
         self._known: dict[Any, ir.Value] = {}
 
     def emit(self, arguments: Sequence[ir.Value]) -> list[ir.Value]:
@@ -92,7 +92,7 @@ class CommonForm:
         raise AssertionError("a block without a terminator")
 
     def _enter(self, values: Sequence[Sequence[ir.Value]], written: Sequence[ir.Value]) -> None:
-        """Remembers what stands for the values that each program has in one place."""
+        """Remembers the merged value of the values that each program has in one place."""
         for ids, found in zip(self._ids, values, strict=True):
             ids.update({value: len(self._written) + i for i, value in enumerate(found)})
         self._written.extend(written)
@@ -154,7 +154,7 @@ class CommonForm:
         size = self._numbers.find([int(value) for value in column])
         if size is None:
             shown = "; ".join(f"{v} for {s}" for v, s in list(zip(column, self._samples, strict=True))[:4])
-            raise NoCommonForm(f"{what} is none of the sizes that its operations have: {shown}")
+            raise NoCommonForm(f"{what} is not one of the sizes of its operations: {shown}")
         if size not in self._known:
             self._known[size] = self._int32(self._values(size)) if is_symbolic(size) else _int32(size)
         return self._known[size]
@@ -186,7 +186,7 @@ class CommonForm:
         try:
             attributes = [ir.DenseElementsAttr(op.attributes["value"]) for op in operations]
         except TypeError as error:  # of complex numbers, which Python does not read
-            raise NoCommonForm(f"a constant of it, {type_}, depends on symbolic sizes") from error
+            raise NoCommonForm(f"one of its constants, {type_}, depends on symbolic sizes") from error
         none = ir.DenseI64ArrayAttr.get([])
         if all(attribute.is_splat for attribute in attributes):
             splats = [attribute.get_splat_value() for attribute in attributes]
@@ -199,7 +199,7 @@ class CommonForm:
                 return [scalar]
             return [stablehlo.dynamic_broadcast_in_dim(type_, scalar, self._shape(operations), none)]
         if "complex" in str(element):
-            raise NoCommonForm(f"a constant of it, {type_}, depends on symbolic sizes")
+            raise NoCommonForm(f"one of its constants, {type_}, depends on symbolic sizes")
         values = [np.array(attribute) for attribute in attributes]
         if ir.RankedTensorType(type_).has_static_shape and values[0].ndim == 1:  # indices, bounds
             one = ir.RankedTensorType.get([1], element)
@@ -211,7 +211,7 @@ class CommonForm:
         axis = int(np.argmax(longest.shape))
         counted = [np.arange(value.size).reshape(value.shape) for value in values]
         if longest.size != longest.shape[axis] or not all(map(np.array_equal, values, counted)):
-            raise NoCommonForm(f"a constant of it, {type_}, depends on symbolic sizes")
+            raise NoCommonForm(f"one of its constants, {type_}, depends on symbolic sizes")
         return [stablehlo.dynamic_iota(type_, self._shape(operations), axis)]
 
     def _element(self, values: Sequence[float], element: ir.Type) -> ir.Value:
@@ -225,7 +225,7 @@ class CommonForm:
             number = stablehlo.convert(type_, self._scalar(inverse, "a constant"))
             return stablehlo.divide(stablehlo.convert(type_, _int32(1)), number)
         raise NoCommonForm(
-            f"a constant of it is {values[0]} for {self._samples[0]}, {values[1]} for {self._samples[1]}"
+            f"one of its constants is {values[0]} for {self._samples[0]}, {values[1]} for {self._samples[1]}"
         )
 
     def _whole(self, operations: Sequence[Any], operands: list[ir.Value]) -> list[ir.Value]:

@@ -1,8 +1,8 @@
-"""The short way of eager calls: arrays on a CPU for arguments, one tensor for the result.
+"""The fast path of eager calls: arrays on a CPU for arguments, one tensor for the result.
 
 What `call_tf` asks of any call (which pytree, which trace, which dtypes) is answered here by exact types and
-cached tables, or not at all: then the call goes the long way, which gives the same result. In between stands the
-user's function, whose side effects happen once; so what its result is, is asked afterwards and for itself.
+cached tables, or not at all: then the call takes the slow path, which gives the same result. In between runs the
+user's function, whose side effects happen once; so its result is examined afterwards, separately.
 """
 
 from __future__ import annotations

@@ -147,9 +147,9 @@ class Function:
         if _graph.has_growing_lists(concrete):
             raise CompilationError(
                 f"Error compiling TensorFlow function {self.name}: it writes to a TensorArray with dynamic_size=True, "
-                "and TensorFlow's compiler drops, without a word, what is written beyond the size at first\n"
-                "  remedy: make the TensorArray of the size that it needs, without dynamic_size, or call the function "
-                f"outside of staged contexts; see {LIMITATIONS}"
+                "and TensorFlow's compiler silently drops elements written beyond its initial size\n"
+                "  remedy: create the TensorArray with the size that it needs, without dynamic_size, or call "
+                f"the function outside of staged contexts; see {LIMITATIONS}"
             )
         assert body.tree is not None, "TensorFlow traced the function without calling it"
         if symbolic_sizes([shape for shape, _ in signature]):

@@ -73,7 +73,7 @@ def has_growing_lists(concrete: Any) -> bool:
 
 
 def linear_ops_without_gradient(concrete: Any) -> list[str]:
-    """Types of the ops in the graph that are linear, but for TensorFlow have the gradient zero; sorted."""
+    """Types of the ops in the graph that are linear, but that TensorFlow gives the gradient zero; sorted."""
     return sorted(set(_op_types(concrete)) & _LINEAR_WITHOUT_GRADIENT)
 
 

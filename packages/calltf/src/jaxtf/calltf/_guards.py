@@ -68,8 +68,8 @@ class Guards:
             signed = stablehlo.ComparisonTypeAttr.get("SIGNED")
             hold.append(stablehlo.compare(left, right, direction, compare_type=signed))
             remedy = (
-                f"\n  remedy: call it with such sizes; the constraint '{requirement.text}' says so when the function "
-                "is exported"
+                f"\n  remedy: call it with such sizes; to require them, add the constraint '{requirement.text}' when "
+                "the function is exported"
             )
             text = f"call_tf: {function}, whose operation {requirement.operation}, needs {requirement.text}, and has "
             shape_assertion(hold[-1], [text, *found, remedy])

@@ -199,7 +199,7 @@ class Interpreter:
         return results
 
     def _checked(self, op: Any, result: Value) -> Value:
-        """The result, if TensorFlow infers the same shape at the sample; hidden, if it is constant but for its size."""
+        """The result, if TensorFlow infers the same shape at the sample; hidden, if only its size varies."""
         if result.items is not None:
             return result
         if not result.tensor.shape.is_compatible_with(self._sample.shape(result.shape)):
@@ -288,8 +288,8 @@ class Interpreter:
             name = op.inputs[index].op.type
             raise self.refused(
                 op,
-                f"needs operand {index} (of {name}) as sums, products, quotients, minima and maxima of sizes, and it"
-                " is computed otherwise,",
+                f"needs operand {index} (of {name}) as sums, products, quotients, minima and maxima of sizes, "
+                "but it is computed differently,",
             )
         self.remember(known.flat)
         return known
@@ -298,7 +298,7 @@ class Interpreter:
         """The elements of an operand that must be numbers."""
         known = self.known(op, inputs, index)
         if not inputs[index].is_constant:
-            raise self.refused(op, f"needs operand {index} to be the same for all sizes, and it is {known.tolist()},")
+            raise self.refused(op, f"needs operand {index} to be the same for all sizes, but it is {known.tolist()},")
         return [int(element) for element in known.flat]
 
     def folded(self, op: Any, inputs: Sequence[Value]) -> list[Value] | None:
@@ -467,7 +467,7 @@ class Interpreter:
 
 
 def _known_choice(condition: Value, choices: Sequence[Known | None]) -> Known | None:
-    """The elements of the result of a branch, by a condition that is known, where those of both results are."""
+    """The elements of the chosen result, where the condition and the elements of each result are known."""
     if condition.tensor.dtype != tf.bool or condition.known is None:
         return None
     otherwise, then = choices

@@ -55,7 +55,7 @@ PRIVATE_NAMES = {
         "0.12.0.1",
         "stages an equation without JAX's cache of abstract evaluations",
     ),
-    "jax._src.interpreters.ad.JVPTrace.parent_trace": ("0.12.0.1", "the way from a trace to those below it"),
+    "jax._src.interpreters.ad.JVPTrace.parent_trace": ("0.12.0.1", "the trace below a trace"),
     "jax._src.core.to_concrete_value": ("0.12.0.1", "the value of a tracer, where it has one"),
     "jax._src.effects.control_flow_allowed_effects": ("0.12.0.1", "effects that may be in control flow"),
     "jax._src.effects.custom_derivatives_allowed_effects": ("0.12.0.1", "those that may be under custom derivatives"),
@@ -76,7 +76,7 @@ PRIVATE_NAMES = {
     "jax._src.interpreters.mlir.token_type": ("0.12.0.1", "the type of a token"),
     # What a lowering rule reads and sets; it has no public documentation.
     "jax._src.interpreters.mlir.LoweringRuleContext.module_context": ("0.12.0.1", "the module that is lowered into"),
-    "jax._src.interpreters.mlir.ModuleContext.lowering_parameters": ("0.12.0.1", "the way to `for_export`"),
+    "jax._src.interpreters.mlir.ModuleContext.lowering_parameters": ("0.12.0.1", "gives `for_export`"),
     "jax._src.interpreters.mlir.LoweringParameters.for_export": ("0.12.0.1", "whether the program is to be exported"),
     "jax._src.lib._jax.mlir.hlo_to_stablehlo": ("0.12.0.1", "HLO, which TensorFlow writes, to StableHLO bytes"),
     "jax._src.lib._jax.buffer_to_dlpack_managed_tensor": (
@@ -131,7 +131,7 @@ def outside_of_traces() -> AbstractContextManager[None]:
 
 
 def concrete_value(value: Any) -> Any:
-    """The value that a tracer stands for, itself for anything else, None if it is not known."""
+    """The value that a tracer represents (any other value itself); None if it is not known."""
     return _to_concrete_value(value)
 
 
@@ -197,7 +197,7 @@ def _parts_of_linearization() -> int | None:
 
 
 def allow_effect(effect_type: type, ordered: bool = False) -> None:
-    """Lets effects of this type be lowered and stand inside control flow, checkpoints and custom derivatives."""
+    """Lets effects of this type be lowered and occur inside control flow, checkpoints and custom derivatives."""
     if ordered:
         ordered_effects.add_type(effect_type)
     for allowed in (

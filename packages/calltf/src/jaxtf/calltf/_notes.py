@@ -46,9 +46,8 @@ def note_causes(error: Exception, arguments: Iterable[tuple[str, Any]] = ()) -> 
         )
     if isinstance(error, TypeError) and _OF_A_TENSOR.search(str(error)):
         error.add_note(
-            "the function that call_tf called gives a tensor to a function of JAX: what call_tf calls must be a "
-            "TensorFlow function\n"
-            "  remedy: write it with TensorFlow's functions; a function of JAX is called without call_tf"
+            "the function that call_tf called passes a tensor to a JAX function: call_tf needs a TensorFlow function\n"
+            "  remedy: write it with TensorFlow's functions; call a JAX function without call_tf"
         )
     if isinstance(error, jax.errors.TracerArrayConversionError) or _OF_A_TRACER.search(str(error)):
         error.add_note(

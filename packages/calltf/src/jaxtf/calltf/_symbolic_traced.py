@@ -79,9 +79,9 @@ class SymbolicTraced(Traced):
         chosen, unknown = samples(traced.scope, expressions)
         if unknown is not None:
             raise UnsupportedError(
-                f"call_tf: {function} has sizes {unknown[0]} and {unknown[1]}, which are equal wherever they were "
-                "tried and not known to be equal for all sizes\n"
-                "  remedy: add a constraint that says so, or use constant shapes"
+                f"call_tf: {function} has sizes {unknown[0]} and {unknown[1]}, which were equal in every "
+                "trial but are not known to be equal for all sizes\n"
+                "  remedy: add a constraint that makes them equal, or use constant shapes"
             )
         written = [
             traced.written[0] if sample == first else _Written.of(traced, sample, dtypes).concrete for sample in chosen
@@ -122,8 +122,9 @@ class SymbolicTraced(Traced):
     def _without_sizes(self, requirements: Sequence[Requirement]) -> UnsupportedError:
         texts = "".join(f"\n  its operation {each.operation}, which needs {each.text}" for each in requirements)
         return UnsupportedError(
-            f"call_tf: {self.function} is called with symbolic sizes {', '.join(map(str, self.sizes))}, and none were "
-            f"found that their constraints allow and that its operations take{texts}\n  remedy: use constant shapes"
+            f"call_tf: {self.function} is called with symbolic sizes {', '.join(map(str, self.sizes))}, and no "
+            f"values were found that their constraints allow and that its operations accept{texts}\n"
+            "  remedy: use constant shapes"
         )
 
     def hlo(self, platform: str) -> bytes:

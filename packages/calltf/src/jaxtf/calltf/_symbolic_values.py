@@ -27,7 +27,7 @@ class ListOf:
     """What is known of a list of tensors.
 
     Attributes:
-      count: How many it has room for.
+      count: How many it can hold.
       element: The shape of each; None before the first is written.
       known: The elements of each, where they are known and the same in all.
       is_new: Whether nothing was written yet.

@@ -128,14 +128,14 @@ class Traced:
         return not needs_device or bool(tf.config.list_logical_devices(platform))
 
     def _compile_for_any(self, platform: str, specs: Sequence[Any]) -> bytes:
-        """What TensorFlow compiles for a CPU: HLO means the same everywhere, but for calls of what a CPU alone has."""
+        """What TensorFlow compiles for a CPU: HLO means the same everywhere, except for CPU-only calls."""
         hlo = self._compile("CPU", specs)
         if calls := [target for target in custom_call_targets(hlo) if target not in _OF_EVERY_COMPILER]:
             raise CompilationError(
                 f"Error compiling TensorFlow function {self.function.name} for {platform}: TensorFlow does so only "
-                f"where there is such a device, and what it compiles for a CPU calls {', '.join(calls)}, of the CPU "
-                "alone\n  remedy: lower it on a machine with such a device and TensorFlow for it, or leave that "
-                "operation to JAX"
+                f"where such a device is present, and its program for a CPU calls {', '.join(calls)}, of a CPU alone\n"
+                "  remedy: lower it on a machine with such a device and TensorFlow for it, or write that operation in "
+                "JAX"
             )
         return hlo
 

@@ -2,12 +2,12 @@
 
 `as_array` makes of what the user passed an array as JAX would take it, `as_tensor` of what
 a TensorFlow function returned a tensor as JAX can take it; `to_tensor` and `to_array` carry
-one concrete array across. Element types are canonicalized as JAX does: with 64-bit types
+one concrete array across. Dtypes are canonicalized as JAX does: with 64-bit types
 off, float64 becomes float32.
 
 On a CPU nothing is copied in either direction: tensors and arrays are immutable, and each
 keeps the memory alive. From TensorFlow to JAX they cross by NumPy's view of the memory, from JAX
-to TensorFlow by DLPack. On a GPU that both have, both ways are DLPack. Copied are dtypes
+to TensorFlow by DLPack. On a GPU that JAX and TensorFlow share, both directions use DLPack. Copied are dtypes
 without a DLPack code in TensorFlow (float8, int4), NumPy arrays, which their owner may change,
 memory that is not aligned for XLA, what is on a device that only one of them has, and results on
 a GPU with TensorFlow 2.19, whose tensors have no `__dlpack__`.
@@ -104,7 +104,7 @@ def as_array(value: Any, where: str) -> Any:
     except TypeError as error:
         raise ArgumentTypeError(
             f"call_tf: {where} has dtype {value.dtype}, which JAX and TensorFlow do not share\n"
-            "  remedy: convert it first; of a JAX random key pass jax.random.key_data(key)"
+            "  remedy: convert it first; for a JAX random key, pass jax.random.key_data(key)"
         ) from error
     dtype = canonical_dtype(value.dtype)
     return value if value.dtype == dtype else value.astype(dtype)

@@ -69,7 +69,7 @@ class VectorJacobian(Function):
                 or not result.shape.is_compatible_with(cotangent.shape)
             ):
                 raise ResultError(
-                    f"call_tf: {self._function} returned other results when it was called again, for its derivative: "
+                    f"call_tf: {self._function} returned different results when called again for its derivative: "
                     f"result[{index}] was {_type_text(cotangent)}, and is "
                     f"{'missing' if result is None else _type_text(result)} now\n"
                     "  remedy: let the function return the same number of results, of the same shapes and dtypes, "
@@ -82,8 +82,8 @@ class VectorJacobian(Function):
         if found:
             raise UnsupportedError(
                 f"call_tf: forward mode or a second derivative of {self.name.removeprefix('vjp_vjp_')} needs the "
-                f"gradient of {', '.join(found)}, which TensorFlow takes to be zero\n"
-                "  remedy: use reverse mode once (jax.grad, jax.vjp), or other ops (of tf.image.resize another method)"
+                f"gradient of {', '.join(found)}, which TensorFlow defines as zero\n"
+                "  remedy: use reverse mode once (jax.grad, jax.vjp), or other ops (another method of tf.image.resize)"
             )
         return traced
 

@@ -4,7 +4,7 @@
 is no JAX, `save_model` writes a function with its parameters as a SavedModel. Needs TensorFlow; needs
 JAX to convert a function, not to run what was exported or saved.
 
-A name is imported when it is first asked for, and TensorFlow with the first one that needs it: a program that may
+A name is imported at first use, and TensorFlow with the first one that needs it: a program that may
 convert something later does not wait for it.
 """
 

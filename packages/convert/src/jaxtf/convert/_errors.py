@@ -22,7 +22,7 @@ __all__ = [
 
 
 class CalltfRequiredError(ImportError):
-    """`call_tf` of the installed jax2tf, where jaxtf.calltf is not installed."""
+    """`call_tf` of `install_as_jax2tf()`, where jaxtf.calltf is not installed."""
 
 
 class ConstantsTooLarge(ValueError):
@@ -30,7 +30,7 @@ class ConstantsTooLarge(ValueError):
 
 
 class ConversionOptionError(ValueError):
-    """An option of `convert` that has no such value."""
+    """An invalid value of an option of `convert`."""
 
 
 class ConversionStateError(ValueError):
@@ -38,11 +38,11 @@ class ConversionStateError(ValueError):
 
 
 class FunctionTypeError(TypeError):
-    """What is not a JAX function, where one is needed: not callable, or of TensorFlow."""
+    """Something other than a JAX function where one is needed: not callable, or of TensorFlow."""
 
 
 class GradientNotSaved(ValueError):
-    """A gradient that JAX cannot make, where a SavedModel is to hold it."""
+    """A gradient for a SavedModel that JAX cannot make."""
 
 
 class GraphModeUnsupported(NotImplementedError):
@@ -66,4 +66,4 @@ class TensorFlowTooOld(NotImplementedError):
 
 
 class UnknownCustomCall(NotImplementedError):
-    """A module that calls code by a name that TensorFlow does not have."""
+    """A module with a custom call whose target TensorFlow does not have."""

@@ -121,6 +121,6 @@ def is_of_jax(jaxpr: ClosedJaxpr) -> bool:
 
 
 def stablehlo_operations(text: str) -> tuple[str, ...]:
-    """The StableHLO and CHLO operations of a module's text, each once, but for constants and the frame around them."""
+    """The StableHLO and CHLO operations of a module's text, each once, without constants and the frame around them."""
     names = re.findall(r"\b((?:stablehlo|chlo)\.\w+|custom_call @[\w.]+)", text)
     return tuple(name for name in dict.fromkeys(names) if name not in ("stablehlo.constant", "stablehlo.return"))

@@ -1,13 +1,13 @@
 """Compatibility with TensorFlow: the only module of this package that uses its private modules.
 
-Each private name stands once, with why it is needed and the versions it was seen in:
+Each private name is listed once, with why it is needed and the versions it was seen in:
 
 - `tensorflow.compiler.tf2xla.python.xla` (2.21): `call_module`, the op that holds a StableHLO
   module; `tf.raw_ops` does not export it. Its newest calling convention version.
 - `tensorflow.compiler.mlir.stablehlo.stablehlo` (2.21): the StableHLO version that this
   TensorFlow reads.
 - `autograph_artifact` of `tensorflow.python.autograph` (2.21): AutoGraph is to call a function as it is. The
-  public `do_not_convert` says so too, but wraps the function, which costs an eager call 1 us.
+  public `do_not_convert` does the same, but wraps the function, which costs an eager call 1 us.
 - `TFE_Py_TapeSetIsEmpty`, `IsStopped`, `StopOnThread`, `RestartOnThread`, `RecordOperation` (2.21): whether any tape
   watches, so that an eager call without one need not record how to differentiate it; recording that without the detour
   of `tf.custom_gradient`, which costs more than the operation.
@@ -24,8 +24,8 @@ Each private name stands once, with why it is needed and the versions it was see
   (2.19.1, 2.20.0, 2.21): a concrete function run by its name, which takes 14 us where the shortest public call takes
   60. The questions that a call asks about structure, gradients, captures and options are answered once.
 - `Graph._override_gradient_function`, `ops.gradient_registry` with its `_registry`, and `ops.uid` (2.21): an operation
-  of a graph with a gradient that goes with the graph. `tf.custom_gradient` and `tf.RegisterGradient` hold what they are
-  given, and so the graph, for as long as the process runs.
+  of a graph with a gradient that goes with the graph. `tf.custom_gradient` and `tf.RegisterGradient` hold their
+  function, and so the graph, for as long as the process runs.
 - `Graph._add_function_recursive` with `ConcreteFunction._inference_function` (2.21): makes a function that a module
   calls known to the graph, so that a SavedModel keeps it.
 - `tensorflow.lite.python.convert_phase.ConverterError` (2.21): what TFLite's converter raises.
@@ -160,7 +160,7 @@ def left_alone_by_autograph(function: _Function) -> _Function:
 
 
 def tflite_converter_error() -> type[Exception]:
-    """The class of error of TFLite's converter. Imported when asked for: TensorFlow loads TFLite when it is used."""
+    """The class of error of TFLite's converter. Imported at first use: TensorFlow loads TFLite when it is used."""
     from tensorflow.lite.python.convert_phase import ConverterError
 
     error: type[Exception] = ConverterError
@@ -360,7 +360,7 @@ def executing_eagerly() -> bool:
 
 
 def eager_layout(values: Sequence[Any]) -> list[Hashable] | None:
-    """Shape and number of the dtype of each value, in turns; None if one of them is no eager tensor."""
+    """Shape and number of the dtype of each value, in turns; None if one of them is not an eager tensor."""
     layout: list[Hashable] = []
     for value in values:
         if type(value) is not EagerTensor:

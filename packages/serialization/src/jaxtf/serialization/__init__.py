@@ -5,7 +5,7 @@ with its calling convention, that JAX, TensorFlow and other consumers run.
 
 Importing this package imports neither JAX nor TensorFlow; `export` and `Exported.call` import JAX.
 
-A name is imported when it is first asked for: a cold process describes an artifact in 0.1 s, and importing all of
+A name is imported at first use: a cold process describes an artifact in 0.1 s, and importing all of
 them at once, with symbolic dimensions and NumPy, would take longer than that.
 """
 

@@ -27,7 +27,7 @@ def export(
     """A function from argument specifications to the exported `fun_jit`.
 
     Args:
-      fun_jit: A JAX function, or whatever else can be called so: a method, a `functools.partial`, an instance with
+      fun_jit: A JAX function or another callable: a method, a `functools.partial`, an instance with
         `__call__`, hashable or not. `jax.jit` is applied unless it is already the result of it.
       platforms: Lowering platforms, such as `("cpu", "cuda", "tpu")`; by default that of JAX's
         default backend. None of them needs to be present.
@@ -50,11 +50,11 @@ def export(
     Raises:
       JaxRequiredError: JAX is not installed.
       PlatformError: A platform that does not exist.
-      DisabledCheckError: Something among `disabled_checks` that is not one.
+      DisabledCheckError: Something among `disabled_checks` that is not a check.
       CallingConventionError: A calling convention version that is not written, or that this TensorFlow does not read.
       StablehloVersionError: A StableHLO version that the installed jaxlib does not write, or that this TensorFlow does
         not read.
-      TensorFlowVersionError: A `tensorflow_version` that is not one, or older than any that is written for.
+      TensorFlowVersionError: A malformed `tensorflow_version`, or one older than all that modules are written for.
       ScopeError: Dimension variables of two scopes among the arguments (when called).
       UnsolvableDimensionVariables: The argument shapes do not determine a dimension variable
         (when called).
@@ -85,7 +85,7 @@ def export(
 def export_for_graph(
     fun: Callable[..., Any], *, disabled_checks: Sequence[DisabledSafetyCheck] = ()
 ) -> Callable[..., Exported]:
-    """As `export`, but for those who translate the module, operation by operation, instead of compiling it.
+    """As `export`, for those who translate the module, operation by operation, instead of compiling it.
 
     The module has the high-level operations that JAX lowers to where it knows nothing of the platform, linear algebra
     is called by name (`_export.named_operations` has the contract), and the StableHLO version is the newest that the
@@ -103,7 +103,7 @@ def default_export_platform() -> str:
 
 
 def lift(source: Any, *, names: list[str] | tuple[str, ...] | None = None, platform: str | None = None) -> Any:
-    """A StableHLO module, whoever produced it, as a JAX function: differentiable, vectorizable, to be exported again.
+    """A StableHLO module of any producer, as a JAX function: differentiable, vectorizable, to be exported again.
 
     Args:
       source: An `Exported` of this package or of `jax.export`, the bytes of an artifact of either, a module as text, as
@@ -115,11 +115,11 @@ def lift(source: Any, *, names: list[str] | tuple[str, ...] | None = None, platf
     Returns:
       Of an exported function, a function of its pytrees; see `Exported.lift`. Of a module, a function of the arguments
       of its function `main` (of the only public one, if none has the name), in order, which returns one array, or a
-      tuple of as many as there are. With `names`, a dict of such functions.
+      tuple of arrays where `main` has another number of results. With `names`, a dict of such functions.
 
     Raises:
-      LiftUnsupported: An operation that no function of JAX does, or effects.
-      ArtifactError: It is no module, or one that its record does not describe.
+      LiftUnsupported: An operation without a JAX function, or effects.
+      ArtifactError: It is not a module, or one that its record does not describe.
       PlatformError: The function was not lowered for `platform`.
       TypeError: `names` is one text.
       JaxRequiredError: JAX is not installed.
@@ -138,7 +138,7 @@ def lift(source: Any, *, names: list[str] | tuple[str, ...] | None = None, platf
 
 
 def negotiate(reads: ModuleVersions, writes: ModuleVersions | None = None) -> ModuleVersions:
-    """The versions to write a module in: of each number the lower of what is read and what is written.
+    """The versions to write a module in: of each number the lower of the version read and the version written.
 
     Only newest versions are compared. If what the consumer reads is older than anything that can be written, the result
     is what it reads, which `export` then refuses.

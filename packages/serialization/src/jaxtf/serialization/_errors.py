@@ -46,7 +46,7 @@ class StablehloVersionError(ValueError):
 
 
 class TensorFlowVersionError(ValueError):
-    """A version of TensorFlow that is not one, or that nothing can be written for."""
+    """A malformed version of TensorFlow, or one that modules cannot be written for."""
 
 
 class ArgumentTypeError(TypeError):
@@ -63,7 +63,7 @@ class UnstableCustomCall(ValueError):
 
 
 class DisabledCheckError(TypeError):
-    """A disabled check that is not one."""
+    """A value among disabled checks that is not a safety check."""
 
 
 class UnstableDialect(ValueError):
@@ -75,7 +75,7 @@ class HostCallbackError(NotImplementedError):
 
 
 class CalledFunctionsRefused(NotImplementedError):
-    """A use of a function that calls others by name, where these are not."""
+    """A use of a function that calls others by name, in a process without them."""
 
 
 class LapackNeeded(NotImplementedError):
@@ -83,7 +83,7 @@ class LapackNeeded(NotImplementedError):
 
 
 class LiftUnsupported(NotImplementedError):
-    """An operation of a module, or a use of one, that `lift` has no function of JAX for."""
+    """An operation of a module, or a use of one, that `lift` has no JAX function for."""
 
 
 class LoweringRuleMissing(NotImplementedError):
@@ -100,7 +100,7 @@ class DeviceCountError(ValueError):
 
 
 class PartitionerError(ValueError):
-    """A call of a function whose shardings are for a partitioner that is switched off in this process."""
+    """A call of a function whose shardings are for a partitioner that is disabled in this process."""
 
 
 class EffectsRefused(NotImplementedError):
@@ -108,7 +108,7 @@ class EffectsRefused(NotImplementedError):
 
 
 class VjpUnavailable(ValueError):
-    """An exported function that carries no way to make its VJP."""
+    """An exported function that has no VJP and cannot make one."""
 
 
 class SerializationError(ValueError):
@@ -120,7 +120,7 @@ class DictionaryKeyError(TypeError):
 
 
 class ArtifactError(ValueError):
-    """Bytes that are no artifact, or a damaged one.
+    """Bytes that are not an artifact, or a damaged one.
 
     Attributes:
       offset: Where in the bytes it was found, from their start; None where no single place can be named.

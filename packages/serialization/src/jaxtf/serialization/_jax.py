@@ -103,7 +103,7 @@ PRIVATE_NAMES = {
         "jaxlib's LAPACK calls crash the process until JAX has lowered one itself, which a process that only runs "
         "artifacts never does",
     ),
-    "jax._src.stages.Lowered._lowering": ("0.12.0.1", "the way to `compile_args`"),
+    "jax._src.stages.Lowered._lowering": ("0.12.0.1", "gives `compile_args`"),
     "jax._src.interpreters.pxla.MeshComputation.compile_args": (
         "0.12.0.1",
         "which flat arguments the module keeps, its effects in JAX's token order, host callbacks, shardings and the "
@@ -156,7 +156,7 @@ PRIVATE_NAMES = {
     "jax._src.interpreters.mlir.ModuleContext.module": ("0.12.0.1", "the module"),
     "jax._src.interpreters.mlir.ModuleContext.symbol_table": ("0.12.0.1", "its functions by name"),
     "jax._src.interpreters.mlir.ModuleContext.platforms": ("0.12.0.1", "the lowering platforms"),
-    "jax._src.interpreters.mlir.ModuleContext.shape_poly_state": ("0.12.0.1", "the way to `uses_dim_vars`"),
+    "jax._src.interpreters.mlir.ModuleContext.shape_poly_state": ("0.12.0.1", "gives `uses_dim_vars`"),
     "jax._src.interpreters.mlir.ModuleContext.axis_context": ("0.12.0.1", "the number of devices"),
     "jax._src.sharding_impls.ShardingContext.num_devices": ("0.12.0.1", "likewise"),
     "jax._src.sharding_impls.SPMDAxisContext.mesh": ("0.12.0.1", "likewise"),

@@ -2,7 +2,7 @@
 
 Apart from `_jax.py`, which imports JAX: a module is read where there is jaxlib alone.
 
-Each private name stands once, with why it is needed and the versions it was seen in:
+Each private name is listed once, with why it is needed and the versions it was seen in:
 
 - `jaxlib.mlir.ir`, `jaxlib.mlir.dialects.{stablehlo,chlo,sdy}` (0.10.2, 0.12.0): they read modules. The public
   `jax.extend.mlir` is the same, and imports JAX.
@@ -30,7 +30,7 @@ _BYTECODE, _PORTABLE = b"ML\xefR", b"StableHLO_v"
 
 
 def read_module(module: bytes | str) -> Any:
-    """The module that a portable artifact, MLIR's bytecode or its text stands for, in a new context.
+    """The module that a portable artifact, MLIR's bytecode or its text represents, in a new context.
 
     Raises:
       ValueError: It is none of these; the message is that of MLIR.

@@ -1,4 +1,4 @@
-"""Names of a module that are imported when they are first asked for: `__getattr__` and `__dir__` from a table."""
+"""Names of a module that are imported at first use: `__getattr__` and `__dir__` from a table."""
 
 from __future__ import annotations
 

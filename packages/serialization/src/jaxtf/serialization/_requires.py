@@ -11,7 +11,7 @@ def require_jax(wanted: str, distribution: str = "jaxtf-serialization") -> None:
     """Refuses what needs JAX, where JAX cannot be imported.
 
     Args:
-      wanted: The name of what was asked for.
+      wanted: The name of the requested function.
       distribution: What to install with its extra `jax`.
 
     Raises:

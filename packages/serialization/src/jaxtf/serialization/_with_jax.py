@@ -1,6 +1,6 @@
-"""What the entrances and the methods of `Exported` do by JAX, in one place: each name is imported when it is asked for.
+"""What the entrances and the methods of `Exported` do by JAX, in one place: each name is imported at first use.
 
-So whoever imports this module imports no JAX; whoever asks it for a name calls `require_jax` first.
+So importing this module imports no JAX; before using one of its names, call `require_jax`.
 """
 
 from __future__ import annotations

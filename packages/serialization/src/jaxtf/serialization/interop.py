@@ -4,13 +4,13 @@
 - `add_function`, `lowering_platforms`, `set_tokens`, `token_of`: what a lowering rule reads and sets of its context.
 - `as_jitted`, `static_parameters`: any callable as one that JAX traces.
 - `ArgumentTypeError`: an argument that JAX or TensorFlow cannot take.
-- `argument_paths`: where an argument stands, as its caller would write it.
+- `argument_paths`: the path of an argument, as its caller would write it.
 - `CalledFunction`: a function of another framework that a module calls by name.
 - `closed_over`: the large arrays that a function closes over, as arguments of it.
 - `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
 - `equation_line`: the line of the user's program that an equation of a jaxpr comes from. `of_one_equation`: a jaxpr of
   it alone; `is_literal`: whether an operand in it is a value.
-- `lazy_names`: names that are imported when they are asked for.
+- `lazy_names`: names that are imported at first use.
 - `plain_containers`: the dicts, lists and tuples in the containers of TensorFlow and Keras; `unwrapped`: a flat pytree
   without such.
 - `read_artifact`: an exported function, with its weights if the file has them.

@@ -61,7 +61,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> str:
-    """The version, when it is asked for: what reads it is slow to import."""
+    """The version, read on request, because the module that reads it is slow to import."""
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     version: str = importlib.import_module(f"{__name__}._version").__version__

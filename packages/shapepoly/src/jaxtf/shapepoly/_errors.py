@@ -32,7 +32,7 @@ class ShapeMismatch(ValueError):
 
 
 class JaxRequiredError(ImportError):
-    """An operation that needs JAX was asked for in an environment without it."""
+    """An operation that needs JAX was called in an environment without it."""
 
 
 def inconclusive(message: str) -> InconclusiveDimensionOperation:

@@ -38,7 +38,7 @@ PRIVATE_NAMES = {
     # What a lowering rule reads; it has no public documentation.
     "jax._src.interpreters.mlir.LoweringRuleContext.module_context": ("0.12.0.1", "the module that is lowered into"),
     "jax._src.interpreters.mlir.LoweringRuleContext.dim_var_values": ("0.12.0.1", "its dimension variables"),
-    "jax._src.interpreters.mlir.ModuleContext.shape_poly_state": ("0.12.0.1", "the way to their names"),
+    "jax._src.interpreters.mlir.ModuleContext.shape_poly_state": ("0.12.0.1", "gives their names"),
     "jax._src.interpreters.mlir.ShapePolyLoweringState.dim_vars": ("0.12.0.1", "their names"),
 }
 
@@ -46,8 +46,8 @@ PRIVATE_NAMES = {
 DUE = {
     "jax._src.core.pytype_aval_mappings": (
         "0.12.0.1",
-        "`jax.core.pytype_aval_mappings` is deprecated, in 0.10.2 too. Then `Dimension` needs another way to be taken "
-        "for an operand.",
+        "`jax.core.pytype_aval_mappings` is deprecated, in 0.10.2 too. Then `Dimension` must be made an operand in "
+        "another way.",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""A shape specification in pieces, as older programs write it, and other shapes that are no texts.
+"""A shape specification in pieces, as older programs write it, and other shapes that are not text.
 
 Knows nothing but texts.
 """
@@ -10,7 +10,7 @@ from typing import Any, Self
 class PolyShape(tuple[Any, ...]):
     """A shape specification in pieces: `PolyShape("b", None, ...)` is the text `"(b, _, ...)"`.
 
-    Kept for programs that use it; a text says the same in fewer characters.
+    Kept for programs that use it; a text is the shorter form.
 
     >>> from jaxtf.shapepoly import PolyShape
     >>> str(PolyShape("b", 4, ...))
@@ -18,7 +18,7 @@ class PolyShape(tuple[Any, ...]):
     """
 
     def __new__(cls, *dim_specs: str | int | EllipsisType | None) -> Self:
-        """Makes a specification of one piece for each dimension; `...` may stand last."""
+        """Makes a specification of one piece for each dimension; `...` may come last."""
         return super().__new__(cls, dim_specs)
 
     def __str__(self) -> str:
@@ -30,7 +30,7 @@ def _piece_text(piece: object) -> str:
 
 
 def text_of_sizes(value: object) -> str | None:
-    """Returns the text to write for sizes that are no text, such as a tuple or a TensorShape; None for anything else.
+    """Returns the text to write for sizes that are not text, such as a tuple or a TensorShape; None for anything else.
 
     An unknown size, None, becomes a dimension variable.
 

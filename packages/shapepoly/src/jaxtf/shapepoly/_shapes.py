@@ -38,12 +38,12 @@ def symbolic_shape(
     True
 
     Args:
-      shape_spec: Dimensions separated by commas, in parentheses or not; None stands for `...`. A
+      shape_spec: Dimensions separated by commas, in parentheses or not; None means `...`. A
         dimension is an integer, a dimension variable (a name, as Python has them),
         `e1 + e2`, `e1 - e2`, `-e`, `e1 * e2`, `floordiv(e1, e2)`, `mod(e1, e2)`, `max(e1, e2)` or
         `min(e1, e2)`; also `e1 // e2`, `e1 % e2` and `e ** 2`. `_` takes the size from `like`, and
-        `...`, standing last, takes all sizes that remain.
-      constraints: What holds between the variables: texts of the form `e1 >= e2`, `e1 <= e2` or
+        `...`, in the last place, takes all sizes that remain.
+      constraints: Relations between the variables: texts of the form `e1 >= e2`, `e1 <= e2` or
         `e1 == e2`. They go to the new scope.
       scope: The scope to make the dimensions in, in place of a new one.
       like: The shape to take placeholders from; sizes not taken may be None.
@@ -86,16 +86,16 @@ def symbolic_args_specs(
 
     Args:
       args: A pytree of arrays, scalars or `jax.ShapeDtypeStruct`s. Their dtypes are kept, and their sizes
-        fill in the placeholders of the texts. None has neither and stays None, whatever is specified for it.
+        fill in the placeholders of the texts. None has neither and stays None, whatever its specification.
       shapes_specs: A shape text, None (the shape of the argument), or a pytree of these that is a prefix of
-        `args`; a list may stand for the tuple of arguments.
+        `args`; a list may be given for the tuple of arguments.
       constraints: As for `symbolic_shape`; their variables must occur in the shapes, or be tied by `==` to
         variables that do, for otherwise nothing would check them.
       scope: As for `symbolic_shape`.
 
     Raises:
       ShapeSpecError: A text is not in the grammar or does not fit its argument, which the message names;
-        `shapes_specs` is no prefix of `args`; or a constraint speaks of a variable that occurs in no shape.
+        `shapes_specs` is not a prefix of `args`; or a constraint mentions a variable that occurs in no shape.
       ValueError: Both `scope` and `constraints` were given.
       JaxRequiredError: JAX is not installed.
     """
@@ -175,7 +175,7 @@ def _from_like(text: str, placeholder: str, position: int, like: Sequence[int | 
     size = like[axis]
     if size is None:
         problem = (
-            f"placeholder '{placeholder}' stands for dimension {axis}, whose size is unknown in {_shape_text(like)}; "
+            f"placeholder '{placeholder}' is for dimension {axis}, whose size is unknown in {_shape_text(like)}; "
             f"write a dimension variable in its place"
         )
         raise error_at(text, _HEADING, position, problem)

@@ -48,11 +48,11 @@ class SuggestedConstraint:
 
 @dataclass(frozen=True)
 class SuggestedConstraints:
-    """The constraints that a function needs of its symbolic sizes, beside those that it was given.
+    """The constraints that a function needs of its symbolic sizes, besides those that it was given.
 
     Attributes:
-      constraints: Those needed, in the order in which they were asked for.
-      error: Why no trace ended, with all of these; empty if one did.
+      constraints: Those needed, in the order in which they were found.
+      error: Why the trace failed under all of these; empty if one succeeded.
     """
 
     constraints: tuple[SuggestedConstraint, ...]
@@ -75,8 +75,8 @@ class SuggestedConstraints:
 def suggest_constraints(fun: Callable[..., Any], *specs: Any) -> SuggestedConstraints:
     """The constraints that a function needs to be traced with symbolic sizes, each with the line that asks for it.
 
-    A draft: it takes the first of the constraints that an inconclusive comparison advises, so that of an `if` on sizes
-    the branch is taken where it holds. Read them before you paste them: other sizes are refused at run time.
+    A draft: it takes the first of the constraints that an inconclusive comparison advises, so that an `if` on sizes
+    takes the branch where it holds. Read them before you paste them: other sizes are refused at run time.
 
     Args:
       fun: A JAX function.
@@ -143,7 +143,7 @@ def _next(
 ) -> tuple[SuggestedConstraint | None, str]:
     """The first constraint that an error advises and that is not known; else None, and why."""
     known = [*given, *(constraint.text for constraint in needed)]
-    where, question = raised_at(error) or "a line that is not known", str(error).partition("\n")[0]
+    where, question = raised_at(error) or "an unknown line", str(error).partition("\n")[0]
     refusals = []
     for text in _advised(str(error)):
         if text in known:

@@ -3,8 +3,8 @@
 `RULES` has a function by the type of an operation. It gives the shapes of the results, exactly, for all sizes that
 the constraints allow, or refuses; it writes the operation with the operands that must be constant as numbers at the
 sample; and by being in the table it says that TensorFlow compiles the operation to a program that is right for all
-sizes, if its numbers that are sizes are replaced by the sizes: no kernel here takes another way beyond some size, but
-for operands that the rule has made explicit (the bounds of a slice).
+sizes, if its numbers that are sizes are replaced by the sizes: no kernel here computes differently beyond some size,
+but for operands that the rule has made explicit (the bounds of a slice).
 
 Where the kernel is not of that kind for all operands, the rule writes other operations (a cumulative sum along a
 symbolic axis), or says for which operands it is: a convolution with symbolic batch alone.

@@ -79,5 +79,5 @@ def not_negative(i: Interpreter, op: Any, numbers: Iterable[Any]) -> None:
 def constant_size(i: Interpreter, op: Any, size: Any) -> Any:
     """The size, if it is a number."""
     if is_symbolic(size):
-        raise i.refused(op, f"needs a size to be a number, and it is {size},")
+        raise i.refused(op, f"needs a size to be a number, but it is {size},")
     return size

@@ -1,4 +1,4 @@
-"""Operations that join operands, or part one."""
+"""Operations that join operands, or split one."""
 
 from __future__ import annotations
 

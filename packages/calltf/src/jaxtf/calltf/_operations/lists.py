@@ -28,7 +28,7 @@ def _element(known: Known | None) -> Shape | None:
 
 @rule("TensorListReserve", "EmptyTensorList")
 def list_reserve(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
-    """Room for a known number."""
+    """The number of elements must be known."""
     count = i.known(op, inputs, 1).item()
     not_negative(i, op, [count])
     shape = inputs[0].known

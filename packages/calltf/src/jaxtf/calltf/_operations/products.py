@@ -1,4 +1,4 @@
-"""Products of matrices and what stands beside them in networks: biases, losses."""
+"""Products of matrices, and operations used with them in networks: biases, losses."""
 
 from __future__ import annotations
 

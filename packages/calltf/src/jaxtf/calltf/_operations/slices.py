@@ -1,4 +1,4 @@
-"""Slices, whose bounds are cut to what there is."""
+"""Slices, whose bounds are clipped to the operand."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _indexed(i: Interpreter, op: Any, whole: Shape, strides: list[int]) -> Shape
         elif place is None or (open_ >> place & 1 and strides[place] == 1):
             shape.append(whole[axis])
         elif not op.get_attr("shrink_axis_mask") >> place & 1:
-            raise i.refused(op, "has a bound that is computed otherwise than by sums, products and quotients of sizes,")
+            raise i.refused(op, "has a bound that is not computed by sums, products and quotients of sizes,")
     return tuple(shape)
 
 

@@ -1,4 +1,4 @@
-"""`call_tf` of jaxtf.calltf; where that is not installed, a function that says so when it is called.
+"""`call_tf` of jaxtf.calltf; where that is not installed, a function that raises when it is called.
 
 jaxtf.convert does not need jaxtf.calltf, and most programs that import jax2tf never call TensorFlow from JAX.
 """
@@ -31,7 +31,7 @@ def _refuse(callable_tf: Any, *args: Any, **kwargs: Any) -> Any:
       CalltfRequiredError: Always.
     """
     raise CalltfRequiredError(
-        f"jax2tf.call_tf is that of jaxtf.calltf, which is not installed; asked to call: {callable_tf!r:.60}\n"
+        f"jax2tf.call_tf is provided by jaxtf.calltf, which is not installed; asked to call: {callable_tf!r:.60}\n"
         "  remedy: pip install jaxtf-calltf"
     )
 

@@ -33,17 +33,18 @@ _OF_SIZES = {
 
 
 def install_as_jax2tf() -> AbstractContextManager[object]:
-    """Puts jaxtf where programs look for jax2tf, for the whole process: libraries that import it run as they are.
+    """Puts jaxtf where programs look for jax2tf, for the whole process: libraries that import it run unmodified.
 
     `jax.experimental.jax2tf` becomes a module with the names of jaxtf, TensorFlow being imported with the first of
     them that is used; `call_tf` is that of jaxtf.calltf. `jax.export.is_symbolic_dim` and `symbolic_dim_bounds` answer
-    for sizes of jaxtf too; all else in `jax.export` stays JAX's. Modules that were imported before and have a name for
-    jax2tf or for one of its functions get those of jaxtf, so that the order of imports does not matter. What cannot be
-    found is a function that a program keeps elsewhere: in a class, a container, a `functools.partial`.
+    for sizes of jaxtf too; the rest of `jax.export` is unchanged. Modules that were imported before and have a name for
+    jax2tf or for one of its functions get those of jaxtf, so that the order of imports does not matter. A function that
+    a program keeps elsewhere is not replaced: in a class, a container, a `functools.partial`.
 
     Returns:
-      A context manager, for a use that ends: on exit all is as it was, but for modules imported in between, which keep
-      what they imported. Without `with`, jaxtf stays. Where it is installed already, nothing happens, on exit neither.
+      A context manager, for a use that ends: on exit everything is restored, except for modules imported in between,
+      which keep what they imported. Without `with`, jaxtf stays. Where it is installed already, nothing happens, also
+      on exit.
 
     Raises:
       JaxRequiredError: JAX is not installed.
@@ -91,7 +92,7 @@ class _Change:
         _put(self.names, self.name, self.value)
 
     def undo(self) -> None:
-        """Puts back what was there, where nobody else has changed it since."""
+        """Restores the previous values that have not been changed since."""
         if self.names.get(self.name, _ABSENT) is self.value:
             _put(self.names, self.name, self.before)
 

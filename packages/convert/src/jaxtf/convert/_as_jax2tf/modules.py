@@ -1,4 +1,4 @@
-"""The modules of jax2tf as programs import them, with names of ours: nothing is imported before one is asked for.
+"""The modules of jax2tf as programs import them, with names of ours: nothing is imported before one is used.
 
 `NAMES` says, for each module, where each of its names is. Of the names in older releases of JAX those are there that
 programs use: `shape_poly`, and the library of examples that saves models. Submodules that hold upstream's own
@@ -41,7 +41,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
 
 
 class LazyModule(ModuleType):
-    """A module of names that are imported from elsewhere when they are first asked for.
+    """A module of names that are imported from elsewhere at first use.
 
     A package without files: what is not in `sys.modules` under its name cannot be imported.
 
@@ -63,7 +63,7 @@ class LazyModule(ModuleType):
         if place is None:
             raise AttributeError(
                 f"{self.__name__} is that of jaxtf (install_as_jax2tf), which has no {name!r}\n"
-                "  remedy: jaxtf's page 'From jax2tf' has each name of jax2tf, with the line to write in its place"
+                "  remedy: jaxtf's page 'From jax2tf' lists each name of jax2tf, with its replacement"
             )
         value = getattr(importlib.import_module(place), name)
         setattr(self, name, value)

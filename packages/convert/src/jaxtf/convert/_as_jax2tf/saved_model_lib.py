@@ -50,7 +50,7 @@ def convert_and_save_model(
     """
     if not isinstance(input_signatures, list | tuple) or not input_signatures:
         raise ConversionOptionError(
-            f"input_signatures must be a list of one signature or more, of the one input. Got: {input_signatures!r:.60}"
+            f"input_signatures must be a list of one or more signatures of the one input. Got: {input_signatures!r:.60}"
         )
     if polymorphic_shapes is not None and len(input_signatures) > 1:
         raise ConversionOptionError(

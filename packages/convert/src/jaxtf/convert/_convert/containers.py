@@ -1,7 +1,7 @@
 """The containers that a `tf.Module` makes of lists, tuples and dicts in its attributes, for JAX.
 
 Arguments are taken out of them. What a function closes over cannot be: there JAX takes a container for a leaf, unless
-it is registered. That is for the process, and there is no way back; `jax.experimental.jax2tf` does it when it is
+it is registered. That is for the whole process and cannot be undone; `jax.experimental.jax2tf` does it when it is
 imported, and fails if somebody else did. So it is done on request only, and errors lead there.
 """
 
@@ -28,7 +28,7 @@ def register_tensorflow_containers() -> None:
 
     Functions that are converted may then close over them: `jax.tree.map(f, module.weights)`. Arguments need no such
     call. Registers the classes with JAX for the whole process, as the import of `jax.experimental.jax2tf` does: a
-    program that imports that too imports it first. Once they are registered, by whomever, nothing happens.
+    program that imports jax2tf too must import it first. If they are already registered, nothing happens.
 
     A node is rebuilt as a container of its own class, keys of a dict in the order that JAX has for a dict.
 

@@ -61,14 +61,14 @@ def convert(
     """A function like `fun_jax` for TensorFlow values: eager, in `tf.function`, in a SavedModel.
 
     Args:
-      fun_jax: A JAX function, or whatever else can be called so: the result of `jax.jit`, with its static arguments,
+      fun_jax: A JAX function or another callable: the result of `jax.jit`, with its static arguments,
         a method, a `functools.partial`, an instance with `__call__` (a module of Equinox or Flax), hashable or not.
       polymorphic_shapes: None, or a pytree prefix of the positional arguments with shape texts
         such as `"(b, _, 2*d)"`: letters name sizes that the one conversion leaves open, `_` and
         a final `...` take the sizes of the actual argument. None: all sizes of the argument.
       polymorphic_constraints: Texts such as `"a >= b"` that hold between those names.
       with_gradient: Whether TensorFlow can differentiate the result, by JAX's VJP. If not,
-        asking for a gradient is an error.
+        a gradient raises an error.
       enable_xla: Whether graph mode may use TensorFlow's XLA operations where no regular ones do. False alone, without
         `native_serialization`, is graph mode.
       native_serialization: Whether the function is one op that holds its module (native mode), or is translated to
@@ -79,7 +79,7 @@ def convert(
       native_serialization_disabled_checks: Safety checks to skip.
       tensorflow_version: Of the oldest TensorFlow that is to run a SavedModel of it, such as `"2.20"`; by default
         the installed one.
-      former: Parameters of earlier releases of jax2tf: refused, with the name of today.
+      former: Parameters of earlier releases of jax2tf: refused; the error gives the current name.
 
     Returns:
       A function of the same signature: arguments are tensors, variables, NumPy arrays, Python
@@ -88,10 +88,10 @@ def convert(
 
     Raises:
       FunctionTypeError: `fun_jax` is not callable, or is or calls (when called) a function of TensorFlow.
-      ConversionOptionError: A platform that does not exist, a version of TensorFlow that is not known, or
+      ConversionOptionError: A platform that does not exist, an unknown version of TensorFlow, or
         `native_serialization=True` with `enable_xla=False`.
       GraphModeUnsupported: When called, in graph mode: an operation that has no translation.
-      ParameterError: A parameter that there is not, or not any more.
+      ParameterError: A parameter that does not exist, or no longer does.
       JaxRequiredError: JAX is not installed; `convert_exported` needs none.
       ArgumentTypeError: When called: an argument that is not numeric, or a static one that is not hashable.
       ResultTypeError: When called: a result is a JAX random key.

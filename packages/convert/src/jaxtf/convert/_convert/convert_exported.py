@@ -61,7 +61,7 @@ def convert_exported(
     """A function for TensorFlow values that runs an exported JAX function; needs no JAX.
 
     Args:
-      exported: What `jaxtf.serialization.export` returned, or an artifact: its bytes, a path or a file that is open,
+      exported: What `jaxtf.serialization.export` returned, or an artifact: its bytes, a path or an open file,
         from a source you trust. It runs on the platforms that it was exported for. Of a program with its weights
         (`load`, or the file itself) the function takes the other arguments; the weights are variables, in its
         attributes `variables` and `trainable_variables`, made when it is first called.
@@ -70,7 +70,7 @@ def convert_exported(
       native_serialization: As in `convert`; graph mode needs jaxlib to read the module.
       enable_xla: As in `convert`.
       disabled_checks: `DisabledSafetyCheck.custom_call(...)` for custom-call targets that the process which runs the
-        function registers. Those that an artifact names itself are of no account.
+        function registers. Those that an artifact itself names are ignored.
 
     Returns:
       A function of the exported one's signature: arguments are tensors, variables, NumPy arrays and
@@ -80,11 +80,12 @@ def convert_exported(
     Raises:
       ConversionOptionError: Not an exported function, or one over several devices.
       OSError: The file cannot be read.
-      ArtifactError, VersionError: The bytes are no artifact that can be read, or its module is not what its record
+      ArtifactError, VersionError: The bytes are not a readable artifact, or its module is not what its record
         describes.
-      UnknownCustomCall: The module calls LAPACK, so that it is to be exported with `expand_linear_algebra=True`; or
+      UnknownCustomCall: The module calls LAPACK (export it with `expand_linear_algebra=True`), or
         another target that TensorFlow does not have and `disabled_checks` does not name.
-      TensorFlowTooOld: The module is newer than this TensorFlow reads, and no JAX is there that can write it anew.
+      TensorFlowTooOld: The module is newer than this TensorFlow reads, and JAX, which could rewrite it, is not
+        installed.
       GraphModeUnsupported: In graph mode: an operation that has no translation.
       ArgumentMismatch: When called: another structure, rank or dtype than exported.
       tf.errors.InvalidArgumentError: When run: sizes that the symbolic shapes do not allow.
@@ -253,9 +254,9 @@ def _readable(exported: Exported) -> Exported:
     try:
         return exported.with_stablehlo_version(negotiate(reads).stablehlo_version)
     except ImportError as error:
-        raise _too_new(exported, reads, "and JAX, which could write it anew, is not installed") from error
+        raise _too_new(exported, reads, "and JAX, which could rewrite it, is not installed") from error
     except VersionError as error:
-        raise _too_new(exported, reads, "and the installed jaxlib is too old to write it anew") from error
+        raise _too_new(exported, reads, "and the installed jaxlib is too old to rewrite it") from error
 
 
 def _too_new(exported: Exported, reads: ModuleVersions, why: str) -> TensorFlowTooOld:

@@ -1,4 +1,4 @@
-"""`convert_stablehlo`: a StableHLO module, whoever produced it, as a function of TensorFlow values.
+"""`convert_stablehlo`: a StableHLO module of any producer, as a function of TensorFlow values.
 
 What graph mode does after export, for modules of any producer. Needs jaxlib, which reads modules, and no JAX.
 """
@@ -30,7 +30,7 @@ def convert_stablehlo(module: Any, *, enable_xla: bool = True) -> Callable[..., 
     """A function for TensorFlow values that computes the main function of a StableHLO module.
 
     It is a graph of TensorFlow operations, as from `convert(native_serialization=False)`; TensorFlow differentiates it
-    by the gradients of its operations, where they have some.
+    by the gradients of its operations, where they exist.
 
     Args:
       module: Its text, its bytecode, a portable artifact, an artifact of `jaxtf.serialization` or `jax.export`, the
@@ -40,7 +40,7 @@ def convert_stablehlo(module: Any, *, enable_xla: bool = True) -> Callable[..., 
 
     Returns:
       A function of the arguments of the function `main` (of the only public one, if none has the name), in order. It
-      returns one tensor, or a tuple of as many as there are.
+      returns one tensor, or a tuple of tensors where `main` has another number of results.
 
     Raises:
       ConversionOptionError: Not a module.
@@ -115,7 +115,7 @@ def _is_name_of_file(module: Any) -> bool:
 
 
 def _artifact_or_text(module: bytes) -> Any:
-    """Bytes that are no bytecode: a text, or an artifact of an exported function."""
+    """Bytes that are not bytecode: a text, or an artifact of an exported function."""
     try:
         text = module.decode()
     except UnicodeDecodeError:

@@ -65,9 +65,9 @@ def _mark(value: Any, path: str) -> _Static:
         hash(value)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"{path} is static in the function that jax.jit was given, and must be hashable: found "
+            f"{path} is a static argument of the jax.jit function and must be hashable: found "
             f"{type(value).__name__} ({value!r:.60})\n"
-            "  remedy: pass a value of Python's, such as an int, a str or a tuple of these; for a value that "
+            "  remedy: pass a Python value, such as an int, a str or a tuple of these; for a value that "
             "TensorFlow computes, leave it out of static_argnums and static_argnames"
         ) from error
     return _Static(value, type(value))

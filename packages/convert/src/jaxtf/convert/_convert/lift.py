@@ -31,7 +31,7 @@ _KEY = "~constants"
 def export_lifted(
     jitted: Any, target: Target, constants: Constants, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> ExportedFunction:
-    """The function exported for specifications of its arguments, large constants beside its module.
+    """The function exported for specifications of its arguments, large constants outside its module.
 
     Args:
       jitted: What `jax.jit` returned.

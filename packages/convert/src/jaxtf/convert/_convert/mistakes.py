@@ -25,7 +25,7 @@ __all__ = ["explained"]
 _OF_KERAS = "Found invalid dimension"
 
 _AS_JAX2TF = (
-    "Keras on JAX, and what else asks jax.export whether a size is symbolic, does not know the sizes of jaxtf\n"
+    "Keras on JAX, like any library that asks jax.export whether a size is symbolic, does not know jaxtf's sizes\n"
     "  remedy: jaxtf.convert.install_as_jax2tf() before the model is converted, once, or around it: with "
     "install_as_jax2tf(): ..."
 )
@@ -50,10 +50,10 @@ def explained(fun: Callable[..., Any], polymorphic_shapes: Any, arguments: Seque
             raise
         name = getattr(fun, "__name__", type(fun).__name__)
         raise FunctionTypeError(
-            f"'{name}' calls TensorFlow with a value that JAX traces; what is converted must be a JAX function\n"
+            f"'{name}' calls TensorFlow with a value that JAX traces; convert needs a JAX function\n"
             f"  called at: {_users_line(error)}\n"
-            f"  remedy:    if all of it is TensorFlow, {AS_TENSORFLOW}; a part of it goes through call_tf, or is "
-            "written with jax.numpy"
+            f"  remedy:    if all of it is TensorFlow, {AS_TENSORFLOW}; call a part of it through call_tf, or "
+            "write it with jax.numpy"
         ) from error
     except Exception as error:
         if _OF_KERAS in str(error):
@@ -67,7 +67,7 @@ def explained(fun: Callable[..., Any], polymorphic_shapes: Any, arguments: Seque
 
 def _users_line(error: BaseException) -> str:
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    return users_line(reversed(frames)) or "a line that is not known"
+    return users_line(reversed(frames)) or "an unknown line"
 
 
 def _of_one_text(text: object, arguments: Sequence[Any]) -> str:

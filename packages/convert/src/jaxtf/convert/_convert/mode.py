@@ -24,7 +24,7 @@ _TEXTS = {
 
 
 class _Default(Enum):
-    """The value that stands for no value."""
+    """Represents an option that was not given."""
 
     DEFAULT = "DEFAULT_NATIVE_SERIALIZATION"
 
@@ -38,7 +38,7 @@ NativeSerialization = bool | Literal["default"] | _Default
 
 
 def is_native(native_serialization: NativeSerialization, enable_xla: bool) -> bool:
-    """Whether native mode is asked for.
+    """Whether native mode is requested.
 
     Raises:
       ConversionOptionError: Native mode without XLA, or the environment variable is neither true nor false.

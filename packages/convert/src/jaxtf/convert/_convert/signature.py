@@ -148,7 +148,7 @@ def leaf_spec(value: Any, path: Callable[[], str]) -> LeafSpec:
 
     Args:
       value: The argument.
-      path: Says where it stands, for the message of an error; not called otherwise.
+      path: Returns its path, for the message of an error; not called otherwise.
 
     Raises:
       ArgumentTypeError: It is not numeric, of unknown rank, or a Python integer too large for JAX.

@@ -83,7 +83,7 @@ def graph_function(exported: Exported, *given: Any, **options: Any) -> ExportedF
 
     Args:
       exported: The function.
-      *given: What `GraphFunction` takes beside it: constants, and how to make the VJP.
+      *given: What `GraphFunction` takes besides it: constants, and how to make the VJP.
       **options: Those of `GraphFunction`.
 
     Raises:

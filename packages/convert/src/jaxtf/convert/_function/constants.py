@@ -1,4 +1,4 @@
-"""Large arrays that a function closes over, as tensors or variables beside its module.
+"""Large arrays that a function closes over, as tensors or variables outside its module.
 
 An array in a module is bytes in an attribute of the op: copied with it for every eager call, saved
 in the graph, whose size has a limit of 2 GB, and compiled into every executable. A `Constant` is
@@ -31,7 +31,7 @@ class Constant:
     Args:
       value: The array; it is kept, so that its memory identifies it.
       name: Of the variable, in a SavedModel.
-      as_variable: Whether TensorFlow gets it as a variable, which a SavedModel keeps beside its graph
+      as_variable: Whether TensorFlow gets it as a variable, which a SavedModel keeps outside its graph
         and which must be tracked there; else as a tensor, which needs no tracking.
     """
 

@@ -1,11 +1,11 @@
 """Eager calls that were seen before: from plain values to the op, with no further questions.
 
 Most calls in eager mode repeat an earlier one: tensors of the same structure, shapes and dtypes
-under the same configuration of JAX. For these the way to the op is one lookup. A call of another
-kind (variables, NumPy arrays, casts, graphs) goes the long way, and is not remembered here.
+under the same configuration of JAX. For these the op is found by one lookup. A call of another
+kind (variables, NumPy arrays, casts, graphs) takes the slow path, and is not remembered here.
 
-A compiled function takes some 14 us, and each Python function on the way to it most of one, because what it runs has
-driven it out of the processor's caches: what stands here is written to be few calls.
+A compiled function takes some 14 us, and each Python function before it almost 1 us, because the compiled code has
+evicted it from the processor's caches: the code here is written to make few calls.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CALLS_KEPT = 1024
 
 _flatten = jax.tree_util.default_registry.flatten
 
-# The structure of a value that is no container; None and empty containers are single nodes too, and have no leaf.
+# The structure of a value that is not a container; None and empty containers are single nodes too, and have no leaf.
 _LEAF = jax.tree_util.tree_structure(0)
 
 

@@ -1,4 +1,4 @@
-"""An exported function on flat tensors, whichever way it becomes operations of TensorFlow.
+"""An exported function on flat tensors, whichever mode turns it into TensorFlow operations.
 
 `NativeFunction` holds its module in one op, `GraphFunction` translates it. What gradients, SavedModels and caches need
 to know is the same for both, and here.
@@ -112,7 +112,7 @@ class ExportedFunction(ABC):
 
     @cached_property
     def vjp(self) -> ExportedFunction:
-        """The exported VJP in the same form, made when first asked for; it has no cotangents of constants."""
+        """The exported VJP in the same form, made when first requested; it has no cotangents of constants."""
         return self.like(self.exported.vjp()) if self._make_vjp is None else self._make_vjp()
 
     @cached_property

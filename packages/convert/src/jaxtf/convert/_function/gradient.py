@@ -1,7 +1,7 @@
 """Gradients of a converted function: TensorFlow asks, JAX differentiates.
 
 In graphs the results come through an operation whose gradient runs the exported VJP,
-made when first asked for and wrapped in the same way, so that gradients of gradients exist. In
+made when first requested and wrapped in the same way, so that gradients of gradients exist. In
 eager mode the same is recorded on the tapes that watch.
 Integers and booleans have no gradient: TensorFlow's None on one side, JAX's `float0`, held as
 bool, on the other.
@@ -43,7 +43,7 @@ NO_VJP = (
 # As TensorFlow's PreventGradient says it.
 _REFUSAL = "Gradient explicitly disabled. Reason: {}"
 
-# The operation that TensorFlow names when the gradient of what it has loaded is asked for.
+# The operation that TensorFlow names when the gradient of a loaded function is requested.
 _REFUSING_OPERATION = "no_gradient_because_of_with_gradient_False"
 
 
@@ -56,7 +56,7 @@ def run_differentiable(
       function: What to apply.
       arguments: Its flat arguments, without constants.
       orders: How many orders of gradient a SavedModel is to hold, all made now. By default they are
-        made when asked for, any number of them, and a SavedModel holds the first.
+        made on request, any number of them, and a SavedModel holds the first.
     """
     return _run(function, [*arguments, *(constant.tensor() for constant in function.constants)], orders)
 
@@ -70,8 +70,8 @@ def _run(function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int
     if _tf.has_tangents(arguments):
         raise ConversionStateError(
             f"tf.autodiff.ForwardAccumulator watches an argument of '{function.exported.fun_name}' inside of a "
-            "tf.function: TensorFlow does not know how to differentiate a converted function forwards in a graph\n"
-            "  remedy: call it in eager mode there, or convert a function that gives the derivative, by jax.jvp"
+            "tf.function: TensorFlow cannot differentiate a converted function in forward mode in a graph\n"
+            "  remedy: call it in eager mode there, or convert a function that computes the derivative with jax.jvp"
         )
     if orders == 0:
         return _prevent_gradient(function, arguments, NOT_SAVED)
@@ -109,7 +109,7 @@ def _vjp_in_graph(function: ExportedFunction, orders: int) -> Callable[..., list
 
 
 def _run_recorded(function: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Applies the function eagerly and tells the tapes that watch how to differentiate it."""
+    """Applies the function eagerly and gives the watching tapes its derivative."""
     results = (function if function.constants else function.run_eagerly)(arguments)
     if not _tf.any_tape_watches():
         return results
@@ -117,7 +117,7 @@ def _run_recorded(function: ExportedFunction, arguments: Sequence[tf.Tensor]) ->
     kept = tuple(results)
 
     def gradient(*cotangents: tf.Tensor | None) -> Sequence[tf.Tensor | None]:
-        # The short way first, for the time it takes: most gradients are of the first order, and of real numbers alone.
+        # The fast path first: most gradients are of the first order, and of real numbers alone.
         if function.pulls_back_plainly and _tf.executing_eagerly() and not _tf.any_tape_watches():
             given = [tf.zeros_like(r) if c is None else _dense(c) for r, c in zip(kept, cotangents, strict=True)]
             return function.vjp.run_eagerly([*arguments, *given])
@@ -128,7 +128,7 @@ def _run_recorded(function: ExportedFunction, arguments: Sequence[tf.Tensor]) ->
 
 
 def _run_refusing(function: ExportedFunction, arguments: Sequence[tf.Tensor], message: str) -> list[tf.Tensor]:
-    """Applies the function eagerly and tells the tapes that watch that it is not to be differentiated."""
+    """Applies the function eagerly and marks it for the watching tapes as not differentiable."""
 
     results = function(arguments)
     if _tf.any_tape_watches():

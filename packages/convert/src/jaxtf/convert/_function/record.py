@@ -1,9 +1,9 @@
 """Says what a function was converted to: in the log, and in a folder.
 
-The logger `jaxtf.convert` tells each module and the attributes of its op: a line at level INFO, the text of the module
-at level DEBUG. Where the environment variable `JAXTF_DUMP_DIR` names a folder, each module is written there once, as
-`NAME-DIGEST.mlir` (text; where there is no JAX to print it, `.mlirbc`, as it is) beside `NAME-DIGEST.json`, the
-attributes. Read for each conversion; writing nothing is the default.
+The logger `jaxtf.convert` reports each module and the attributes of its op: a line at level INFO, the text of the
+module at level DEBUG. Where the environment variable `JAXTF_DUMP_DIR` names a folder, each module is written there
+once, as `NAME-DIGEST.mlir` (text; where there is no JAX to print it, `.mlirbc`, as it is) next to `NAME-DIGEST.json`,
+the attributes. Read for each conversion; writing nothing is the default.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def _types(operation: Operation, made: Mapping[int, Sequence[Operation]]) -> lis
 
 
 def _without_fused_products(operation: Operation, made: dict[int, list[Operation]]) -> dict[int, list[Operation]]:
-    """Those smaller operands of a sum that TensorFlow adds rightly; a matrix stays broadcast beside a larger bias.
+    """Those smaller operands of a sum that TensorFlow adds correctly; a matrix stays broadcast if the bias is larger.
 
     Grappler (2.21) fuses `matmul(a, b) + c` where all sizes of `c` but the last are 1, however many there are, and the
     result then has the shape of the product. A product may be one of a function around.

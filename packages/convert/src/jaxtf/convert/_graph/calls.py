@@ -12,7 +12,7 @@ from jaxtf.serialization.interop import Program, callee_of, operations_of
 
 __all__ = ["functions_kept"]
 
-# A function of fewer operations than this is emitted anew for each of its calls.
+# A function of fewer operations than this is emitted again for each of its calls.
 _SMALL = 8
 
 

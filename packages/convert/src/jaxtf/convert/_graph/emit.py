@@ -263,12 +263,12 @@ class _Scope:
 
 
 def _is_larger(argument: Any, value: Value) -> bool:
-    """Whether an array stands for a scalar."""
+    """Whether an array is in the place of a scalar."""
     return isinstance(value.type, TensorType) and not value.type.rank and argument.shape.rank != 0
 
 
 def _named(operation: Operation) -> AbstractContextManager[Any]:
-    """The name scope of an operation: where the user wrote it; a call without a place is no place of its own."""
+    """The name scope of an operation: where the user wrote it; a call without a location gets no scope of its own."""
     if operation.name == "func.call" and not operation.location:
         return nullcontext()
     return NameScope(operation.location or operation.name.rpartition(".")[2])

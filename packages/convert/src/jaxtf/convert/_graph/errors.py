@@ -9,7 +9,7 @@ from jaxtf.serialization.interop import Operation, refusal_text
 
 __all__ = ["REMEDY", "REMEDY_BY_XLA", "is_of_tensorflow", "unsupported"]
 
-REMEDY = "compute it otherwise, or use native mode (native_serialization=True)"
+REMEDY = "compute it differently, or use native mode (native_serialization=True)"
 REMEDY_BY_XLA = f"allow TensorFlow's XLA operations (enable_xla=True), {REMEDY}"
 
 

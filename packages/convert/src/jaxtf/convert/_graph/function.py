@@ -93,7 +93,7 @@ class GraphFunction(ExportedFunction):
         try:
             return self._concrete(_scans(), self._make_concrete)(arguments)
         except tf.errors.InvalidArgumentError:
-            self._result_shapes(arguments)  # in the words of native mode
+            self._result_shapes(arguments)  # raises native mode's messages
             raise
 
     def like(self, exported: Exported) -> GraphFunction:

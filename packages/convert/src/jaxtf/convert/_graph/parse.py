@@ -1,4 +1,4 @@
-"""A StableHLO module, whoever produced it, as a `Program` of TensorFlow's dtypes. Needs jaxlib, not JAX."""
+"""A StableHLO module of any producer, as a `Program` of TensorFlow's dtypes. Needs jaxlib, not JAX."""
 
 from __future__ import annotations
 

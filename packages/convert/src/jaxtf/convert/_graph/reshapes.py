@@ -42,8 +42,8 @@ def _typed(value: Value, shape: Shape) -> Value:
     return Value(replace(value.type, shape=shape))
 
 
-def _is_told_by_a_constant(shape: Shape) -> bool:
-    """Whether the count of elements and the sizes that are known tell the others: -1 in TensorFlow."""
+def _fits_a_constant(shape: Shape) -> bool:
+    """Whether the known sizes and the number of elements determine the other sizes: -1 in TensorFlow."""
     return None not in shape or (shape.count(None) == 1 and 0 not in shape)
 
 
@@ -64,7 +64,7 @@ def _as_matrices(operation: Operation) -> Sequence[Operation]:
         return (operation,)
     left = _as_matrix(shapes[0], numbers["lhs_contracting_dimensions"], is_left=True)
     right = _as_matrix(shapes[1], numbers["rhs_contracting_dimensions"], is_left=False)
-    if left is None or right is None or not all(map(_is_told_by_a_constant, (left[0], right[0], shapes[2]))):
+    if left is None or right is None or not all(map(_fits_a_constant, (left[0], right[0], shapes[2]))):
         return (operation,)
     made = [
         replace(operation, name=RESHAPE, operands=(value,), results=(_typed(value, shape),), attributes={})
@@ -116,15 +116,15 @@ def _joined(operation: Operation, sources: Sources, made: dict[tuple[Value, Shap
     """The operation with the first value of its chain as its operand, or as another name for what is there already."""
     value, result = operation.operands[0], operation.results[0]
     shape = _shape_of(result)
-    is_told = _is_told_by_a_constant(shape)
-    while is_told and (source := sources.get(value)) is not None and _is_reshape(source):
+    fits = _fits_a_constant(shape)
+    while fits and (source := sources.get(value)) is not None and _is_reshape(source):
         value = source.operands[0]
-    if _shape_of(value) == shape and is_told:
+    if _shape_of(value) == shape and fits:
         return same_as(value, operation)
-    first = made.setdefault((value, shape), result) if is_told else result
+    first = made.setdefault((value, shape), result) if fits else result
     if first is not result:
         return same_as(first, operation)
-    return replace(operation, name=RESHAPE, operands=(value,), attributes={}) if is_told else operation
+    return replace(operation, name=RESHAPE, operands=(value,), attributes={}) if fits else operation
 
 
 def _is_reshape(operation: Operation) -> bool:

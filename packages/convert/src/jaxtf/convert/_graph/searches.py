@@ -44,7 +44,7 @@ def search(operation: Operation, sources: Sources) -> Operation | None:
 
 
 def _worst(direction: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """The least value for the search of the greatest, and the other way round."""
+    """The least value for the search of the greatest, and the greatest for that of the least."""
     if dtype == np.bool_:
         return np.asarray(direction == "LT")
     is_greatest = direction == "GT"

@@ -27,7 +27,7 @@ IN_TENSORFLOW = frozenset(
         "xla.sdy.FuncResultSharding",
         # Operations that StableHLO did not have yet when the module was written.
         *(f"mhlo.{name}" for name in ("acosh", "asinh", "atanh", "erf", "sinh", "tan", "topk")),
-        # Of every platform: approximate top-k where it is no aggregation, jax.lax.empty, functions by name.
+        # Of every platform: approximate top-k where it is not an aggregation, jax.lax.empty, functions by name.
         *("ApproxTopK", "AllocateBuffer", "tf.call_tf_function"),
         # Of TPUs.
         *("Eigh", "Qr", "ProductOfElementaryHouseholderReflectors", "LuDecomposition", "tpu_custom_call"),

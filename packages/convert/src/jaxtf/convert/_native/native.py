@@ -110,7 +110,7 @@ class NativeFunction(ExportedFunction):
 
     @cached_property
     def run_eagerly(self) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
-        """As `ExportedFunction` says; by the shortest way where the module takes the arguments as they are."""
+        """As `ExportedFunction` describes; by the fast path where the module takes the arguments unchanged."""
         takes_all = list(self.exported.module_kept_var_idx) == list(range(len(self.argument_dtypes)))
         if self.constants or self._is_sharded or self._is_narrow or not takes_all:
             return super().run_eagerly

@@ -1,4 +1,4 @@
-"""What TensorFlow loads from a SavedModel, and what is said of it; needs no JAX."""
+"""What TensorFlow loads from a SavedModel, and its description; needs no JAX."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["bytes_of", "described", "root_of"]
 def root_of(
     params: Any, leaves: Sequence[tf.Variable], constants: Sequence[tf.Variable], assets: Mapping[str, Any]
 ) -> tf.train.Checkpoint:
-    """What TensorFlow loads, but for the function: variables and files, by the names of a reusable SavedModel.
+    """What TensorFlow loads, except for the function: variables and files, by the names of a reusable SavedModel.
 
     Args:
       params: The parameters in their structure, in containers that a SavedModel keeps.

@@ -38,12 +38,12 @@ def save_exported(
 ) -> Saved:
     """Writes a SavedModel of an exported function, its weights being variables; needs no JAX.
 
-    What is loaded has the interface of a reusable SavedModel, as that of `save_model`: `__call__`, `variables`,
+    The loaded object has the interface of a reusable SavedModel, like that of `save_model`: `__call__`, `variables`,
     `trainable_variables`, and `params`, the weights by name in nested dictionaries.
 
     Args:
-      exported: A program with its weights or an exported function: what `load` and `deserialize` read, or the path, the
-        file or the bytes to read it from; from a source you trust.
+      exported: A program with its weights or an exported function: as returned by `load` and `deserialize`, or the
+        path, the file or the bytes to read it from; from a source you trust.
       path: The folder to write, as for `save_model`.
       input_names: The names of the positional arguments, without those that are weights; by default `args_1` and so on.
       signature: The name of the signature.
@@ -60,7 +60,7 @@ def save_exported(
 
     Raises:
       ConversionOptionError: Not an exported function, another number of names than of arguments, more orders of
-        gradient than there are, or a folder that holds other things.
+        gradient than orders of VJP, or a folder that holds other things.
       ArtifactError, VersionError, OSError: As `jaxtf.serialization.load`.
       UnknownCustomCall, TensorFlowTooOld, GraphModeUnsupported: As `convert_exported`.
     """
@@ -135,7 +135,7 @@ class _Served:
         free = [position for position in range(len(positional.children)) if position not in weights]
         if isinstance(input_names, str) or (input_names and len(input_names) != len(free)):
             raise ConversionOptionError(
-                f"input_names must be {len(free)} names, one for each positional argument that is no weight. Got: "
+                f"input_names must be {len(free)} names, one for each positional argument that is not a weight. Got: "
                 f"{input_names!r:.80}"
             )
         parameters = [f"args_{position}" for position in range(len(positional.children))]

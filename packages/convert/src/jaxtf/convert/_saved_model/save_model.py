@@ -63,22 +63,22 @@ def save_model(
     """Writes a SavedModel of `fun_jax(params, *inputs)` with the parameters as variables.
 
     Args:
-      fun_jax: A function as in `convert`; its first argument are the parameters.
+      fun_jax: A function as in `convert`; its first argument is the parameters.
       params: A pytree of arrays and Python numbers, which are saved in the dtype that JAX computes in, or of
         `tf.Variable`s, which are saved as they are. Floating and complex ones can be trained.
-      path: The folder to write. It is there when all of it is; an empty folder, or one with nothing but an earlier
-        SavedModel in it, is replaced in one step.
-      input_signatures: What the inputs look like, one specification for each: a `tf.TensorSpec`, or
+      path: The folder to write. It appears only when it is complete; an empty folder, or one with nothing but an
+        earlier SavedModel in it, is replaced in one step.
+      input_signatures: The shapes and dtypes of the inputs, one specification for each: a `tf.TensorSpec`, or
         anything else with shape and dtype, nested as the function takes it. Several of them by
         name, for several signatures; a single one is called `serving_default`.
       polymorphic_shapes: As in `convert`, for the inputs only: a list with one entry for each.
       polymorphic_constraints: As in `convert`.
       gradient_order: How often the loaded function can be differentiated in reverse mode; 0 for functions
-        that JAX cannot differentiate so, as with `convert(..., with_gradient=False)`.
+        that JAX cannot differentiate in that mode, as with `convert(..., with_gradient=False)`.
       platforms: Lowering platforms, such as `("cpu", "cuda", "tpu")`; by default that of JAX's
         default backend.
       disabled_checks: Safety checks to skip.
-      assets: Files to copy into the SavedModel; loaded, `assets[name].asset_path` tells where they are.
+      assets: Files to copy into the SavedModel; when loaded, `assets[name].asset_path` is their path.
       metadata: What JSON can hold, for `assets.extra/metadata.json` in the folder.
       tensorflow_version: Of the oldest TensorFlow that is to load it, such as `"2.20"`; by default the installed one.
       native_serialization: As in `convert`.
@@ -90,9 +90,9 @@ def save_model(
 
     Raises:
       FunctionTypeError: `fun_jax` is not a JAX function.
-      ConversionOptionError: An option that has no such value, a file of `assets` that does not exist, a folder that
+      ConversionOptionError: An invalid option, a file of `assets` that does not exist, a folder that
         holds other things, or one whose name TensorFlow cannot read again.
-      GradientNotSaved: JAX cannot differentiate the function as often as asked.
+      GradientNotSaved: JAX cannot differentiate the function `gradient_order` times.
       GraphModeUnsupported, ArgumentTypeError, JaxRequiredError: As `convert` does.
 
     >>> import tempfile, jax.numpy as jnp, numpy as np, tensorflow as tf

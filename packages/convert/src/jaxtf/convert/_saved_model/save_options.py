@@ -35,7 +35,7 @@ _WRITTEN = frozenset(("saved_model.pb", "fingerprint.pb", "variables", "assets",
 
 
 def check_function_and_folder(fun_jax: Any, path: Any) -> None:
-    """Refuses what is no function, no path, or a place that cannot be written whole and read again.
+    """Refuses what is not a function or not a path, and a place that cannot be written whole and read again.
 
     Raises:
       FunctionTypeError: It is not a JAX function.
@@ -49,7 +49,7 @@ def check_function_and_folder(fun_jax: Any, path: Any) -> None:
 
 
 def check_gradient_order(gradient_order: Any) -> None:
-    """Refuses what is no number of orders.
+    """Refuses what is not a number of orders.
 
     Raises:
       ConversionOptionError: It is another thing.
@@ -106,7 +106,7 @@ def _check_replaceable(folder: Path) -> None:
 
 
 def check_specifications(signature: Any, what: str) -> None:
-    """Refuses what is no list.
+    """Refuses what is not a list.
 
     Args:
       signature: What the user gave.
@@ -126,7 +126,7 @@ def signatures_by_name(input_signatures: Any) -> dict[str, Sequence[Any]]:
     """The signatures by name.
 
     Raises:
-      ConversionOptionError: There is none, one has no text for a name, or one is no list of specifications.
+      ConversionOptionError: There is none, a name is not a text, or an entry is not a list of specifications.
     """
     if isinstance(input_signatures, Mapping):
         signatures = dict(input_signatures)
@@ -149,7 +149,7 @@ def with_params(polymorphic_shapes: Any, signatures: Mapping[str, Sequence[Any]]
       signatures: The specifications of the inputs by the name of the signature.
 
     Raises:
-      ConversionOptionError: They are no list with one entry for each input.
+      ConversionOptionError: Not a list with one entry for each input.
     """
     if polymorphic_shapes is None:
         return None

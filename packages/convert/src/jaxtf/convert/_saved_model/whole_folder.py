@@ -1,6 +1,6 @@
 """A folder that is written whole or not at all.
 
-It is written beside its place under another name, and renamed when everything is on the disk. Where there is a folder
+It is written next to its path under another name, and renamed when everything is on the disk. Where there is a folder
 already, the two change places in one step (Linux: `renameat2` with `RENAME_EXCHANGE`), and the old one is deleted. On
 systems without that step there is a moment between two renames in which no folder is there. Who is killed in between
 leaves a folder whose name begins with a dot and ends in `.partial`, and the old one as it was.
@@ -34,11 +34,11 @@ def written_whole(folder: Path) -> Iterator[Path]:
       folder: Where it is to be. What an existing folder of the name holds is deleted.
 
     Raises:
-      OSError: The disk is full, the folder above cannot be written to, the place is no folder, or a mount point.
+      OSError: The disk is full, the folder above cannot be written to, the place is not a folder, or a mount point.
     """
     place = Path(os.path.realpath(folder))  # what a link leads to changes, and not the link
     place.parent.mkdir(parents=True, exist_ok=True)
-    partial = _beside(place)
+    partial = _next_to(place)
     partial.mkdir()
     try:
         yield partial
@@ -50,7 +50,7 @@ def written_whole(folder: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _beside(place: Path) -> Path:
+def _next_to(place: Path) -> Path:
     return place.with_name(f".{place.name[:100]}.{secrets.token_hex(8)}.partial")
 
 
@@ -88,7 +88,7 @@ def _exchange(new: Path, place: Path) -> None:
             number = ctypes.get_errno()
             if number not in (errno.EINVAL, errno.ENOSYS):  # those say that the file system has no such step
                 raise OSError(number, os.strerror(number), str(place))
-    old = _beside(place)
+    old = _next_to(place)
     os.rename(place, old)
     try:
         os.rename(new, place)

@@ -50,7 +50,7 @@ def left_over_in(error: Exception, graph: Any) -> list[tuple[str, str, list[str]
 
 
 def _element(types: str) -> str:
-    """The element type of the first operand, in MLIR's words: of `tensor<8x?xui32>, tensor<i32>`, `ui32`."""
+    """The element type of the first operand, in MLIR's syntax: of `tensor<8x?xui32>, tensor<i32>`, `ui32`."""
     first = re.match(r"tensor<(?:[\d?]+x|\*x)*(.+?)>(?:,|$)", types)
     return first[1] if first else ""
 

@@ -41,13 +41,13 @@ def to_tflite(
     Args:
       target: A JAX function of the inputs, its parameters closed over; or the folder of a SavedModel in graph mode
         (`save_model(..., native_serialization=False)`). One in native mode is refused: TFLite's converter reads a part
-        of StableHLO, and remainders of negative numbers, among others, come out wrong without an error.
+        of StableHLO, and remainders of negative numbers, among others, are wrong without an error.
       input_signature: For a function: a `tf.TensorSpec` for each argument, or anything else with shape and dtype.
       polymorphic_shapes: For a function: as in `convert`, where sizes of the signature are None.
       polymorphic_constraints: As in `convert`.
-      representative_data: Samples such as the model will see, a hundred or so: for each a list with one array for
+      representative_data: About a hundred typical samples: for each a list with one array for
         each argument, in their order (of a SavedModel: in that of the names of its inputs). If given, weights and
-        activations become int8, with the ranges seen here; inputs and results stay as they are.
+        activations become int8, with the ranges seen here; inputs and results keep their dtypes.
       signature: For a SavedModel: which of its signatures.
 
     Returns:
@@ -114,8 +114,8 @@ def _of_saved_model(folder: Path, signature: str) -> tuple[Any, Any, dict[str, t
     concrete = loaded.signatures[signature]
     if any(node.op == "XlaCallModule" for node in nodes_of(concrete.graph.as_graph_def())):
         raise ConversionOptionError(
-            f"the SavedModel in {folder} is of native mode: its functions are StableHLO, of which TFLite's converter "
-            "reads a part, and some operations with other values\n"
+            f"the SavedModel in {folder} is in native mode: its functions are StableHLO, which TFLite's converter "
+            "reads in part, and with other values for some operations\n"
             "  remedy: save it in graph mode: save_model(..., native_serialization=False, enable_xla=False)"
         )
     _, specs = concrete.structured_input_signature
@@ -130,7 +130,7 @@ def _refusal(error: Exception, graph: Any) -> Exception:
         first = str(error).strip().partition("\n")[0] or type(error).__name__
         return TFLiteUnsupported(
             f"TFLite's converter could not convert the function: {first}\n"
-            "  remedy: see its own error above; a static batch size helps often"
+            "  remedy: see its own error above; a static batch size often helps"
         )
     lines = []
     for name, types, places in left:

@@ -83,10 +83,10 @@ _PYTHON_SCALARS = {bool: "b", int: "iuf", float: "f", complex: "c"}
 
 
 def dtype_matches(value: Any, dtype: tf.DType) -> bool:
-    """Whether a value can stand for an argument of a dtype without losing more than JAX would.
+    """Whether a value can be passed as an argument of a dtype without losing more than JAX would.
 
     Tensors and variables must have the dtype. A Python scalar is what it is called, an integer also a
-    float; a NumPy array of 64 bits may stand for 32.
+    float; a NumPy array of 64 bits may be given for 32.
     """
     if type(value) in _PYTHON_SCALARS:
         # NumPy's kind of bfloat16 and its like is V, and so is that of int4 and its like.

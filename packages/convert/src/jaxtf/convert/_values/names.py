@@ -1,7 +1,7 @@
 """Names of arguments and results in TensorFlow: the user's own, by the path in the pytree.
 
 `images` and `{"loss": ..., "state": (a, b)}` become `images`, `loss`, `state_0`, `state_1`. A result
-that is no container is `output_0`, as TensorFlow calls it. Names are valid in graphs and unique.
+that is not a container is `output_0`, as TensorFlow calls it. Names are valid in graphs and unique.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def _named(node_type: type[Any]) -> str:
 
 
 def _remedy(exported: Exported, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """What to do where arguments were passed by name and not by position, or the other way."""
+    """The remedy where arguments were passed by name instead of by position, or the reverse."""
     positional, by_name = exported.in_structure.children
     if len(args) < len(positional.children) and not kwargs.keys() <= set(by_name.keys):
         return [f"  remedy: pass the first {len(positional.children)} by position, as when it was exported"]

@@ -25,7 +25,7 @@ _Arrays = Sequence[Any]
 
 @dataclass(frozen=True)
 class Runner:
-    """One way to run a subject.
+    """A backend that runs a subject.
 
     Attributes:
       values: From flat arguments to flat results.

@@ -82,7 +82,7 @@ def _specs(shapes: Sequence[str], constraints: Sequence[str]) -> tuple[Any, ...]
     """A specification for each text, their sizes in one scope.
 
     Raises:
-      ConversionOptionError: A text that is no dtype with sizes.
+      ConversionOptionError: A text that is not a dtype with sizes.
     """
     scope = SymbolicScope(tuple(constraints))
     specs = []

@@ -1,4 +1,4 @@
-"""How far results lie apart, in units of rounding."""
+"""Errors of results, relative to eps * max abs value."""
 
 from __future__ import annotations
 

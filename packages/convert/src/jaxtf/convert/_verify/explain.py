@@ -24,15 +24,15 @@ __all__ = ["explain"]
 
 
 def explain(target: Any, *specs: Any) -> Explanation:
-    """Every operation of a function that would be refused, per mode, and the size of what would be made.
+    """Every operation of a function that would be refused, per mode, and the size of the result.
 
     Native mode, graph mode with TensorFlow's XLA operations and without them, and TFLite. The function is traced and
     translated, and not run.
 
     Args:
       target: A JAX function, an `Exported`, or the bytes of an artifact.
-      specs: For a function: what its positional arguments look like, as `jax.ShapeDtypeStruct`, also symbolic. Where
-        its sizes need constraints, these are part of the explanation, and hold in what is explained.
+      specs: For a function: the shapes and dtypes of its positional arguments, as `jax.ShapeDtypeStruct`, also
+        symbolic. Where its sizes need constraints, these are part of the explanation, which assumes them.
 
     Returns:
       An explanation that prints as text: for each mode the refusals with count, line and remedy, or the numbers of
@@ -40,7 +40,7 @@ def explain(target: Any, *specs: Any) -> Explanation:
 
     Raises:
       FunctionTypeError: `target` is neither a JAX function, nor an `Exported`, nor bytes.
-      ConversionOptionError: Specifications beside what has its own.
+      ConversionOptionError: Specifications for a target that has its own.
       JaxRequiredError: JAX is not installed.
 
     >>> import jax, jax.numpy as jnp
@@ -53,7 +53,7 @@ def explain(target: Any, *specs: Any) -> Explanation:
         target = deserialize(target)
     if isinstance(target, Exported):
         if specs:
-            raise ConversionOptionError("explain takes no shapes beside an exported function: it has its own")
+            raise ConversionOptionError("explain takes no shapes with an exported function: it has its own")
         return _explained(target.fun_name, lambda: target, lambda: target, None)
     check_function(target, "explain")
     suggested = suggest_constraints(target, *specs) if _sizes(specs) else None

@@ -84,7 +84,7 @@ class Place:
         what = f"{self.primitive} ({', '.join(self.operations)})" if self.operations else self.primitive
         when = "" if self.iteration is None else f", in iteration {self.iteration} of its scan"
         return (
-            f"first differs at {self.line or 'a line that is not known'}: {what}{when}, by {self.error:.1f}, after "
+            f"first differs at {self.line or 'an unknown line'}: {what}{when}, by {self.error:.1f}, after "
             f"{self.step} values that agree\n    JAX:   {self.expected}\n    found: {self.found}"
         )
 
@@ -117,7 +117,7 @@ def located(
     try:
         subject = _taken_apart(subject, is_gradient=cotangents is not None)
     except LiftUnsupported as error:
-        return f"an artifact is located in by its operations, evaluated in JAX: {error}".splitlines()[0]
+        return f"in an artifact, locating evaluates its operations in JAX: {error}".splitlines()[0]
     return _first_that_differs(subject, backends, name, given, tolerance)
 
 
@@ -141,7 +141,7 @@ def _first_that_differs(
         expected = list(map(np.asarray, backends["jax"](recorded).values(arguments)))
         found = list(map(np.asarray, backends[name](recorded).values(arguments)))
     except Exception as error:
-        return f"the function that gives all its values fails: {type(error).__name__}: {error}".splitlines()[0]
+        return f"the function that returns all its values fails: {type(error).__name__}: {error}".splitlines()[0]
     specs = [jax.ShapeDtypeStruct(np.shape(a), spec.dtype) for a, spec in zip(arguments, _flat(subject), strict=True)]
     known, own = steps_of(subject.in_jax(), specs), _steps_on(subject, name, specs)
     pairs = _aligned(known, own)
@@ -151,7 +151,9 @@ def _first_that_differs(
         if difference(found[j], expected[i]) > tolerance
     ]
     if not differing:
-        return f"all {len(pairs)} values agree where each is a result of its own: it differs as the backend fuses them"
+        return (
+            f"all {len(pairs)} values agree when each is a separate result: the backend's fusion makes the difference"
+        )
     first, iteration, _, i, j = min(differing)
     step = known[i]
     return Place(

@@ -32,7 +32,7 @@ def argument(shape: tuple[int, ...], dtype: Any, position: int, numbers: str = "
     if is_float0(dtype):
         return np.zeros(shape, np.bool_)
     if not isinstance(dtype, np.dtype):
-        raise ConversionOptionError(f"verify makes no numbers of dtype {dtype}: take its raw data as the argument")
+        raise ConversionOptionError(f"verify generates no values of dtype {dtype}: take its raw data as the argument")
     if dtype == np.bool_:
         return np.asarray((index * 7 % 3 == position % 3).reshape(shape))
     if numbers != "regular":

@@ -21,7 +21,7 @@ class Row:
       sizes: The values of its dimension variables.
       question: `values` or `gradients`.
       outcome: `same` within the tolerance, `differs`, or `refused`: this backend does not run the function.
-      error: The largest difference, in units of rounding of the largest number; infinite where nothing matches.
+      error: The largest error, relative to eps * max abs value; infinite where nothing matches.
       where: Which result or argument differs most, or why it was refused.
       place: Where it begins to differ, or why that is not known, if it was to be located; None otherwise.
       numbers: The kind of numbers that it was run with: `regular`, `ties` or `special`.
@@ -43,7 +43,7 @@ class Report:
 
     Attributes:
       name: Of the function.
-      tolerance: Up to how many units of rounding results count as the same.
+      tolerance: The largest error, relative to eps * max abs value, at which results count as the same.
       rows: The comparisons, in the order they were made.
     """
 

@@ -41,7 +41,7 @@ def admissible_sizes(exported: Exported, count: int) -> list[dict[str, int]]:
     if not allowed:
         raise ConversionOptionError(
             f"verify found no values of {', '.join(names)} that the constraints of '{exported.fun_name}' allow, among "
-            f"those up to {max(_VALUES)}\n  remedy: say them: sizes=[{{{names[0]!r}: ...}}], --size {names[0]}=..."
+            f"those up to {max(_VALUES)}\n  remedy: give them: sizes=[{{{names[0]!r}: ...}}], --size {names[0]}=..."
         )
     chosen = [allowed[0]]
     while len(chosen) < min(count, len(allowed)):
@@ -54,7 +54,8 @@ def given_sizes(exported: Exported, sizes: Any) -> list[dict[str, int]]:
     """The values of the dimension variables that a caller gave: for each run all of them, by name.
 
     Raises:
-      ConversionOptionError: It is no list of dictionaries, or one has other names than the variables, or no integers.
+      ConversionOptionError: Not a list of dictionaries, or one has other names than the variables, or values
+        that are not integers.
     """
     names = tuple(exported.solution.variables)
     known = f"'{exported.fun_name}' has {_listed(names)}"
@@ -67,7 +68,7 @@ def given_sizes(exported: Exported, sizes: Any) -> list[dict[str, int]]:
         if unknown := [name for name in case if name not in names]:
             raise ConversionOptionError(f"there is no dimension variable {unknown[0]!r}: {known}")
         if missing := [name for name in names if name not in case]:
-            raise ConversionOptionError(f"the sizes {dict(case)} say nothing of {_listed(missing)}: {known}")
+            raise ConversionOptionError(f"the sizes {dict(case)} do not include {_listed(missing)}: {known}")
         if wrong := [name for name in names if not isinstance(case[name], int | np.integer)]:
             raise ConversionOptionError(f"the size of {wrong[0]!r} must be an integer. Got: {case[wrong[0]]!r:.60}")
     return [{name: int(case[name]) for name in names} for case in sizes]

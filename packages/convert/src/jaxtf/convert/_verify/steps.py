@@ -23,7 +23,7 @@ __all__ = ["Step", "recording", "steps_of"]
 
 @dataclass(frozen=True)
 class Step:
-    """One array that a function computes on its way.
+    """One intermediate array of a function.
 
     Attributes:
       line: `file:line` of the user's program; empty if it is not known.

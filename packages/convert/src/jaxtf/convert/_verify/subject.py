@@ -67,13 +67,13 @@ def make_subject(target: Any, specs: tuple[Any, ...]) -> Subject:
 
     Raises:
       FunctionTypeError: Neither a JAX function, nor exported, nor the bytes of an artifact.
-      ConversionOptionError: Specifications beside what has its own.
+      ConversionOptionError: Specifications for a target that has its own.
     """
     if isinstance(target, bytes | bytearray | memoryview):
         target = deserialize(target)
     if isinstance(target, Exported):
         if specs:
-            raise ConversionOptionError("verify takes no shapes beside an exported function: it has its own")
+            raise ConversionOptionError("verify takes no shapes with an exported function: it has its own")
         return Subject(target, None, (), _no_gradient(target))
     if not callable(target):
         remedy = "\n  remedy: read the file first: pathlib.Path(path).read_bytes()"

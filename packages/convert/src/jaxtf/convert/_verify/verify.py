@@ -25,7 +25,7 @@ __all__ = ["verify"]
 
 _SIZES = 3
 
-# Sums of up to 64 terms, a few of them one after the other; a function that magnifies rounding needs more.
+# Sums of up to 64 terms, a few of them in sequence; a function that magnifies rounding needs more.
 _TOLERANCE = 256.0
 
 
@@ -43,28 +43,28 @@ def verify(
 
     Args:
       target: A JAX function, an `Exported`, or the bytes of an artifact.
-      specs: For a function: what its positional arguments look like, as `jax.ShapeDtypeStruct`, also symbolic.
+      specs: For a function: shapes and dtypes of its positional arguments, as `jax.ShapeDtypeStruct`, also symbolic.
       sizes: Values of the dimension variables to run at, a dict by name for each run; by default up to three that the
         constraints allow.
       backends: Names among `exported`, `artifact`, `eager`, `graph`, `compiled`, `saved_model`, `graph_mode`,
         `graph_mode_saved_model`; by default all. Each is compared with JAX.
       gradients: Whether reverse mode is compared too, where the function has it.
-      tolerance: Up to which error, relative to eps * max abs value, results count as the same.
-      numbers: What to run with, of `regular` (no two are equal), `ties` (many are, indices too; the order of what is
-        equal shows) and `special` (NaN, infinities and signed zeros among them; no gradients): TensorFlow compiled for
+      tolerance: The largest error, relative to eps * max abs value, at which results count as the same.
+      numbers: What to run with, of `regular` (no two are equal), `ties` (many are equal, indices too, so that their
+        order shows) and `special` (NaN, infinities and signed zeros among them; no gradients): TensorFlow compiled for
         CPU drops NaN in maxima, so that a function with a `relu` differs.
       locate: Whether to find, for each backend that differs, the first operation whose value does, by its line: all
-        values that the function computes on its way are compared, in one more run in JAX and on the backend. Of an
+        intermediate values of the function are compared, in one more run in JAX and on the backend. Of an
         artifact these are the operations of its module, as `Exported.lift` evaluates them.
 
     Returns:
-      A report that prints as a table; `report.ok` tells whether all agree.
+      A report that prints as a table; `report.ok` is whether all agree.
 
     Raises:
       FunctionTypeError: `target` is neither a JAX function, nor an `Exported`, nor bytes.
       ConversionOptionError: No such backend, kind of numbers or dimension variable, or no values that the constraints
         allow.
-      JaxRequiredError: JAX, which everything is compared with, is not installed.
+      JaxRequiredError: JAX, the reference of the comparison, is not installed.
 
     >>> import jax, jax.numpy as jnp
     >>> from jaxtf.convert import verify
@@ -98,7 +98,7 @@ def _known(option: str, names: Any, known: Collection[str]) -> list[str]:
     """The names that an option gives.
 
     Raises:
-      ConversionOptionError: It is one text, or has a name that there is not.
+      ConversionOptionError: It is one text, or names an unknown backend.
     """
     if isinstance(names, str):
         raise ConversionOptionError(f"{option} must be a list of names. Got: {names!r}\n  remedy: {option}=[{names!r}]")

@@ -56,13 +56,13 @@ _MEMORY_RATIO, _MEMORY_FLOOR = 6, 2**20
 
 
 def describe(blob: Readable) -> Description:
-    """What an artifact, or a program with its weights, says about itself, without JAX.
+    """The description of an artifact, or of a program with its weights, without JAX.
 
-    Of weights the header is read, and not what is in the arrays: `load` and `jaxtf-artifact check` verify those.
+    Of weights only the header is read, not the arrays: `load` and `jaxtf-artifact check` verify those.
 
     Args:
       blob: The bytes of the whole artifact, of `Exported.serialize` or of `jax.export`, of any format; or a path, or
-        a file that is open, to read them from; or one that `save` wrote.
+        an open file, to read them from; or one that `save` wrote.
 
     Returns:
       The signature, constraints, versions, custom calls, effects, checks and sizes;
@@ -150,7 +150,7 @@ class _Budget:
         """Returns the path of one more."""
         self._left -= _ARRAY_COST + len(path)
         if self._left < 0:
-            raise ArtifactError("the arguments and results of the artifact stand for many times its size")
+            raise ArtifactError("the arguments and results of the artifact expand to many times its size")
         return path
 
 

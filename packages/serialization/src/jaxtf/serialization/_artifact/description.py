@@ -31,7 +31,7 @@ class ArrayDescription:
     """One flat argument or result.
 
     Attributes:
-      path: Where it stands, as its caller would write it: `args[0]['w']`.
+      path: As its caller would write it: `args[0]['w']`.
       dtype: The name of its dtype.
       shape: Its sizes: integers, and texts for dimension expressions.
       kept: Whether the module takes it; True for results.
@@ -117,7 +117,7 @@ class FunctionDescription:
 
 @dataclass(frozen=True)
 class WeightDescription:
-    """One array of the weights beside a program.
+    """One array of the weights of a program.
 
     Attributes:
       name: Its name in the file.
@@ -139,12 +139,12 @@ class WeightDescription:
 
 @dataclass(frozen=True)
 class WeightsDescription:
-    """The weights beside a program.
+    """The weights of a program.
 
     Attributes:
       arrays: Each once, also where it is shared.
       arguments: Positions of the arguments that they are for.
-      sha256: Of the manifest, which has the digests of all parts: it stands for the whole file. Verified.
+      sha256: Of the manifest, which has the digests of all parts: it identifies the whole file. Verified.
       metadata: What the user wrote with them.
       producer: Name and release of each package that wrote them.
     """
@@ -168,7 +168,7 @@ class WeightsDescription:
 
 @dataclass(frozen=True)
 class Description:
-    """What an artifact says about itself; `str` shows it to people, `to_json` to programs.
+    """The description of an artifact; `str` of it is for people, `to_json()` for programs.
 
     Attributes:
       functions: The function, then each order of its VJP that was written.
@@ -176,12 +176,12 @@ class Description:
       stored_format: The number in its first field, which older releases of JAX did not always raise.
       formats: The lowest and the highest format that it may be of, judged by its fields.
       size: Of the artifact, in bytes.
-      payload_size: Of what stands before the trailer.
+      payload_size: Of the bytes before the trailer.
       trailer_format: Of its trailer; None in artifacts that are not ours.
       digest: `verified`, or `none` where there is none. A wrong one is an error.
       sha256: The digest, in hexadecimal; None where there is none.
       producer: Name and release of each package that wrote it, as far as it says.
-      weights: The weights beside it; None where there are none.
+      weights: The weights in the same file; None where there are none.
     """
 
     functions: tuple[FunctionDescription, ...]

@@ -48,7 +48,7 @@ __all__ = ["deserialize", "deserialize_bytes"]
 
 
 def deserialize(blob: Readable) -> Exported:
-    """Reads an exported function from an artifact: its bytes, a path, or a file that is open.
+    """Reads an exported function from an artifact: its bytes, a path, or an open file.
 
     Artifacts of `Exported.serialize` and of `jax.export`, of every format since JAX 0.4.30. Flat
     arguments come back in the order of `jax.tree.leaves((args, kwargs))`. A shape such as
@@ -67,7 +67,7 @@ def deserialize(blob: Readable) -> Exported:
       ArtifactError: Not an artifact, or a damaged one; the message gives the byte offset where
         there is one.
       VersionError: A format or a calling convention outside the range that is read; the message
-        gives the range, what was found and who wrote it.
+        gives the range, the version found and the writer.
       OSError: The file cannot be read.
 
     Source: docs/artifact_format.md.
@@ -128,7 +128,7 @@ class _Function:
         self._table = table
         self._order = order
         if source.notes and order >= len(source.notes):
-            raise ArtifactError(f"the artifact has a VJP of order {order}, which its notes do not know")
+            raise ArtifactError(f"the artifact has a VJP of order {order}, which its notes do not mention")
         self._notes = source.notes[order] if source.notes else None
 
     def exported(self) -> Exported:

@@ -80,7 +80,7 @@ def check_count(what: str, expected: int, found: int) -> None:
       ArtifactError: The two numbers differ.
     """
     if expected != found:
-        raise ArtifactError(f"the artifact does not fit together: {expected} {what} expected, {found} found")
+        raise ArtifactError(f"the artifact is inconsistent: {expected} {what} expected, {found} found")
 
 
 def at(values: Sequence[T], position: int, what: str) -> T:
@@ -126,7 +126,7 @@ def selected(
       what: What they are, in the plural.
 
     Raises:
-      ArtifactError: A position that there is not.
+      ArtifactError: A position out of range.
     """
     if not positions:
         return tuple(map(read, each or ()))

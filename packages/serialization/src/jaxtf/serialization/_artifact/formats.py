@@ -10,7 +10,7 @@ changes to the flatbuffer, whose schema only ever grows: a reader takes the fiel
 | 3 | 0.4.36 | namedtuples and registered custom types in pytrees |
 | 4 | 0.6.0 | dtypes of random keys |
 | 5 | 0.8.2 | memory spaces; more than 32,767 devices |
-| 6 | 0.9.0 | shardings by names of mesh axes, beside XLA's form |
+| 6 | 0.9.0 | shardings by names of mesh axes, in addition to XLA's form |
 | 8 | 0.9.2 | the kind of device of a mesh |
 | 9 | 0.9.2 | shardings in XLA's form are no longer written |
 | 10 | 0.10.0 | equal avals, meshes and shardings once |

@@ -95,7 +95,7 @@ def _devices(fields: dict[int, list[int]], device_count: int) -> list[_Factor]:
         raise ArtifactError(f"a sharding whose range of devices has sizes {_text(reshape)} is not for {device_count}")
     transpose = transpose or list(range(len(reshape)))
     if sorted(transpose) != list(range(len(reshape))):
-        raise ArtifactError(f"a sharding whose devices are transposed by {_text(transpose)}, which is no permutation")
+        raise ArtifactError(f"a sharding whose devices are transposed by {_text(transpose)}, not a permutation")
     strides = [math.prod(reshape[axis + 1 :]) for axis in range(len(reshape))]
     return [_Factor(reshape[axis], strides[axis]) for axis in transpose if reshape[axis] > 1]
 
@@ -113,7 +113,7 @@ def _walk(order: Sequence[int]) -> list[_Factor]:
         rest = rest[::size]
     factors.reverse()
     if _visited(factors) != list(order):
-        raise ArtifactError(f"a sharding over devices in the order {_text(order)}, which is that of no mesh")
+        raise ArtifactError(f"a sharding over devices in the order {_text(order)}, which no mesh has")
     return factors
 
 
@@ -135,7 +135,7 @@ def _refined(walk: Sequence[_Factor], sizes: Sequence[int]) -> list[list[_Factor
             factor = pending.pop()
             taken = math.gcd(left, factor.size)
             if taken != min(left, factor.size):
-                raise ArtifactError(f"a sharding of {_text(sizes)} tiles over devices in an order of no mesh")
+                raise ArtifactError(f"a sharding of {_text(sizes)} tiles over devices in an order that no mesh has")
             group.append(_Factor(taken, factor.stride))
             left //= taken
             if factor.size > taken:
@@ -171,13 +171,13 @@ def _integers(data: bytes) -> Iterator[tuple[int, list[int]]]:
         elif wire_type in (_FIXED64, _FIXED32):
             size = 8 if wire_type == _FIXED64 else 4
         else:
-            raise ArtifactError(f"a sharding that is no protocol buffer: wire type {wire_type} before byte {position}")
+            raise ArtifactError(f"a sharding is not a protocol buffer: wire type {wire_type} before byte {position}")
         end = position + size
         if end > len(data):
             raise ArtifactError(f"a sharding that ends within a field: {size} bytes at byte {position} of {len(data)}")
         if number in read:
             if wire_type != _BYTES or number not in _REPEATED:
-                raise ArtifactError(f"a sharding whose field {number} is no integer, at byte {position}")
+                raise ArtifactError(f"a sharding whose field {number} is not an integer, at byte {position}")
             packed = []
             while position < end:
                 value, position = _varint(data, position, end)

@@ -11,7 +11,7 @@ Three budgets bound what bytes can make of themselves, whatever they say:
 - what is made of the tables, estimated in bytes of memory, stays within `MEMORY_RATIO` times the
   input and a constant. A table that many others refer to counts each time, because each consumer
   walks it each time;
-- vectors of bytes are together no longer than the input, so one module cannot stand for many.
+- vectors of bytes are together no longer than the input, so one module cannot be counted many times.
 
 The bytes of modules are not copied: `mlir_module_serialized` is a read-only view of the input. The
 other vectors of bytes are copied.
@@ -50,7 +50,7 @@ MAX_DEPTH = 200
 """How deep tables nest. A pytree takes one level for each of its own, and an order of VJP one."""
 
 MEMORY_RATIO = 8
-"""How many times the size of the input what is made of it may take, beside the input itself."""
+"""How many times the size of the input its tables may take, in addition to the input itself."""
 
 _MEMORY_FLOOR = 2**18
 """Memory in bytes that any input may take, however short it is."""
@@ -93,7 +93,7 @@ def read_payload(blob: bytes | bytearray | memoryview) -> ExportedTable:
       The table, with all that it refers to. Absent fields have their defaults.
 
     Raises:
-      ArtifactError: The bytes are no flatbuffer of this schema; the message gives the byte offset.
+      ArtifactError: The bytes are not a flatbuffer of this schema; the message gives the byte offset.
     """
     view = memoryview(blob).toreadonly()
     if view.ndim != 1 or view.format != "B":
@@ -145,7 +145,7 @@ class _PayloadReader:
     def _charge(self, cost: int, offset: int) -> None:
         self._memory_left -= cost
         if self._memory_left < 0:
-            self._fail(f"its tables stand for more than {MEMORY_RATIO} times its size", offset)
+            self._fail(f"its tables expand to more than {MEMORY_RATIO} times its size", offset)
 
     # Positions
 
@@ -215,7 +215,7 @@ class _PayloadReader:
             if not place:
                 continue
             if place < 4 or place + width_of(field.holds) > table_size:
-                self._fail(f"field {field.name} stands at {place} in a table of {table_size} bytes", vtable + entry)
+                self._fail(f"field {field.name} is at {place} in a table of {table_size} bytes", vtable + entry)
             fields.append((field.name, *self._readers[type(field.holds)](field), place))
         self._charge(_LAYOUT_COST + _LAYOUT_FIELD_COST * len(fields), vtable)
         layout = _Layout(

@@ -283,7 +283,7 @@ class TableField:
 def fields_of(table: type[Any]) -> tuple[TableField, ...]:
     """The fields of a table class, in the order of their slots."""
     found = _FIELDS.get(table.__name__)
-    assert found is not None, f"{table.__name__} is no table of the format"
+    assert found is not None, f"{table.__name__} is not a table of the format"
     return found
 
 

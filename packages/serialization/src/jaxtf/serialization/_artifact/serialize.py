@@ -70,7 +70,7 @@ def _with_vjps(exported: Exported, vjp_order: int) -> list[Exported]:
             raise VjpUnavailable(
                 f"'{exported.fun_name}' cannot be written with VJPs up to order {vjp_order}: it has none of order "
                 f"{order}, because it was read from an artifact written with vjp_order={order - 1}\n"
-                "  remedy: export it again where the JAX function is at hand"
+                "  remedy: export it again where the JAX function is available"
             )
         functions.append(functions[-1].vjp())
     return functions
@@ -299,7 +299,7 @@ def _partition_spec(sharding: NamedSharding) -> schema.PartitionSpecTable:
 
 
 def _effect(effect: Effect) -> schema.EffectTable:
-    """The table of an effect, which must be made anew from its class alone."""
+    """The table of an effect, which must be made again from its class alone."""
     if effect.value is not None:
         try:
             again = type(effect.value)()

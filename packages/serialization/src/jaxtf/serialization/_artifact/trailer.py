@@ -13,7 +13,7 @@ From its start to the end of the file, numbers little-endian:
 
 It is found from the end, by its magic. The magic holds a byte above 127, both line ends and the
 end-of-file character of DOS, so that a copy in text mode shows, as in PNG. The format and the
-magic keep their places in every later format; the digest comes last but for the magic, so that
+magic keep their places in every later format; the digest comes last before the magic, so that
 it covers the numbers too.
 
 Bytes without a trailer are somebody else's artifact, or one of ours that lost its end: ours say in
@@ -95,7 +95,7 @@ def split_trailer(blob: bytes | bytearray | memoryview) -> Split:
     view = memoryview(blob).toreadonly()
     if not view.c_contiguous:
         raise ArtifactError(
-            "an artifact is bytes one after the other; this memoryview skips some\n  remedy: pass bytes(view)"
+            "an artifact is contiguous bytes; this memoryview is not contiguous\n  remedy: pass bytes(view)"
         )
     if view.ndim != 1 or view.format != "B":
         view = view.cast("B")
@@ -113,7 +113,7 @@ def split_trailer(blob: bytes | bytearray | memoryview) -> Split:
     digest = hashlib.sha256(view[:digested])
     if view[digested : digested + _DIGEST_SIZE] != digest.digest():
         raise ArtifactError(
-            "the artifact is damaged: its bytes have not the SHA-256 that it was written with\n"
+            "the artifact is damaged: its bytes do not have the SHA-256 that it was written with\n"
             "  remedy: copy it again, in binary mode, from where it was written",
             digested,
         )

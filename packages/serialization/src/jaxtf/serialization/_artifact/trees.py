@@ -71,5 +71,5 @@ def _keys(auxdata: bytes) -> tuple[Any, ...]:
     except (ValueError, RecursionError) as error:
         raise ArtifactError(f"the artifact has a dictionary whose keys cannot be read: {error}") from error
     if not isinstance(keys, list) or not all(type(key) in (int, str) for key in keys):
-        raise ArtifactError(f"the artifact has a dictionary whose keys are no strings and integers: {auxdata[:60]!r}")
+        raise ArtifactError(f"the artifact has a dictionary whose keys are not strings and integers: {auxdata[:60]!r}")
     return tuple(keys)

@@ -6,7 +6,7 @@ number with its default, is absent. Equal tables give equal bytes.
 
 A payload is made once, in the bytearray that is returned; the module is copied into it once. Own
 code and not `flatbuffers.Builder`, which writes backwards: it takes five times as long for a few
-hundred small tables (6.4 ms beside 1.2), and its result has to be cut loose from the buffer.
+hundred small tables (6.4 ms against 1.2), and its result has to be cut loose from the buffer.
 
 Tables without fields (leaves of pytrees) are written once, as texts are. No others are shared:
 a reader that walks every reference never walks more than there are bytes.
@@ -60,7 +60,7 @@ def write_payload(table: ExportedTable) -> bytearray:
 
 
 class _Plan(NamedTuple):
-    """How the tables of a class are taken apart: their fields, the values of all, and what stands for absent."""
+    """How the tables of a class are taken apart: their fields, the values of all, and the value for an absent field."""
 
     fields: tuple[TableField, ...]
     values: Callable[[Any], tuple[Any, ...]]
@@ -71,7 +71,7 @@ class _Layout(NamedTuple):
     """How tables of a class with certain fields are packed.
 
     Attributes:
-      vtable: Where their vtable stands.
+      vtable: The position of their vtable.
       pack: Packs the distance of the vtable, and the fields from wide to narrow.
       inline: Of each field in that order, which it is, or None for a reference.
       references: Of each reference, which field it is, its place in the table, and what it leads to.
@@ -93,7 +93,7 @@ class _PayloadWriter:
         self._out = bytearray(4)
         self._plans: dict[type[Any], _Plan] = {}
         self._layouts: dict[tuple[type[Any], tuple[int, ...]], _Layout] = {}
-        # Where references stand to what comes later.
+        # Positions of references to what comes later.
         self._empty: list[int] = []
         self._texts: defaultdict[str, list[int]] = defaultdict(list)
         self._contents: list[tuple[int, bytes]] = []
@@ -128,7 +128,7 @@ class _PayloadWriter:
     # Tables
 
     def _table(self, reference: int, table: Any, depth: int) -> None:
-        """Writes a table, and all that it refers to; `reference` is where the reference to it stands."""
+        """Writes a table, and all that it refers to; `reference` is the position of the reference to it."""
         kind = type(table)
         plan = self._plans.get(kind) or self._plan(kind)
         values = plan.values(table)
@@ -222,7 +222,7 @@ class _PayloadWriter:
                 self._contents.append((reference, value))
 
     def _references(self, reference: int, count: int) -> int:
-        """Writes a vector of references; returns where the first stands."""
+        """Writes a vector of references; returns the position of the first."""
         out = self._out
         start = len(out)
         _PACK_INTO(out, reference, start - reference)

@@ -157,7 +157,7 @@ def _encodings(number: int) -> Iterator[bytes]:
 
 
 def _number_at(data: bytes, position: int) -> tuple[int, int]:
-    """A number and where it ends; what is no number ends beyond the data."""
+    """A number and where it ends; what is not a number ends beyond the data."""
     first = data[position] if position < len(data) else 0
     if first & 1:
         return first >> 1, position + 1
@@ -186,7 +186,7 @@ class _Module:
         self._attributes = Attributes(self._frame)
         self._type = cache(self._read_type)
         self._properties = self._read_properties() if self._version >= _PROPERTIES_SINCE else ()
-        self._of_functions: set[int] = set()  # properties that are no call's: their names would be no symbols
+        self._of_functions: set[int] = set()  # properties of ops other than calls: their names would not be symbols
         self.functions = tuple(self._functions())
         self._function_names = frozenset(function.name for function in self.functions)
         self._called = cache(self._read_called)
@@ -210,7 +210,7 @@ class _Module:
         while reader.left:
             dialect = reader.number()
             if dialect >= count:
-                raise reader.fail(f"dialect {dialect} of {count} is asked for")
+                raise reader.fail(f"it refers to dialect {dialect} of {count}")
             for _ in range(reader.count("names of operations")):
                 name = reader.number()
                 name = name >> 1 if self._version >= _PROPERTIES_SINCE else name
@@ -229,7 +229,7 @@ class _Module:
     def _functions(self) -> Iterator[ModuleFunction]:
         reader = self._frame.sections[_IR].again()
         if (count := self._block_head(reader)) != 1:
-            raise reader.fail(f"{count} operations beside the module")
+            raise reader.fail(f"{count} operations next to the module")
         module = self._operation(reader)
         if module.name != ("builtin", "module"):
             raise reader.fail(f"it holds a {'.'.join(module.name)}, not a module")
@@ -275,22 +275,22 @@ class _Module:
 
     def _property(self, index: int, reader: Reader) -> Reader:
         if index >= len(self._properties):
-            raise reader.fail(f"properties {index} of {len(self._properties)} are asked for")
+            raise reader.fail(f"it refers to properties {index} of {len(self._properties)}")
         return self._properties[index].again()
 
     def _text(self, attribute: int, reader: Reader) -> str:
         if not self._attributes.has_code(attribute, "vhlo", _STRING):
-            raise reader.fail(f"attribute {attribute} is no string")
+            raise reader.fail(f"attribute {attribute} is not a string")
         return self._attributes.string(attribute)
 
     def _signature(self, attribute: int, reader: Reader) -> tuple[tuple[ValueType, ...], tuple[ValueType, ...]]:
         if not self._attributes.has_code(attribute, "vhlo", _TYPE):
-            raise reader.fail(f"attribute {attribute} is no type")
+            raise reader.fail(f"attribute {attribute} is not a type")
         content = self._attributes.content(attribute)
         content.number()
         function = self._attributes.type_content(content.number())
         if function.number() != _FUNCTION_TYPE:
-            raise function.fail("the type of a function is no function type")
+            raise function.fail("the type of a function is not a function type")
         inputs = tuple(self._type(function.number()) for _ in range(function.count("arguments")))
         outputs = tuple(self._type(function.number()) for _ in range(function.count("results")))
         return inputs, outputs
@@ -324,7 +324,7 @@ class _Module:
         number = reader.number
         name = number()
         if name >= len(self._names):
-            raise reader.fail(f"operation name {name} of {len(self._names)} is asked for")
+            raise reader.fail(f"it refers to operation name {name} of {len(self._names)}")
         mask = reader.byte()
         number()  # location
         dictionary = number() if mask & 1 else None
@@ -332,7 +332,7 @@ class _Module:
         results = number() if mask & 2 else 0
         for _ in range(results):
             if number() >= self._attributes.type_count:
-                raise reader.fail(f"a result of a type beyond the {self._attributes.type_count} that there are")
+                raise reader.fail(f"a result of a type beyond the {self._attributes.type_count} of the module")
         if mask & 4:
             for _ in range(number()):
                 number()

@@ -61,7 +61,7 @@ def stablehlo_facts(module: bytes | memoryview) -> BytecodeFacts:
     """Checks the frame of a portable artifact, and returns what it says about itself.
 
     Raises:
-      ArtifactError: It is no portable artifact, or a truncated one; the offset is in the module.
+      ArtifactError: It is not a portable artifact, or a truncated one; the offset is in the module.
       VersionError: Its bytecode is of a later version than this release knows.
     """
     frame = Frame(module)
@@ -81,12 +81,12 @@ def custom_call_targets(module: bytes | memoryview) -> tuple[str, ...]:
     version 5). Complete for what StableHLO writes; of other bytecode nothing is promised.
 
     Raises:
-      ArtifactError: It is no portable artifact, or a damaged one; the offset is in the module.
+      ArtifactError: It is not a portable artifact, or a damaged one; the offset is in the module.
       VersionError: Its bytecode is of a later version than this release knows.
     """
     frame = Frame(module)
     attributes = Attributes(frame)
-    # A dictionary beside the properties takes precedence over these.
+    # A dictionary next to the properties takes precedence over these.
     found = set(attributes.in_dictionaries())
     if _PROPERTIES in frame.sections:
         found.update(attributes.in_properties())
@@ -163,7 +163,7 @@ class Frame:
     def __init__(self, module: bytes | memoryview) -> None:
         view = memoryview(module)
         if view[:4] != _MAGIC:
-            raise ArtifactError(f"the module is no MLIR bytecode; it begins with {bytes(view[:4])!r}", 0)
+            raise ArtifactError(f"the module is not MLIR bytecode; it begins with {bytes(view[:4])!r}", 0)
         reader = Reader(view, 0, "frame")
         reader.take(4)
         self.version = reader.number()
@@ -177,7 +177,7 @@ class Frame:
         for number, name in _REQUIRED.items():
             if number not in self.sections:
                 raise reader.fail(f"it has no section of {name}")
-        # It is the last section; that it may be left out where it would be empty is no case of a module with functions.
+        # It is the last section; only where it would be empty may it be left out, never in a module with functions.
         if self.version >= _PROPERTIES_SINCE and _PROPERTIES not in self.sections:
             raise reader.fail("it has no section of properties")
         self._strings: tuple[memoryview, ...] | None = None
@@ -225,7 +225,7 @@ class Frame:
         """A string by its number."""
         strings = self.strings()
         if number >= len(strings):
-            raise self.sections[_STRINGS].fail(f"number {number} of {len(strings)} strings is asked for")
+            raise self.sections[_STRINGS].fail(f"it refers to string {number} of {len(strings)}")
         return bytes(strings[number]).decode(errors="backslashreplace")
 
     def dialects(self) -> Iterator[str]:
@@ -318,7 +318,7 @@ class Attributes:
     def entries(self, number: int) -> Iterator[tuple[str, int]]:
         """Name and number of each attribute in a dictionary of MLIR."""
         if not self.has_code(number, "builtin", self._DICTIONARY):
-            raise self._frame.sections[_ATTRIBUTES].fail(f"attribute {number} is no dictionary")
+            raise self._frame.sections[_ATTRIBUTES].fail(f"attribute {number} is not a dictionary")
         reader = self.content(number)
         reader.number()
         for _ in range(reader.count("entries")):
@@ -335,7 +335,7 @@ class Attributes:
     def string(self, number: int) -> str:
         """The string that an attribute holds."""
         if not (self.has_code(number, "vhlo", self._STRING) or self.has_code(number, "builtin", self._NAME)):
-            raise self._frame.sections[_ATTRIBUTES].fail(f"attribute {number} is no string")
+            raise self._frame.sections[_ATTRIBUTES].fail(f"attribute {number} is not a string")
         reader = self.content(number)
         reader.number()
         return self._frame.text(reader.number())

@@ -54,6 +54,6 @@ def _refuse_ordered_effects(exported: Exported) -> None:
 
 
 def register() -> None:
-    """Registers the rule of both primitives."""
+    """Registers the batching rule of the call primitive and of its linear form."""
     for primitive in (call_exported_p, call_exported_linear_p):
         batching.primitive_batchers[primitive] = _batched(primitive)

@@ -1,7 +1,7 @@
 """Calling an exported function from JAX: from the caller's pytrees to the primitive and back.
 
-A call is one primitive (`_call.primitive`) with rules for derivatives of both modes (`_call.derivatives`)
-and for `jax.vmap` (`_call.batching`), so that it stands wherever JAX functions do.
+A call is one primitive (`_call.primitive`) with rules for forward and reverse derivatives (`_call.derivatives`)
+and for `jax.vmap` (`_call.batching`), so that it can be used wherever JAX functions can.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ call_exported_linear_p = new_call_primitive(
 
 
 def register() -> None:
-    """Registers the rules of both primitives."""
+    """Registers the derivative rules of the call primitive and of its linear form."""
     ad.primitive_jvps[call_exported_p] = _call_jvp
     ad.primitive_transposes[call_exported_p] = transpose_at_zero(_pull_back)
     ad.primitive_jvps[call_exported_linear_p] = linear_jvp(call_exported_linear_p, _linear_evaluate)

@@ -75,7 +75,7 @@ class Callee:
                     f"{purpose} of '{self.called.fun_name}' needs its VJP of order {needed}, and the record carries "
                     f"order {order}\n"
                     "  remedy: Exported.lift() gives a function that JAX differentiates, to any order; or write the "
-                    f"VJP, where the JAX function is at hand, with serialize(vjp_order={needed})"
+                    f"VJP, where the JAX function is available, with serialize(vjp_order={needed})"
                 )
             record = record.vjp()
         return Callee(self.called, needed)

@@ -57,7 +57,7 @@ class _Chosen:
     Attributes:
       shapes: Of arguments, by path.
       parse: Whether modules are parsed.
-      allows_custom_calls: Whether targets that nobody vouched for are listed, and not wrong.
+      allows_custom_calls: Whether targets that nobody allowed are listed, and not an error.
     """
 
     shapes: dict[str, tuple[int, ...]]

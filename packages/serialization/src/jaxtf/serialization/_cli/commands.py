@@ -34,7 +34,7 @@ __all__ = ["describe_files", "diff_files", "extract_module"]
 
 
 def describe_files(options: argparse.Namespace) -> int:
-    """Prints what each file says about itself; what is wrong with the others, each in its place."""
+    """Prints a description of each file, or its error, in order."""
     reports = list(each_file(options.files, _description))
     code = 2 if any(wrong is not None for _, _, wrong in reports) else 0
     if options.json:
@@ -85,7 +85,7 @@ def _described(file: str) -> dict[str, Any]:
 
 
 def _differing(name: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Where nested JSON values differ, by path, and what stands there; what only one has, is shown in full."""
+    """Where nested JSON values differ: the path and the two values; an entry that only one has is shown in full."""
     if isinstance(left, dict) and isinstance(right, dict):
         for key in {**left, **right}:
             yield from _differing(f"{name}.{key}" if name else key, left.get(key), right.get(key))
@@ -117,7 +117,7 @@ def extract_module(options: argparse.Namespace) -> int:
 
 
 def _module(options: argparse.Namespace, source: Source) -> bytes:
-    """The module that is asked for."""
+    """The requested module."""
     artifact = parts_of(source).artifact
     description = describe_bytes(artifact)
     table: Any = read_payload(split_trailer(artifact).payload)

@@ -122,7 +122,7 @@ def write(file: str, content: bytes | bytearray | memoryview) -> None:
 
 
 def progress(text: str) -> None:
-    """Says something to whoever watches; it is not the result."""
+    """Prints a notice for the user; it is not the result."""
     print(text, file=sys.stderr)
 
 

@@ -23,7 +23,7 @@ _CODES = """\
 exit codes:
   0  done: described, sound, equal, written
   1  check found something wrong, or diff a difference
-  2  usage, a file that cannot be read or written, or one that is no artifact
+  2  usage, a file that cannot be read or written, or one that is not an artifact
   141  whoever read the output left before its end, as `head` does
 
 FILE may be - for standard input.
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"jaxtf-serialization {RELEASE}")
     subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    describe = _command(subparsers, "describe", commands.describe_files, "what artifacts say about themselves")
+    describe = _command(subparsers, "describe", commands.describe_files, "shows what artifacts contain")
     describe.add_argument("files", nargs="+", metavar="FILE")
 
     check = _command(
@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("files", nargs=2, metavar="FILE")
 
     upgrade = _command(
-        subparsers, "upgrade", _imported("upgrade", "upgrade_file"), "writes an artifact anew, for other consumers"
+        subparsers, "upgrade", _imported("upgrade", "upgrade_file"), "rewrites an artifact for other consumers"
     )
     upgrade.add_argument("file", metavar="FILE")
     upgrade.add_argument("-o", "--output", required=True, metavar="OUT", help="where to; - for standard output")

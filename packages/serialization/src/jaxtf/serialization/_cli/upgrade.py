@@ -1,4 +1,4 @@
-"""`jaxtf-artifact upgrade`: an artifact written anew."""
+"""`jaxtf-artifact upgrade`: an artifact rewritten."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["upgrade_file"]
 
 
 def upgrade_file(options: argparse.Namespace) -> int:
-    """Writes an artifact anew: in the newest format, with a trailer, for another consumer; weights are copied."""
+    """Rewrites an artifact: in the newest format, with a trailer, for another consumer; weights are copied."""
     check_output(options.output, options.force, options.file)
     with reading(options.file, "rewriting") as source:
         parts = parts_of(source)

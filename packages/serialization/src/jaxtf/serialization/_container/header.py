@@ -94,7 +94,7 @@ def read_header(source: Source) -> Header:
     length = int.from_bytes(source.read(0, 8), "little")
     most = min(source.size - 8, _LARGEST_HEADER)
     if length > most:
-        raise ArtifactError(f"the header has {length:,} bytes, by its first 8; it may have {most:,}", 0)
+        raise ArtifactError(f"the header has {length:,} bytes, as its first 8 say; it may have {most:,}", 0)
     return parse_header(bytes(source.read(8, 8 + length)), source.size - 8 - length)
 
 
@@ -102,7 +102,7 @@ def parse_header(text: bytes, data_size: int) -> Header:
     """The header of its text.
 
     Args:
-      text: What stands between its length and the arrays.
+      text: The bytes between its length and the arrays.
       data_size: How many bytes follow it.
 
     Raises:
@@ -130,7 +130,7 @@ def _entry(name: str, value: Any) -> Entry:
         if not (set(value) == {"dtype", "shape", "data_offsets"} and len(shape) <= _MOST_AXES):
             raise ValueError("other fields, or too many axes")
         if not all(type(size) is int and 0 <= size < 2**63 for size in sizes):
-            raise ValueError("sizes and offsets are integers from 0 on")
+            raise ValueError("sizes and offsets are integers, at least 0")
         expected = ITEM_SIZES[dtype]
     except (TypeError, KeyError, ValueError) as error:
         raise ArtifactError(f"the header has for the array {name!r:.80} what is not one: {value!r:.120}", 8) from error

@@ -16,7 +16,7 @@ __all__ = ["object_of"]
 
 _MARKS = re.compile(rb'[\[{,]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _COSTS = {ord("{"): 240, ord("["): 96, ord(","): 48, ord('"'): 56}
-"""Memory that what begins with each mark takes, in bytes, beside the text itself."""
+"""Memory of the value that begins with each mark, in bytes, in addition to the text itself."""
 
 
 def object_of(text: bytes, what: str, start: int, memory: int) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def object_of(text: bytes, what: str, start: int, memory: int) -> dict[str, Any]
     Args:
       text: In UTF-8.
       what: What it is, in the plural or not: "the notes of the artifact".
-      start: Where it stands in the artifact.
+      start: Its position in the artifact.
       memory: How much may be made of it, in bytes.
 
     Raises:

@@ -1,6 +1,6 @@
 """What a safetensors file must say to be a program with its weights.
 
-Two texts stand in its header: `jaxtf`, a JSON object, and `jaxtf.sha256`, the SHA-256 of that one in hexadecimal. The
+Its header holds two texts: `jaxtf`, a JSON object, and `jaxtf.sha256`, the SHA-256 of that one in hexadecimal. The
 object repeats of each array what the header says and adds its SHA-256, so that whoever has the second text can check
 every byte of the file. Its fields:
 
@@ -82,7 +82,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a file says about itself.
+    """The description of a file.
 
     Attributes:
       arguments: Positions of the arguments that the weights are for.
@@ -91,7 +91,7 @@ class Manifest:
       program: Where the artifact is; its SHA-256.
       metadata: JSON values of the user.
       producer: Releases by name.
-      sha256: Of all that, so that it stands for the whole file; in hexadecimal.
+      sha256: Of all that, so that it identifies the whole file; in hexadecimal.
     """
 
     arguments: tuple[int, ...]
@@ -179,7 +179,7 @@ def manifest_of(header: Header) -> Manifest:
     except (TypeError, LookupError, ValueError, AttributeError) as error:
         if isinstance(error, ArtifactError):
             raise
-        raise ArtifactError(f"the manifest lacks something, or has another thing there: {error!r:.120}") from error
+        raise ArtifactError(f"the manifest lacks an entry, or has one of another type: {error!r:.120}") from error
 
 
 def _manifest(values: dict[str, Any], header: Header, digest: str) -> Manifest:
@@ -193,7 +193,7 @@ def _manifest(values: dict[str, Any], header: Header, digest: str) -> Manifest:
             raise ArtifactError(f"the header has an array that the manifest does not: {name!r:.80}")
     leaves, arguments = _texts(values["leaves"]), values["arguments"]
     if missing := [name for name in leaves if name not in arrays]:
-        raise ArtifactError(f"the manifest names an array that there is not: {missing[0]!r:.80}")
+        raise ArtifactError(f"the manifest names an array that is not in the file: {missing[0]!r:.80}")
     if not isinstance(arguments, list) or not all(type(position) is int and position >= 0 for position in arguments):
         raise ArtifactError(f"the manifest gives weights to the arguments {arguments!r:.80}, which are not positions")
     if not isinstance(values["metadata"], dict) or not isinstance(values["producer"], dict):

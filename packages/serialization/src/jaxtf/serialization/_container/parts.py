@@ -41,7 +41,7 @@ def parts_of(source: Source) -> Parts:
     """
     if not begins_as_header(source.read(0, min(9, source.size)), source.size):
         if source.size > _LARGEST_ARTIFACT:
-            raise ArtifactError(f"not an artifact: it has {source.size:,} bytes, of which none can have so many")
+            raise ArtifactError(f"not an artifact: it has {source.size:,} bytes, more than any artifact can have")
         return Parts(source.read(0, source.size))
     header = read_header(source)
     manifest = manifest_of(header)

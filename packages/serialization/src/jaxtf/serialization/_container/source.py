@@ -1,4 +1,4 @@
-"""A path, a file that is open, or bytes, as ranges of bytes that are read when asked for.
+"""A path, a file that is open, or bytes, as ranges of bytes that are read on demand.
 
 Of a file on a disk nothing is read but what is asked for, however large it is. What is not on a disk (a pipe, standard
 input) is read whole, up to `LARGEST_STREAM`, after its first bytes have been looked at; a device is refused: it may
@@ -93,7 +93,7 @@ def opened(readable: Readable) -> Iterator[Source]:
         from where it is; or bytes.
 
     Raises:
-      ArtifactError: Something else, a device, or a stream that is no artifact or too long.
+      ArtifactError: Something else, a device, or a stream that is not an artifact or too long.
       OSError: There is no such file, or it cannot be read.
     """
     with contextlib.ExitStack() as stack:
@@ -131,7 +131,7 @@ def _of_bytes(name: str, content: bytes | bytearray | memoryview) -> Source:
     view = memoryview(content).toreadonly()
     if not view.c_contiguous:
         raise ArtifactError(
-            "an artifact is bytes one after the other; this memoryview skips some\n  remedy: pass bytes(view)"
+            "an artifact is contiguous bytes; this memoryview is not contiguous\n  remedy: pass bytes(view)"
         )
     if view.ndim != 1 or view.format != "B":
         view = view.cast("B")
@@ -165,7 +165,7 @@ def _stream(file: IO[bytes]) -> bytearray:
         content += chunk
         if len(content) > LARGEST_STREAM:
             raise ArtifactError(
-                f"more than {LARGEST_STREAM:,} bytes came from what is not a file on a disk\n"
+                f"more than {LARGEST_STREAM:,} bytes came from something other than a file on a disk\n"
                 "  remedy: write them to a file, and give its path"
             )
     return content

@@ -1,6 +1,6 @@
 """A file that is written whole or not at all.
 
-It is written beside its place under another name, and renamed when everything is on the disk. Who is killed in between
+It is written next to its path under another name, and renamed when everything is on the disk. Who is killed in between
 leaves a file whose name begins with a dot and ends in `.partial`, and the old file as it was.
 """
 

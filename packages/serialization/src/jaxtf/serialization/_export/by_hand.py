@@ -82,8 +82,10 @@ def _aval(aval: Any) -> Aval:
 
 def _check_tree(name: str, tree: Any, avals: Sequence[Any]) -> None:
     if tree.num_leaves != len(avals):
-        of = "in_avals" if name == "in_tree" else "out_avals"
-        raise SerializationError(f"{name} has {tree.num_leaves} leaves, and {of} has {len(avals)} entries: {tree}")
+        avals_name = "in_avals" if name == "in_tree" else "out_avals"
+        raise SerializationError(
+            f"{name} has {tree.num_leaves} leaves, and {avals_name} has {len(avals)} entries: {tree}"
+        )
     node_data = tree.node_data()
     if name == "in_tree" and not (node_data and node_data[0] is tuple and len(tree.children()) == 2):
         raise SerializationError(
@@ -105,7 +107,7 @@ def _own(name: str, shardings: Sequence[Any] | None, avals: Sequence[Any]) -> tu
     for given, recorded in zip(shardings, own, strict=True):
         if given is not None and recorded is None:
             raise SerializationError(
-                f"a sharding of {name} has no form in a record: {given!r:.80}\n"
+                f"a sharding of {name} cannot be recorded: {given!r:.80}\n"
                 "  remedy: a jax.sharding.NamedSharding that splits each axis or does not, or None"
             )
     return tuple(own)

@@ -57,7 +57,7 @@ def check_lapack(targets: Iterable[tuple[str, Any]], disabled_checks: Iterable[D
       disabled_checks: What the caller allows; `custom_call("ALL")` allows every target.
 
     Raises:
-      LapackNeeded: Names each function, its target and where it stands.
+      LapackNeeded: Names each function, its target and its location.
     """
     allowed = {target for check in disabled_checks if (target := check.is_custom_call())}
     if "ALL" in allowed:

@@ -6,7 +6,7 @@ in the place of JAX's rules for CPU. They take one matrix or a batch of any rank
 may be symbolic. A matrix with a NaN or an infinity gives NaN.
 
 Method: `eigh` is the cyclic Jacobi method; `svd` is one-sided Jacobi on the triangular factor of a
-QR decomposition. Both rotate disjoint pairs of columns at once, as many as there are. `lu` eliminates
+QR decomposition. Both rotate all disjoint pairs of columns of a round at once. `lu` eliminates
 column by column with partial pivoting, `geqrf` reflects column by column; neither has blocks. Residuals
 and orthogonality are within a few times size times machine epsilon. Cost grows with the cube of
 the size; for `eigh` and `svd`, times the sweeps.
@@ -85,7 +85,7 @@ def svd(
     subset_by_index: tuple[int, int] | None = None,
     **options: Any,
 ) -> tuple[Any, ...]:
-    """Descending singular values; before and after them in the product, if asked for: `s, u, vh`."""
+    """Descending singular values; before and after them in the product, if requested: `s, u, vh`."""
     m, n = a.shape[-2:]
     if m < n:
         results = svd(_adjoint(a), full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index)
@@ -196,7 +196,7 @@ def tridiagonal_solve(below: Any, diagonal: Any, above: Any, b: Any, *, perturb_
         return b
 
     def by_row(values: Any, last: int) -> Any:
-        """The rows from the second on, each `[..., 1]` or as in `b`, and one more that stands for none."""
+        """The rows from the second on, each `[..., 1]` or as in `b`, and one more that represents none."""
         values = jnp.moveaxis(values, -2, 0)
         return jnp.concatenate([values[1:], jnp.full_like(values[:1], last)])
 
@@ -243,7 +243,7 @@ class _Rotation(NamedTuple):
 
 
 def _rotation(a: Any, b: Any, g: Any) -> _Rotation:
-    """What makes the Hermitian matrices `[[a, g], [conj(g), b]]` diagonal, by the smaller of both angles."""
+    """What makes the Hermitian matrices `[[a, g], [conj(g), b]]` diagonal, by the smaller of the two angles."""
     size = jnp.abs(g)
     divisor = jnp.where(size == 0, 1, size)
     cotangent = (b - a) / (2 * divisor)

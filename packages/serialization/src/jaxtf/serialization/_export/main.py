@@ -91,7 +91,7 @@ def export_main(module: ir.Module, dimensions: Dimensions) -> None:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the groups of the inner function's arguments stand.
+    """Positions of the groups of the inner function's arguments.
 
     Attributes:
       platform_index: How many (0 or 1) platform indices come first.

@@ -119,7 +119,7 @@ def module_versions(
 
 
 def _check_readable(asked: ModuleVersions, reads: ModuleVersions, tensorflow_version: str) -> None:
-    """Refuses what is asked for beside a version of TensorFlow that does not read it."""
+    """Refuses options that the given version of TensorFlow does not read."""
     readable = lower_of(reads, asked)
     if readable.calling_convention_version != asked.calling_convention_version:
         raise CallingConventionError(

@@ -43,7 +43,7 @@ def refuse_references(traced: Any) -> None:
     if what:
         raise ReferenceRefused(
             f"'{traced.fun_name}' {' and '.join(what)}: an exported function has no state\n"
-            "  remedy: take the array of a jax.Ref as an argument and return what becomes of it; a reference made "
+            "  remedy: take the array of a jax.Ref as an argument and return its new value; a reference made "
             "by jax.new_ref within the function is exported"
         )
 
@@ -95,7 +95,7 @@ def host_callback_refused(fun_name: str, jaxpr: Any) -> HostCallbackError:
 
 _CHECK_OFF = (
     "it is a check of Equinox (eqx.error_if): set the environment variable EQX_ON_ERROR=nan before Equinox is "
-    "imported; what fails the check becomes NaN then"
+    "imported; values that fail the check then become NaN"
 )
 
 
@@ -112,5 +112,5 @@ def rule_missing(fun_name: str, error: NotImplementedError) -> LoweringRuleMissi
     what = f"the primitive '{name}', which JAX lowers for particular platforms, if at all" if name else f"this: {error}"
     return LoweringRuleMissing(
         f"'{fun_name}' has {what}: graph mode lowers for no platform\n"
-        "  remedy: compute it otherwise, or use native mode (native_serialization=True)"
+        "  remedy: compute it differently, or use native mode (native_serialization=True)"
     )

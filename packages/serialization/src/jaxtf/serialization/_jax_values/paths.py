@@ -1,4 +1,4 @@
-"""Where an argument, a result or a size stands, written as its caller would write it.
+"""The path of an argument, a result or a size, written as its caller would write it.
 
 `args[0]['w'].shape[1]`, `kwargs['mask'].shape`: the address of a leaf of `(args, kwargs)`;
 `result['loss']`: that of a leaf of the result. Imports JAX.

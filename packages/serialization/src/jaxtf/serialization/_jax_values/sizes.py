@@ -19,7 +19,7 @@ def with_own_sizes(tree: Any) -> Any:
     """A pytree of specifications, those with sizes of `jax.export` replaced by ones with the same sizes of ours.
 
     Raises:
-      ScopeError: Sizes of several scopes, or of both kinds.
+      ScopeError: Sizes of several scopes, or sizes of jaxtf and of `jax.export`.
     """
     leaves = jax.tree.leaves(tree)
     foreign = {id(scope): scope for leaf in leaves for size in _shape(leaf) if (scope := _jax.scope_of(size))}

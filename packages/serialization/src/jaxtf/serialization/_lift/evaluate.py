@@ -33,7 +33,7 @@ from jaxtf.serialization._program.refusal import type_text
 
 __all__ = ["Evaluator"]
 
-# A function of fewer operations than this is evaluated anew for each of its calls.
+# A function of fewer operations than this is evaluated again for each of its calls.
 _SMALL = 8
 
 _NOTHING: Mapping[Any, Any] = {}
@@ -226,7 +226,7 @@ def _as_wide_as(operation: Operation) -> AbstractContextManager[Any]:
 def _without_64_bits(operation: Operation) -> Exception:
     return unsupported(
         operation,
-        "it computes in 64 bits, which JAX is set not to have",
+        "it computes in 64 bits, which are disabled in JAX",
         "jax.config.update('jax_enable_x64', True), or call it under jax.enable_x64(True)",
     )
 

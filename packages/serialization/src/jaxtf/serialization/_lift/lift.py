@@ -154,7 +154,7 @@ def _refuse(exported: Exported) -> None:
     )
     if what:
         raise LiftUnsupported(
-            f"'{exported.fun_name}' has {' and '.join(what)}, which a lifted function has not\n"
+            f"'{exported.fun_name}' has {' and '.join(what)}, which a lifted function cannot have\n"
             "  remedy: run it as it is, by Exported.call, or convert it to TensorFlow"
         )
 
@@ -164,8 +164,8 @@ def _platform_index(exported: Exported, platform: str | None) -> int:
     wanted = platform or (default_export_platform() if len(exported.platforms) > 1 else exported.platforms[0])
     if wanted not in exported.platforms:
         raise PlatformError(
-            f"'{exported.fun_name}' was lowered for {', '.join(exported.platforms)}, not for {wanted}: which of its "
-            "branches to lift is to be chosen\n"
+            f"'{exported.fun_name}' was lowered for {', '.join(exported.platforms)}, not for {wanted}: choose which "
+            "of its branches to lift\n"
             f"  remedy: lift(platform={exported.platforms[0]!r}), or another of these; the result runs on any platform"
         )
     return exported.platforms.index(wanted)
@@ -196,7 +196,7 @@ def _as_recorded(exported: Exported, result: Any, aval: Any, recorded: Aval) -> 
     if tuple(result.shape) != tuple(aval.shape):
         raise ArtifactError(
             f"the module of '{exported.fun_name}' gives a result of shape {tuple(result.shape)}, and its record says "
-            f"{tuple(aval.shape)}\n  remedy: export the function again; whoever wrote the artifact changed one of them"
+            f"{tuple(aval.shape)}\n  remedy: export the function again; the artifact was changed by its writer"
         )
     return _jax.weakly_typed(result) if recorded.weak_type and not _is_float0(recorded) else result
 

@@ -3,7 +3,7 @@
 JAX writes `scan` and `fori_loop` with known bounds as a loop whose counter starts at a constant, is compared with a
 constant and grows by one. Such a loop is a `lax.scan` again:
 
-- what the body returns as it took it is no state of the loop;
+- what the body returns unchanged is not state of the loop;
 - an array that is only read, one row at the counter at a time, is scanned over;
 - an array that is only written, one row at the counter at a time, is stacked from the rows.
 

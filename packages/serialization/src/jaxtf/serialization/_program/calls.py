@@ -16,7 +16,7 @@ def reached(program: Program, reading: Reading) -> Program:
 
     Raises:
       ValueError: A function that is called is not in the module.
-      Exception: Of the class that `reading` has: a function that calls itself, perhaps by way of others.
+      Exception: Of the class that `reading` has: a function that calls itself, directly or through others.
     """
     finished: dict[str, None] = {}
 

@@ -87,6 +87,6 @@ def retarget_for_tensorflow(exported: Exported, tensorflow_version: str) -> Expo
             f"'{exported.fun_name}', for {exported.nr_devices} devices, is exported in calling convention version "
             f"{exported.calling_convention_version}; TensorFlow {tensorflow_version} reads up to "
             f"{reads.calling_convention_version}\n"
-            f"  remedy: export it anew with tensorflow_version={tensorflow_version!r}"
+            f"  remedy: export it again with tensorflow_version={tensorflow_version!r}"
         )
     return retarget(exported, lower_of(reads, written_here()).stablehlo_version)

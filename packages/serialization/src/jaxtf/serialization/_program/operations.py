@@ -40,7 +40,7 @@ def operations_to_check(
 
 
 class CalledFrom:
-    """The source location of an operation, printed with that of the first call of the function it stands in, and so on.
+    """The source location of an operation, printed with that of the first call of the function it is in, and so on.
 
     JAX compiles functions such as `jnp.linalg.eigvals` apart, and only their call knows the line of the user's program.
     """
@@ -58,7 +58,7 @@ class CalledFrom:
 
 
 def _first_call(operation: Any) -> Any:
-    """The first call in the module of the function that an operation stands in; None if nothing calls it."""
+    """The first call in the module of the function that an operation is in; None if nothing calls it."""
     function = operation
     while function.name != "func.func":
         if function.parent is None:

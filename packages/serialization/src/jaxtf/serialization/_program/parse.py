@@ -1,4 +1,4 @@
-"""A StableHLO module, whoever produced it, as a `Program`: plain data, MLIR left behind. Needs jaxlib, not JAX."""
+"""A StableHLO module of any producer, as a `Program`: plain data, MLIR left behind. Needs jaxlib, not JAX."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class _Reader:
             return {"value": self._constant(op)}
         attributes = op.attributes
         names = [name for name in map(_name_of, attributes) if name not in _SKIPPED]
-        # A dictionary stands under MHLO's name for it in modules for consumers that only know a text here.
+        # A dictionary has MHLO's name for it in modules for consumers that only know a text here.
         return {_RENAMED.get(name, name): self._attribute(attributes[name]) for name in names}
 
     def _constant(self, op: Any) -> np.ndarray[Any, Any]:

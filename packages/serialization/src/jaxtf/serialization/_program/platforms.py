@@ -42,7 +42,7 @@ class _Branches:
 
     def __init__(self, known: dict[Value, int]) -> None:
         self._known = known
-        self._stands_for: dict[Value, Value] = {}
+        self._replacements: dict[Value, Value] = {}
 
     def block(self, block: Block) -> Block:
         """The block with the operations of the branches that are taken."""
@@ -50,8 +50,8 @@ class _Branches:
         return Block(block.arguments, operations, self._now(block.returned))
 
     def _now(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        """The values that stand for these."""
-        return tuple(self._stands_for.get(value, value) for value in values)
+        """The values that replace these."""
+        return tuple(self._replacements.get(value, value) for value in values)
 
     def _taken(self, operation: Operation) -> Iterator[Operation]:
         operands = self._now(operation.operands)
@@ -59,7 +59,7 @@ class _Branches:
             number = self._known[operands[0]]
             # StableHLO: an index that is out of range takes the last branch.
             branch = self.block(operation.regions[number if 0 <= number < len(operation.regions) else -1])
-            self._stands_for.update(zip(operation.results, branch.returned, strict=True))
+            self._replacements.update(zip(operation.results, branch.returned, strict=True))
             yield from branch.operations
             return
         if operation.name == "stablehlo.constant":

@@ -80,7 +80,7 @@ class Operation:
         for names of functions), a tuple of those, a NumPy array for dense elements, a mapping for dictionaries and for
         structures such as `scatter_dimension_numbers`. Those that are absent are not there.
       regions: Each of one block.
-      location: The user's code that it stands for, shortened for people: a name such as `model/dense/dot_general`.
+      location: The user's code that it comes from, shortened for people: a name such as `model/dense/dot_general`.
       source: A line of the user's program, such as `model.py:41`; empty if none is known.
     """
 

@@ -151,7 +151,7 @@ _DESCRIPTOR = (
 
 
 def _gpu_targets() -> Iterator[str]:
-    """What old releases called on GPUs and declared stable, or used beside."""
+    """What old releases called on GPUs and declared stable, or used with it."""
     for vendor in ("cu", "hip"):
         yield f"{vendor}_threefry2x32"
         yield from (

@@ -2,5 +2,5 @@
 
 In: what an export found out, or what an artifact holds. Out: `Exported`, with avals, trees, shardings, effects,
 platforms, checks and versions, each frozen and compared by value.
-May import: `_errors`, `_bytecode`. What `Exported` does with JAX is imported when it is asked for.
+May import: `_errors`, `_bytecode`. What `Exported` does with JAX is imported at first use.
 """

@@ -46,11 +46,11 @@ def check_agreement(exported: Exported) -> None:
     _Comparison(exported, main).check()
     check_callbacks(exported)
     if circle := recursion():
-        raise _differs(exported, f"its functions call each other without end: {circle}")
+        raise _differs(exported, f"its functions call each other in a cycle: {circle}")
 
 
 def check_callbacks(exported: Exported) -> None:
-    """Refuses calls back into Python: what they call is in the process that exported, whoever vouches for them.
+    """Refuses calls back into Python: what they call is in the process that exported; no option allows them.
 
     Raises:
       ArtifactError: Names the targets.

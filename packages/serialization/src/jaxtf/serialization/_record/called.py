@@ -1,4 +1,4 @@
-"""Functions of another framework that a module calls by name, and that travel beside it.
+"""Functions of another framework that a module calls by name, and that are kept next to it.
 
 A custom call `tf.call_tf_function` says which function it calls by `called_name` in its attribute
 `tf.backend_config`. Whoever lowers to such a call has a `CalledFunction` of that name in its equation: the attribute

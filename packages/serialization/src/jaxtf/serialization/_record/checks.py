@@ -56,7 +56,7 @@ class DisabledSafetyCheck:
 
     @classmethod
     def of(cls, check: Any) -> DisabledSafetyCheck:
-        """The same check, given as one of this class or of `jax.export.DisabledSafetyCheck`, which goes by its text.
+        """The same check, given as one of this class or of `jax.export.DisabledSafetyCheck`, known by its text.
 
         Raises:
           DisabledCheckError: It is another thing, or a check of `jax.export` that there is none of here.
@@ -173,7 +173,7 @@ def check_dialects(foreign: Iterable[tuple[str, object]]) -> None:
       foreign: (operation, source location) of each operation of a module that is of another dialect.
 
     Raises:
-      UnstableDialect: Names each operation and where it stands.
+      UnstableDialect: Names each operation and its location.
     """
     refused = dict(reversed(list(foreign)))
     if refused:
@@ -192,7 +192,7 @@ def check_custom_calls(targets: Iterable[tuple[str, object]], disabled_checks: I
       disabled_checks: What the caller allows; `custom_call("ALL")` allows every target.
 
     Raises:
-      UnstableCustomCall: Names each target refused, where it stands, and the check to disable.
+      UnstableCustomCall: Names each target refused, its location, and the check to disable.
     """
     allowed = {target for check in disabled_checks if (target := check.is_custom_call())}
     if "ALL" in allowed:

@@ -15,7 +15,7 @@ __all__ = ["QUANTITIES", "Cost", "growth"]
 
 @dataclass(frozen=True)
 class Cost:
-    """What one call costs at given sizes; None where the compiler does not say.
+    """What one call costs at given sizes; None where the compiler does not report it.
 
     Attributes:
       sizes: The value of each dimension variable.

@@ -19,7 +19,7 @@ class Effect:
 
     Attributes:
       name: The name of its class in JAX, as `str` prints the class.
-      value: JAX's object, where it is at hand; two effects are equal if their names are.
+      value: JAX's object, if available; two effects are equal if their names are.
     """
 
     name: str

@@ -76,15 +76,15 @@ class Exported:
       uses_global_constants: Whether dimension variables or the platform index must be filled in
         before the module can be compiled.
       uses_shardy: Whether the module's shardings are for the Shardy partitioner.
-      producer: The releases that exported it; of no account for equality.
+      producer: The releases that exported it; ignored by equality.
       called_functions: Functions that the module calls by name, in the order of their `called_index`: they
         live in this process, so that such a function can be converted, but neither serialized nor called.
 
     The names are those of `jax.export.Exported`, as far as it has them. Two are equal if all of
     these are, shapes and constraints by their text: the scopes of two exports are never the same.
-    One pickles with the VJPs that it was read with; one that was exported in this process with the first
-    order, where JAX can differentiate it. Its symbolic scope comes back as that of the sizes it was made with.
-    What needs JAX raises `JaxRequiredError` where it is not installed.
+    A deserialized record is pickled with its VJPs; one that was exported in this process with the first
+    order, where JAX can differentiate it. Its symbolic scope is restored together with its sizes.
+    Methods that need JAX raise `JaxRequiredError` where it is not installed.
     """
 
     fun_name: str
@@ -166,7 +166,7 @@ class Exported:
         Raises:
           SerializationError: Trees, avals and shardings of different numbers, an `in_tree` of something else, or a
             sharding that a record does not hold.
-          ArtifactError: The module is no portable artifact.
+          ArtifactError: The module is not a portable artifact.
           PlatformError, CallingConventionError, DisabledCheckError: As for `export`.
           ScopeError: Sizes of several scopes.
 
@@ -320,7 +320,7 @@ class Exported:
 
     @property
     def has_endless_vjps(self) -> bool:
-        """Whether it was exported in this process, so that its VJPs are made when asked for."""
+        """Whether it was exported in this process, so that its VJPs are made on request."""
         return isinstance(self._make_vjp, EndlessVjp)
 
     def vjp(self) -> Exported:
@@ -338,7 +338,7 @@ class Exported:
         if self._make_vjp is None:
             raise VjpUnavailable(
                 f"No VJP is available for '{self.fun_name}': it was loaded from bytes that carry none\n"
-                "  remedy: export it again where the JAX function is at hand, with the orders of VJP that you need"
+                "  remedy: export it again where the JAX function is available, with the orders of VJP that you need"
             )
         return self._checked_vjp
 
@@ -352,7 +352,7 @@ class Exported:
 
     @property
     def is_read(self) -> bool:
-        """Whether it was read from bytes, so that its disabled checks are those of whoever wrote them."""
+        """Whether it was read from bytes, so that its disabled checks are those of its writer."""
         return self._is_read
 
     def check_module(self) -> None:
@@ -388,7 +388,7 @@ class Exported:
     def check_shapes(self, *shapes: Sequence[int]) -> Shapes:
         """Checks the shapes of flat arguments, and says what they make of dimension variables and results.
 
-        Needs no JAX. `in_names` tells which argument each shape is for.
+        Needs no JAX. `in_names` gives the argument of each shape.
 
         Raises:
           ArgumentMismatch: The number of shapes, a rank or a size does not fit; the message says

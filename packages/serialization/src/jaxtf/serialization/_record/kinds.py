@@ -1,4 +1,4 @@
-"""The numbers that stand for kinds and dtypes in an artifact, and the names they stand for.
+"""The numbers that represent kinds and dtypes in an artifact, and their names.
 
 Once written, a number keeps its meaning forever.
 Source: the enumerations in the flatbuffer schema of jax.export, JAX 0.4.30 to 0.12.0.1.

@@ -16,7 +16,7 @@ __all__ = ["ModuleVersions", "lower_of"]
 
 @dataclass(frozen=True)
 class ModuleVersions:
-    """The newest that a consumer reads, or that a producer writes.
+    """The newest versions that a consumer reads, or that a producer writes.
 
     Attributes:
       calling_convention_version: Order and meaning of the main function's arguments.

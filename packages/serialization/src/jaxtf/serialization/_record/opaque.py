@@ -1,6 +1,6 @@
 """Nodes of classes that nobody registered: by their qualified name, their keys, and their plain auxiliary data.
 
-Such a node is written where a type has no name in artifacts, and read where it has none. It stands for any node with
+Such a node is written where a type has no name in artifacts, and read where it has none. It matches any node with
 the same keys in the same order; nothing is imported by the name, which is for people. Auxiliary data that consist of
 plain values, classes and named functions are compared as a text; where they hold anything else (a closure, an object
 of the user's) they are not, and the function computes with those that it was exported with.
@@ -56,14 +56,14 @@ class Opaque:
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise ArtifactError(f"the artifact has a pytree node {name!r:.80} that cannot be read: {error}") from error
         if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-            raise ArtifactError(f"the artifact has a pytree node {name!r:.80} whose keys are no texts: {keys!r:.80}")
+            raise ArtifactError(f"the artifact has a pytree node {name!r:.80} whose keys are not texts: {keys!r:.80}")
         if not isinstance(static, str | None):
             raise ArtifactError(f"the artifact has a pytree node {name!r:.80} with {static!r:.80} for a text")
         return Opaque(name.removeprefix(PREFIX), tuple(keys), static)
 
 
 class OpaqueNode:
-    """A node of a class that is not registered in this process: what a function returns in its place.
+    """A node of a class that is not registered in this process, as functions return it.
 
     Children are attributes and items, by the keys that they have in the class: `node.mu`, `node["w"]`, `node[0]`.
 

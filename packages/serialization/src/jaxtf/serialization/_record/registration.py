@@ -1,7 +1,7 @@
-"""Which Python types stand for which names of pytree nodes in artifacts.
+"""Which Python types have which names of pytree nodes in artifacts.
 
 An artifact never holds code: a node of a custom type is a name and the bytes of its auxiliary
-data, and the reader says what the name stands for. Registering is once per type and name, for
+data, and the reader says which type the name means. Registering is once per type and name, for
 the whole process. What a library registered with `jax.export` holds here too, after what is registered here.
 """
 
@@ -44,7 +44,7 @@ class Registration:
       name: What it is called in artifacts.
       serialize_auxdata: From the auxiliary data that JAX keeps for a node to bytes.
       deserialize_auxdata: The reverse.
-      from_children: From auxiliary data and children to a node, where JAX's own way is not to be used.
+      from_children: From auxiliary data and children to a node, used in place of JAX's own.
     """
 
     node_type: type[Any]
@@ -66,16 +66,17 @@ def register_pytree_node_serialization(
     deserialize_auxdata: Callable[[bytes], Any],
     from_children: Callable[[Any, Sequence[Any]], Any] | None = None,
 ) -> type[T]:
-    """Says how nodes of a custom pytree type are written to artifacts and read from them.
+    """Registers how nodes of a custom pytree type are written to artifacts and read from them.
 
     The type is registered with JAX by `jax.tree_util.register_pytree_node` or the like; its
-    auxiliary data is what that flattening function returns beside the children.
+    auxiliary data is what that flattening function returns besides the children.
 
     Args:
       nodetype: The type.
       serialized_name: What it is called in artifacts; the same name when writing and reading.
       serialize_auxdata: From auxiliary data to bytes.
-      deserialize_auxdata: From those bytes to equal auxiliary data; it sees what the artifact holds.
+      deserialize_auxdata: From those bytes to equal auxiliary data; it receives bytes from the artifact, which may be
+        damaged.
       from_children: From auxiliary data and children to a node; by default as JAX does it.
 
     Returns:
@@ -90,7 +91,7 @@ def register_pytree_node_serialization(
 
 
 def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str) -> type[T]:
-    """Says what a namedtuple type is called in artifacts; JAX knows how to flatten it.
+    """Registers the name of a namedtuple type in artifacts; JAX flattens it by itself.
 
     Args:
       nodetype: A type made by `collections.namedtuple` or `typing.NamedTuple`. When an artifact is
@@ -101,7 +102,7 @@ def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str
       `nodetype`, so that this can decorate a class.
 
     Raises:
-      ValueError: It is no namedtuple type, or the type or the name is registered already.
+      ValueError: It is not a namedtuple type, or the type or the name is registered already.
 
     >>> from typing import NamedTuple
     >>> class Point(NamedTuple):
@@ -113,7 +114,8 @@ def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str
     fields = getattr(nodetype, "_fields", None)
     if not (isinstance(nodetype, type) and issubclass(nodetype, tuple) and fields is not None):
         raise ValueError(
-            f"{nodetype!r} is no namedtuple type\n  remedy: register other types by register_pytree_node_serialization"
+            f"{nodetype!r} is not a namedtuple type\n"
+            "  remedy: register other types by register_pytree_node_serialization"
         )
 
     def check_fields(auxdata: bytes) -> None:
@@ -150,7 +152,7 @@ def _register(registration: Registration, node_type: type[T]) -> type[T]:
     if before is not None:
         raise ValueError(
             f"Duplicate serialization registration for serialized_name {registration.name!r}: "
-            f"it stands already for {before.node_type}"
+            f"it is registered for {before.node_type}"
         )
     _BY_TYPE[registration.node_type] = registration
     _BY_NAME[registration.name] = registration
@@ -158,7 +160,7 @@ def _register(registration: Registration, node_type: type[T]) -> type[T]:
 
 
 def _of_jax_export(*, node_type: type[Any] | None = None, name: str | None = None) -> Registration | None:
-    """What is registered with `jax.export` for a type or a name, and with us for none of both."""
+    """What is registered for a type or a name with `jax.export`, and not here."""
     if "jax.export" not in sys.modules:
         return None
     found = _compatibility().registered_with_jax_export(node_type, name)
@@ -199,18 +201,18 @@ class _Step:
 
 
 def register_library(library: str | ModuleType) -> tuple[str, ...]:
-    """Registers the classes of a library that stand in pytrees, so that they come back as what they were.
+    """Registers the classes of a library that occur in pytrees, so that they are restored as the same classes.
 
     For libraries such as `optax` and `flax`: the library is imported, and each class of it that is a named tuple, a
     dataclass, or a state or variable of `flax.nnx` gets its qualified name. What such a class keeps
-    beside its children must be plain (numbers, texts, tuples of these), or the node is written as an opaque one. Call
+    besides its children must be plain (numbers, texts, tuples of these), or the node is written as an opaque one. Call
     it where artifacts are written and where they are read, with releases that have the classes.
 
     Args:
       library: The module, or its name, which is imported.
 
     Returns:
-      The names that were registered; classes that were registered before are passed over.
+      The names that were registered; classes that were registered before are skipped.
 
     Raises:
       ImportError: There is no such library.
@@ -246,7 +248,7 @@ def register_library(library: str | ModuleType) -> tuple[str, ...]:
 
 
 def _keeps_plain_data(node_type: type[Any]) -> bool:
-    """Whether it is a class that may be a pytree node and says itself what it keeps beside its children."""
+    """Whether it is a class that may be a pytree node and says itself what it keeps besides its children."""
     bases = {f"{base.__module__}.{base.__qualname__}" for base in node_type.__mro__}
     return is_dataclass(node_type) or bool(bases & _NODES_OF_FLAX)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 __all__ = ["OWN_MEMORY", "AbstractDevice", "AbstractMesh", "NamedSharding"]
 
-# Kinds of memory that a device has its arrays in when nothing is said; the second is that of CPUs in JAX 0.10.
+# Kinds of memory that a device has its arrays in by default; the second is that of CPUs in JAX 0.10.
 OWN_MEMORY = (None, "device", "unpinned_host")
 
 

@@ -38,7 +38,7 @@ def check_stablehlo_version(target: str, *, oldest: str, newest: str) -> str:
     """Returns `target` if the installed jaxlib writes it.
 
     Args:
-      target: The StableHLO version asked for.
+      target: The requested StableHLO version.
       oldest: The oldest that can be written.
       newest: The newest that can be written.
 

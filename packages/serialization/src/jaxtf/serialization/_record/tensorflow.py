@@ -20,15 +20,15 @@ RELEASES = {
 
 
 def tensorflow_reads(tensorflow_version: str) -> ModuleVersions:
-    """The newest that a TensorFlow reads.
+    """The newest versions that a TensorFlow reads.
 
     A TensorFlow reads what an older one reads. So a version that is not in the table counts as the newest one before
-    it: a release newer than all of the table reads what the newest of the table reads, and how much more, nobody knows
-    before it is there. A nightly build counts as the release before it, for it may be older than what the release will
-    read; a release candidate counts as its release.
+    it: a release newer than the table reads what the newest of the table reads, and possibly more.
+    A nightly build counts as the release before it, because it may be older than the
+    release; a release candidate counts as its release.
 
     Args:
-      tensorflow_version: Such as `"2.21"`, `"2.21.0"` or what `tf.__version__` says.
+      tensorflow_version: Such as `"2.21"`, `"2.21.0"` or `tf.__version__`.
 
     Raises:
       TensorFlowVersionError: Not a version, or one older than those of the table.

@@ -394,7 +394,7 @@ def _opaque_of(node_type: type[Any], auxdata: Any, child_count: int) -> Opaque:
 
 
 def _one_level(value: Any) -> tuple[tuple[str, ...], tuple[Any, ...], Any]:
-    """Step and value of each child of a node, and its auxiliary data; none for what is no node."""
+    """Step and value of each child of a node, and its auxiliary data; none for what is not a node."""
     trees = jax_trees()
 
     def is_child(item: Any) -> bool:

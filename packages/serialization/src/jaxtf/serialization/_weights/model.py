@@ -170,9 +170,9 @@ def save(
     """Writes an exported function and its weights into one file.
 
     The file is a safetensors file: other programs read the weights from it, by names such as `encoder.0.kernel`. It
-    holds the function's artifact, and a SHA-256 of each part. It is there when all of it is. Weights are written as
-    they are in memory, one after the other; those on other devices or split over several are gathered as
-    `jax.device_get` does, one at a time. What stands at several places in the pytree is written once. Arrays of NumPy
+    holds the function's artifact, and a SHA-256 of each part. It appears only when it is complete. Weights are written
+    as they are in memory, one after the other; those on other devices or split over several are gathered as
+    `jax.device_get` does, one at a time. An array at several places in the pytree is written once. Arrays of NumPy
     need no JAX.
 
     Args:
@@ -180,18 +180,18 @@ def save(
       exported: A function that takes the weights as an argument, or as several.
       params: A pytree of arrays for that argument; for several, a tuple of these.
       argnums: The position of that argument, or several, ascending.
-      vjp_order: How many orders of VJP to write, as for `Exported.serialize`: 1 to train what is loaded.
+      vjp_order: How many orders of VJP to write, as for `Exported.serialize`: 1 to train the loaded function.
       metadata: What JSON can hold.
-      overwrite: Whether to replace a file that exists.
+      overwrite: Whether to replace an existing file.
 
     Returns:
-      What `describe` says of the file.
+      What `describe` returns for the file.
 
     Raises:
       SerializationError: `argnums` are not positions of arguments, an array is of another dtype or shape than the
         function was exported for, or the function or the metadata cannot be written.
       ArgumentMismatch: `params` has another structure.
-      FileExistsError: The file exists, and is not to be replaced.
+      FileExistsError: The file exists, and `overwrite` is false.
       VjpUnavailable: As for `Exported.serialize`.
 
     >>> import os, tempfile, jax, jax.numpy as jnp, numpy as np
@@ -220,7 +220,7 @@ def export_model(
     tensorflow_version: str | None = None,
     expand_linear_algebra: bool = False,
 ) -> Callable[..., ExportedModel]:
-    """A function from argument specifications to the exported `fun`, the arrays that it closes over beside it.
+    """A function from argument specifications to the exported `fun`, the arrays that it closes over outside it.
 
     As `export`, for functions that have their weights in variables: the arrays are not in the module, so that there is
     no limit of 2 GB to them, and they can be replaced. They are a dictionary, the first argument of the exported
@@ -229,7 +229,7 @@ def export_model(
 
     Args:
       fun: As for `export`.
-      least_bytes: Arrays of so many bytes are taken out; smaller ones stay in the module.
+      least_bytes: Arrays of at least that many bytes are taken out; smaller ones stay in the module.
       platforms: As for `export`.
       disabled_checks: Likewise.
       calling_convention_version: Likewise.
@@ -239,7 +239,7 @@ def export_model(
 
     Raises:
       SerializationError: It closes over no such array, or it has static arguments, shardings or effects (when called).
-      PlatformError, StablehloVersionError, UnstableCustomCall: As `export`, and what else that raises.
+      PlatformError, StablehloVersionError, UnstableCustomCall: As `export`, which may raise others too.
 
     >>> import jax, jax.numpy as jnp, numpy as np
     >>> from jaxtf.serialization import export_model
@@ -273,11 +273,11 @@ def load(source: Readable, params: Any = None, *, verify: bool = True) -> Export
     The weights stay in the memory of the file: nothing is copied. Needs no JAX.
 
     Args:
-      source: A path, a file that is open, or bytes; from where you trust, as for `deserialize`.
+      source: A path, an open file, or bytes; from a source you trust, as for `deserialize`.
       params: Weights to bind instead of those in the file, of the same structure, dtypes and shapes; those in the file
         are then not read.
-      verify: Whether to compare the weights with their digests, which reads all of them once. The digests of all else
-        are verified in any case.
+      verify: Whether to compare the weights with their digests, which reads all of them once. The other digests
+        are always verified.
 
     Raises:
       ArtifactError: Not such a file, or a damaged one.

@@ -60,7 +60,7 @@ def _array(name: str, stored: Stored, view: memoryview) -> np.ndarray[Any, Any]:
 
 
 def _verify(manifest: Manifest, views: Mapping[str, memoryview]) -> None:
-    """Compares all arrays with their digests, several at a time: hashing runs beside Python."""
+    """Compares all arrays with their digests, several at a time: hashing runs in parallel with Python."""
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         digests = dict(zip(views, pool.map(_digest, views.values()), strict=True))
     for name, stored in manifest.arrays.items():

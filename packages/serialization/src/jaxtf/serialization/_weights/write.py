@@ -1,8 +1,8 @@
 """A program and its weights into a file: a safetensors file whose last array is the program.
 
 Arrays of many bytes begin at multiples of 64 bytes, so that XLA on a CPU takes them out of the mapped file as they are;
-behind those whose size is no such multiple there is padding. Each array is written as it is in memory, with its digest
-computed on the way; the header, which has the digests, is written again at the end.
+padding follows a size that is not such a multiple. Each array is written as it is in memory, with its digest
+computed while writing; the header, which has the digests, is written again at the end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Leaf:
     """One flat value of the weights, checked against what the function takes.
 
     Attributes:
-      path: Where it stands, for messages.
+      path: Its path in the pytree, for messages.
       name: Of its array in the file.
       aval: What the function takes there.
       value: The array.

@@ -4,7 +4,7 @@ A constraint is advised only if some sizes satisfy it, together with those that 
 decides the question. What is advised is a text that the parser reads. Knows expressions and decisions;
 nothing of scopes or JAX.
 
-JAX divides by a negated product to find the size that -1 stands for in a reshape. A divisor that can
+JAX divides by a negated product to find the size that -1 means in a reshape. A divisor that can
 only be 0 or negative is taken for such a one, and shown without the sign.
 """
 
@@ -26,7 +26,7 @@ def refused_division(decider: Decider, dividend: Expression, divisor: Expression
     is_reshape = not _is_possible(decider, divisor) and _is_possible(decider, -divisor)
     shown = -divisor if is_reshape else divisor
     lines = [
-        f"Cannot divide '{to_text(dividend)}' by '{to_text(shown)}': that the divisor is not 0 is inconclusive.",
+        f"Cannot divide '{to_text(dividend)}' by '{to_text(shown)}': whether the divisor is nonzero is inconclusive.",
         *_zero_for(decider, divisor),
         *_advice_on_division(decider, dividend, divisor, is_reshape),
         "  see jaxtf's page 'Symbolic dimensions', section 'Division'",
@@ -45,8 +45,8 @@ def advice_on_nonzero(decider: Decider, expression: Expression, subject: str) ->
     lines: list[str] = []
     for sign, signed in (("positive", expression), ("negative", -expression)):
         if _is_possible(decider, signed):
-            whose = "it is" if lines else f"{subject} is"
-            lines.append(f'  if {whose} always {sign} for you, add the constraint "{at_least_one(signed)}"')
+            subject_is = "it is" if lines else f"{subject} is"
+            lines.append(f'  if {subject_is} always {sign} for you, add the constraint "{at_least_one(signed)}"')
     return lines
 
 
@@ -82,13 +82,13 @@ class _Quotient(NamedTuple):
     def advice(self, *, in_shapes: bool, as_constraint: bool) -> str:
         """Returns how to say that the quotient leaves no remainder."""
         size = to_text(self.dividend)
-        ways = [f"write {self.by}*{size} for {size} in the shapes"] * in_shapes
-        ways += [f'add the constraint "mod({size}, {self.by}) == 0"'] * as_constraint
-        return f"if {size} is always a multiple of {self.by} for you, {', or '.join(ways)}"
+        remedies = [f"write {self.by}*{size} for {size} in the shapes"] * in_shapes
+        remedies += [f'add the constraint "mod({size}, {self.by}) == 0"'] * as_constraint
+        return f"if {size} is always a multiple of {self.by} for you, {', or '.join(remedies)}"
 
 
-class _Way(NamedTuple):
-    """What becomes of a division in some way: whether the divisor is other than 0, and no remainder is left."""
+class _Outcome(NamedTuple):
+    """The effect of a remedy on a division: whether the divisor is then nonzero, and whether no remainder is left."""
 
     helps: bool
     suffices: bool
@@ -100,37 +100,37 @@ def _advice_on_division(decider: Decider, dividend: Expression, divisor: Express
     in_shapes = _in_shapes(decider, dividend, divisor, quotients)
     as_constraint = _under(decider, [fact for q in quotients for fact in q.facts()], dividend, divisor)
     suffices = is_reshape and (in_shapes.suffices or as_constraint.suffices)
-    ways = {
+    remedies = {
         "in_shapes": in_shapes.suffices if suffices else in_shapes.helps,
         "as_constraint": as_constraint.suffices if suffices else as_constraint.helps,
     }
     lines: list[str] = []
-    if not (is_reshape and any(ways.values())):
+    if not (is_reshape and any(remedies.values())):
         lines += advice_on_nonzero(decider, -divisor if is_reshape else divisor, "the divisor")
         suffices = _under(decider, [-divisor - _ONE], dividend, divisor).suffices
-    if any(ways.values()):
-        lines += [f"  {'and ' if number else ''}{q.advice(**ways)}" for number, q in enumerate(quotients)]
+    if any(remedies.values()):
+        lines += [f"  {'and ' if number else ''}{q.advice(**remedies)}" for number, q in enumerate(quotients)]
     if is_reshape and not suffices:
-        lines.append("  a reshape needs a division without remainder as well, and that is not known of this one")
+        lines.append("  a reshape also needs a division without remainder, and this one is not known to have none")
     return lines
 
 
-def _under(decider: Decider, facts: list[Expression], dividend: Expression, divisor: Expression) -> _Way:
+def _under(decider: Decider, facts: list[Expression], dividend: Expression, divisor: Expression) -> _Outcome:
     """Returns what becomes of a division under further facts."""
     known = decider.under(facts)
     helps = bool(facts) and not known.is_contradictory() and known.is_never_zero(divisor)
-    return _Way(helps, helps and known.is_zero(normal.mod(dividend, divisor)))
+    return _Outcome(helps, helps and known.is_zero(normal.mod(dividend, divisor)))
 
 
-def _in_shapes(decider: Decider, dividend: Expression, divisor: Expression, quotients: list[_Quotient]) -> _Way:
+def _in_shapes(decider: Decider, dividend: Expression, divisor: Expression, quotients: list[_Quotient]) -> _Outcome:
     """Returns what becomes of a division where the shapes have multiples of the variables that are divided."""
     multiples = {q.variable: variable(q.variable).scaled(q.by) for q in quotients if q.variable is not None}
-    # Not where constraints speak of the variables: they would mean other sizes then.
+    # Not where constraints mention the variables: they would mean other sizes then.
     if not quotients or len(multiples) < len(quotients) or decider.names & multiples.keys():
-        return _Way(helps=False, suffices=False)
+        return _Outcome(helps=False, suffices=False)
     dividend, divisor = substituted(dividend, multiples), substituted(divisor, multiples)
     helps = decider.is_never_zero(divisor)
-    return _Way(helps, helps and decider.is_zero(normal.mod(dividend, divisor)))
+    return _Outcome(helps, helps and decider.is_zero(normal.mod(dividend, divisor)))
 
 
 def _quotients(divisor: Expression) -> list[_Quotient]:

@@ -56,7 +56,7 @@ class Verdict(NamedTuple):
     never: bool = False
     holds_for: Sizes | None = None
     fails_for: Sizes | None = None
-    by: str = "sizes of both kinds"
+    by: str = "sizes for which it holds and fails"
 
 
 class Zero(NamedTuple):
@@ -400,7 +400,7 @@ def _may_be_constant(expression: Expression) -> bool:
     """Returns whether an expression of unbounded variables may have one value only.
 
     A polynomial has not, nor has its sum with one quotient of polynomials by an integer or one maximum of them: in
-    normal form these are no polynomials. Nor has a multiple of a quotient that grows with a variable without bound.
+    normal form these are not polynomials. Nor has a multiple of a quotient that grows with a variable without bound.
     """
     operations = 0
     for monomial in expression.terms:

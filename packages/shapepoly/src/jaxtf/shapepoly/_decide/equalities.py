@@ -12,7 +12,7 @@ bound allows, also inside products, which elimination one equality after the oth
 Rewriting ends: a variable that was replaced does not occur any more, and each rule makes monomials or coefficients
 smaller in an order without endless descents.
 
-In: expressions that are 0, and such that are at least 0. Out: definitions, facts without the variables that they
+In: expressions that are 0, and others that are at least 0. Out: definitions, facts without the variables that they
 define, simplified expressions. What is chosen does not depend on the order of equalities or on names.
 """
 
@@ -60,7 +60,7 @@ class Equalities:
     Attributes:
       definitions: The variables that are replaced, each with an expression that has none of them.
       facts: What else is at least 0, without these variables.
-      rules: What is 0, without these variables, and is no definition.
+      rules: What is 0, without these variables, and is not a definition.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class _Candidate(NamedTuple):
     """What is 0 as well: of a division without remainder."""
 
     def score(self) -> tuple[bool, bool, bool, int, int]:
-        """Returns how good it is to replace the variable, the best first: simple values, and such that are positive."""
+        """Returns how good it is to replace the variable, the best first: simple values, and positive ones."""
         return (
             bool(self.remainder.terms),
             has_operations(self.value),

@@ -4,7 +4,7 @@ A `Problem` holds the points that satisfy all facts about some expressions, as a
 for each choice among alternatives that is possible. Whether an expression can be negative, and how
 small it can get, are then questions to isl about each region.
 
-Where products of variables occur, a region may contain points that are no true values. Such a point is
+Where products of variables occur, a region may contain points that are not true values. Such a point is
 excluded by a sharper bound of a product around it, and the question is asked again, a few times.
 """
 
@@ -134,7 +134,7 @@ class Problem:
         return None
 
     def _true_sizes(self, point: Sequence[int] | None) -> dict[str, int] | None:
-        """Returns the sizes at a point if they satisfy the facts as they stand."""
+        """Returns the sizes at a point if they satisfy the original facts."""
         if point is None:
             return None
         sizes = self._relaxation.sizes(point)

@@ -15,7 +15,7 @@ _STEPS_OF_A_TERM = 3
 
 
 def small_sizes(variables: Sequence[str], tries: int = _MOST_TRIES) -> Iterator[dict[str, int]]:
-    """Yields sizes of variables, the smaller ones first, as many as `tries` at most.
+    """Yields sizes of variables, the smaller ones first, at most `tries` of them.
 
     >>> [tuple(sizes.values()) for sizes in small_sizes("ab")][:4]
     [(1, 1), (1, 2), (2, 1), (2, 2)]

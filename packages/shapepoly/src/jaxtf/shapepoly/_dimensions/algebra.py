@@ -88,7 +88,7 @@ class Algebra:
         return self._equalities.put((left, right), zero.holds)
 
     def log_integer(self, expression: Expression, value: object) -> None:
-        """Logs that a dimension, which is no integer, was compared with one."""
+        """Logs that a dimension, which is not an integer, was compared with one."""
         if self.logger is not None:
             log_answer(self.logger, f"{self.text(expression)} == {value}", False, "normal form", perf_counter())
 
@@ -166,7 +166,7 @@ class Algebra:
         return self._maxima.put(asked, self._settled_operation(self._maximum(left, right)))
 
     def _maximum(self, left: Expression, right: Expression) -> Expression:
-        """Returns the larger one. Comparing maxima of very many as a whole would take long."""
+        """Returns the larger one. Comparing maxima of very many operands directly would take long."""
         operands = (atom.operands for side in (left, right) for atom in linear_maxima(side))
         if sum(map(len, operands)) <= _MOST_COMPARED:
             if self._never_negative(left - right):

@@ -1,6 +1,6 @@
 """Comparisons of expressions as Python booleans, and the error where no boolean is right.
 
-The error tells what was asked, sizes for which it holds and fails, the constraint that would decide
+The error gives the comparison, sizes for which it holds and fails, the constraint that would decide
 it, and the line of the user's program that asked.
 """
 

@@ -1,4 +1,4 @@
-"""Symbolic dimensions: what stands in a shape in place of an integer.
+"""Symbolic dimensions: entries of a shape that are not integers.
 
 A `Dimension` is an expression in a scope. It behaves as an integer as far as one answer is right for
 all sizes: arithmetic gives dimensions (or integers, where the result is constant), comparisons give
@@ -250,11 +250,11 @@ class Dimension:
     def __int__(self) -> int:
         raise inconclusive(
             f"{_no_constant(self)}. Instead of int(d) write d: it adds, multiplies and\n"
-            f"  divides as an integer does, and stands in shapes; jnp.array(d) is its value as an array"
+            f"  divides as an integer does, and can be used in shapes; jnp.array(d) is its value as an array"
         )
 
     def __index__(self) -> int:
-        # JAX asks every size, to see by the TypeError that it is no integer.
+        # JAX asks every size, to see by the TypeError that it is not an integer.
         raise TypeError(
             f"{_no_constant(self)}; range(d), NumPy's shapes and the indices of\n"
             f"  sequences need it now. Instead write jax.lax.fori_loop(0, d, ...), jnp.zeros((d,)), jnp.arange(d);\n"
@@ -410,7 +410,7 @@ class Dimension:
         """Returns the expression of an integer or a dimension; raises for anything else."""
         operand = self._operand(other, operation)
         if operand is None:
-            raise TypeError(f"{operation} of the symbolic dimension '{self}' and {other!r}, which is no integer")
+            raise TypeError(f"{operation} of the symbolic dimension '{self}' and {other!r}, which is not an integer")
         return operand
 
     def _check_scope(self, other: Dimension, operation: str) -> None:
@@ -437,7 +437,7 @@ class Dimension:
 
 
 def _no_constant(dimension: Dimension) -> str:
-    """Returns how an error begins where a dimension stands in place of an integer."""
+    """Returns the beginning of the error for a dimension used in place of an integer."""
     return (
         f"Symbolic dimension '{dimension}' used in a context that requires a constant.\n"
         f"  its value is known only when the program runs"
@@ -488,7 +488,7 @@ def evaluate(dimension: int | Dimension, values: Mapping[str, V], operations: Ar
 
     Args:
       dimension: An integer or a symbolic dimension.
-      values: The value of each variable by name; more of them do no harm.
+      values: The value of each variable by name; others are ignored.
       operations: How to compute with the values.
 
     Raises:

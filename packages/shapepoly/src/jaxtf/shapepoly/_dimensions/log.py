@@ -25,7 +25,7 @@ _NAME = "jaxtf.shapepoly"
 _VARIABLE = "JAXTF_LOG"
 _INFO = 20
 
-# What stands between a user's line and a question: us, JAX, and what both call through, such as contextlib.
+# Frames between a user's line and a question: us, JAX, and what both call through, such as contextlib.
 _NOT_THE_USERS = frozenset(("jaxtf", "jax", "jaxlib")) | sys.stdlib_module_names
 
 

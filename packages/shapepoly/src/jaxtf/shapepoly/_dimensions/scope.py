@@ -55,8 +55,8 @@ class SymbolicScope:
     Args:
       constraints_str: Constraints of the form `e1 >= e2`, `e1 <= e2` or `e1 == e2`. They hold jointly,
         and jointly with every dimension variable being at least 1.
-      most_steps: Bound on the work of reading them, about a microsecond each; for constraints that nobody vouches
-        for. By default the products of terms in them are bounded alone, not what it takes to find whether they
+      most_steps: Bound on the work of reading them, about a microsecond each; for untrusted
+        constraints. By default only the products of terms in them are bounded, not the work of finding whether they
         contradict each other.
 
     Attributes:

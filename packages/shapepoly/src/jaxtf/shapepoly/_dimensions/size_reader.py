@@ -14,8 +14,8 @@ __all__ = ["SizeReader"]
 class SizeReader:
     """Reads sizes, one after another, that together may take so many steps.
 
-    What they take is that of their texts and of what the constraints of the scope have to decide about them. The
-    dimensions that it returns are those of the scope, and what is asked of them later is not bounded.
+    The steps are those to read their texts and to decide questions about them under the constraints. The
+    dimensions that it returns belong to the scope, and later questions about them are not bounded.
 
     Args:
       scope: The scope of the dimensions.

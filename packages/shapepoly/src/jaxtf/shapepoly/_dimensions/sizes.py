@@ -1,4 +1,4 @@
-"""Questions about what stands in a shape: an integer or a symbolic dimension."""
+"""Questions about an entry of a shape: an integer or a symbolic dimension."""
 
 from operator import index
 from typing import TypeGuard
@@ -7,7 +7,7 @@ from jaxtf.shapepoly._decide.intervals import Bound
 from jaxtf.shapepoly._dimensions.dimension import Dimension
 
 DimSize = int | Dimension
-"""What stands in a shape."""
+"""An entry of a shape."""
 
 
 def is_symbolic_dim(p: object) -> TypeGuard[Dimension]:

@@ -1,4 +1,4 @@
-"""Constraints that no check could reach, because they speak of variables that arguments do not determine.
+"""Constraints that no check could reach, because they mention variables that arguments do not determine.
 
 A variable is determined if it occurs in the shapes, or if equality constraints tie it to those that do.
 A name that is misspelt in a constraint is neither, and the constraint would say nothing.
@@ -11,7 +11,7 @@ from jaxtf.shapepoly._errors import ShapeSpecError
 
 
 def refuse_unchecked(scope: SymbolicScope, variables: frozenset[str]) -> None:
-    """Raises where a constraint speaks of a variable that nothing determines.
+    """Raises where a constraint mentions a variable that nothing determines.
 
     Args:
       scope: Has the constraints.
@@ -24,7 +24,7 @@ def refuse_unchecked(scope: SymbolicScope, variables: frozenset[str]) -> None:
     for constraint in scope.constraints:
         for name in sorted(constraint.difference.variables() - determined):
             raise ShapeSpecError(
-                f"the constraint '{constraint}' speaks of '{name}', which occurs in no shape of the arguments: "
+                f"the constraint '{constraint}' mentions '{name}', which occurs in no shape of the arguments: "
                 f"nothing would check it\n  {_remedy(name, variables)}"
             )
 

@@ -26,7 +26,7 @@ _STEPS_OF_A_TERM = 3
 
 
 class Anonymous(NamedTuple):
-    """A question: an expression and facts, and the name that stands for each of the variables."""
+    """A question: an expression and facts, and the name that replaces each of the variables."""
 
     expression: Expression
     facts: tuple[Expression, ...]

@@ -19,8 +19,8 @@ class Budget:
     """Steps that are left.
 
     Args:
-      steps: So many to begin with.
-      message: What is said when they are used up.
+      steps: The number to begin with.
+      message: Of the error when they are used up.
     """
 
     def __init__(self, steps: float = inf, message: str = "") -> None:

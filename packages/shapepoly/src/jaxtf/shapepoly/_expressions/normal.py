@@ -86,7 +86,7 @@ def _division_with_unit_coefficient(expression: Expression) -> Operation | None:
 
 
 def _divide_by_expression(dividend: Expression, divisor: Expression) -> Expression:
-    """Returns the normal form of `dividend // divisor` for a divisor that is no integer."""
+    """Returns the normal form of `dividend // divisor` for a divisor that is not an integer."""
     if divisor.sorted_terms()[0][1] < 0:
         dividend, divisor = -dividend, -divisor
     divide = _division_by_term if len(divisor.terms) == 1 else polynomial_division
@@ -101,7 +101,7 @@ def _divide_by_expression(dividend: Expression, divisor: Expression) -> Expressi
 
 
 def _division_by_term(dividend: Expression, divisor: Expression) -> tuple[Expression, Expression]:
-    """Returns the multiple of a divisor of one term, divided by it, and the terms that are no multiples."""
+    """Returns the multiple of a divisor of one term, divided by it, and the terms that are not multiples."""
     ((leading, by),) = divisor.terms.items()
     quotient: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}

@@ -1,6 +1,6 @@
 """Texts of shapes and constraints, read into expressions.
 
-    shape       dimension ("," dimension)* [","], in parentheses or not; "..." may stand last
+    shape       dimension ("," dimension)* [","], in parentheses or not; "..." may come last
     dimension   "_" or expression
     constraint  expression (">=" | "<=" | "==") expression
     expression  term (("+" | "-") term)*
@@ -33,7 +33,7 @@ RESERVED_NAMES = frozenset({"_platform_index"})
 """Names that JAX gives to integers of its own in a lowered module."""
 
 _NO_NAMES = frozenset({"True", "False"})
-# What stands for no relation of ours: the relation to write for it, and what to add to the right side.
+# Texts that are not relations here: the relation to write for it, and what to add to the right side.
 _OTHER_RELATIONS = {
     ">": ((">=", 1),),
     "<": (("<=", -1),),
@@ -75,14 +75,14 @@ class Algebra(Protocol):
 
 
 class ParsedDimension(NamedTuple):
-    """A dimension of a shape text: what it says (None for the placeholder `_`), and where it stands."""
+    """A dimension of a shape text: its expression (None for the placeholder `_`), and its position."""
 
     value: Expression | None
     position: int
 
 
 class ParsedShape(NamedTuple):
-    """A shape text: its dimensions, where `...` stands, if it does, and the variables that the text names."""
+    """A shape text: its dimensions, the position of `...`, if any, and the variables that the text names."""
 
     dimensions: tuple[ParsedDimension, ...]
     ellipsis: int | None
@@ -162,7 +162,7 @@ class _Parser:
                 ellipsis = self._take().position
                 self._accept(",")
                 if self._peek.kind != "end":
-                    self._fail(self._peek, "'...' can only stand at the end of a shape")
+                    self._fail(self._peek, "'...' can only be at the end of a shape")
                 break
             dimensions.append(self._dimension())
             if not self._accept(",") and self._peek.kind != "end":
@@ -184,7 +184,7 @@ class _Parser:
         return ParsedConstraint(left, symbol, right)
 
     def _fail_with_other_relation(self, left: Expression, relation: _Token) -> NoReturn:
-        """Raises for a relation that there is not, with the one to write: sizes are integers."""
+        """Raises for an unknown relation, with the one to write: sizes are integers."""
         right = self._expression()
         constraints = [
             f"'{to_text(left)} {symbol} {to_text(right + integer(more))}'"
@@ -267,7 +267,7 @@ class _Parser:
         if token.text in self._operations:
             self._fail(token, f"'{token.text}' is an operation; write {token.text}(e1, e2)")
         if token.text == "_":
-            self._fail(token, "the placeholder '_' must stand alone in its dimension")
+            self._fail(token, "the placeholder '_' must be alone in its dimension")
         if token.text in _NO_NAMES:
             placeholder = ", or '_' for the size that the argument has" if self._is_shape else ""
             self._fail(

@@ -1,6 +1,6 @@
 """Dimension expressions as text that the parser reads back to the same expression.
 
-`mod`, `max` and `min` are no atoms of an expression (see `_expressions.expression`); they are found again here, so
+`mod`, `max` and `min` are not atoms of an expression (see `_expressions.expression`); they are found again here, so
 that users read what they wrote: `e - n*floordiv(e, n)` prints as `mod(e, n)` and
 `b + max(0, a - b)` as `max(a, b)`, also where both are multiplied by variables. Highest degrees come
 first, then names in alphabetical order, then the constant.
@@ -32,7 +32,7 @@ _LONGEST_CHAIN = 8
 
 
 class _Piece(NamedTuple):
-    """A summand of the text: where it stands, its integer factor, and the text of the rest of it."""
+    """A summand of the text: its position, its integer factor, and the text of the rest of it."""
 
     position: Monomial
     factor: int

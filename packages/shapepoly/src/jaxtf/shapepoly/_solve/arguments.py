@@ -1,9 +1,9 @@
 """Arguments with the shapes that specifications say: specifications are a pytree prefix of the arguments.
 
-A specification is None, a shape text or a `PolyShape`. It holds for every array below the place where it
-stands; an argument that is None has none, and whatever stands in its place says nothing. Specifications
-that are no prefix are refused by the place where they first differ from the arguments, in the order of
-the arguments.
+A specification is None, a shape text or a `PolyShape`. It holds for every array below its place; an
+argument that is None has no arrays, and its specification is ignored. Specifications
+that are not a prefix are refused; the error names the place where they first differ from the arguments, in the
+order of the arguments.
 
 Imported where JAX is: containers are JAX's pytrees.
 """
@@ -25,11 +25,11 @@ def specs_of_arguments(args: Any, shapes_specs: Any, shape_of: Callable[[str, An
 
     Args:
       args: A pytree of arrays, scalars or `jax.ShapeDtypeStruct`s.
-      shapes_specs: A prefix pytree of `args` of shape specifications; a list may stand for a tuple of arguments.
+      shapes_specs: A prefix pytree of `args` of shape specifications; a list may be given for a tuple of arguments.
       shape_of: Makes a shape from the path of an argument, its specification and its actual shape.
 
     Raises:
-      ShapeSpecError: `shapes_specs` is no prefix of `args`.
+      ShapeSpecError: `shapes_specs` is not a prefix of `args`.
     """
     if isinstance(args, tuple) and isinstance(shapes_specs, list):
         shapes_specs = tuple(shapes_specs)
@@ -54,7 +54,7 @@ def _matched(path: str, spec: Any, argument: Any) -> Iterator[tuple[str, Any, An
     text = _shape_meant(spec, is_for_array=found is None)
     if text is not None:
         raise ShapeSpecError(
-            f"in the specification of {path}: the {type(spec).__name__} {reprlib.repr(spec)} stands where a text "
+            f"in the specification of {path}: the {type(spec).__name__} {reprlib.repr(spec)} is where a text "
             f'belongs; write "{text}"'
         )
     if found is None or found.structure != specs.structure:
@@ -96,7 +96,8 @@ def _check_count(args: tuple[Any, ...], specs: Any) -> None:
 def _shape_meant(spec: Any, *, is_for_array: bool) -> str | None:
     """Returns the text of the shape that somebody meant by a tuple or list; None where it means something else.
 
-    What has a size that is no text is a shape. Texts and None are entries, but not where one array stands for them.
+    What has a size that is not a text is a shape. Texts and None are entries, but not where one array is in their
+    place.
     """
     if type(spec) not in (tuple, list) or not spec:
         return None
@@ -105,7 +106,7 @@ def _shape_meant(spec: Any, *, is_for_array: bool) -> str | None:
 
 
 def _difference(path: str, spec: Any, argument: Any) -> str:
-    """Describes how a container of specifications differs from what stands in its place among the arguments."""
+    """Describes how a container of specifications differs from the argument at its place."""
     if type(spec) is type(argument) and isinstance(spec, dict):
         missing, surplus = _keys(argument, spec), _keys(spec, argument)
         if missing or surplus:
@@ -123,7 +124,7 @@ def _keys(one: dict[Any, Any], other: dict[Any, Any]) -> str:
 
 
 def _described(node: Any) -> str:
-    """Describes a node of a pytree in the words of who wrote it."""
+    """Describes a node of a pytree in the caller's terms."""
     kind = type(node).__name__
     article = "an" if kind[0] in "AEIOaeio" else "a"
     if node is None:

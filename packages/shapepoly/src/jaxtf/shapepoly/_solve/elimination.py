@@ -59,7 +59,7 @@ def _reduce(rows: list[list[int]], width: int) -> list[tuple[int, int]]:
 
 
 def _without_column(row: Sequence[int], pivot: Sequence[int], column: int) -> list[int]:
-    """Returns the smallest integer combination of both rows that is 0 in the column."""
+    """Returns the smallest integer combination of the two rows that is 0 in the column."""
     shared = gcd(row[column], pivot[column])
     ours, theirs = pivot[column] // shared, row[column] // shared
     combined = [ours * a - theirs * b for a, b in zip(row, pivot, strict=True)]

@@ -58,7 +58,7 @@ class Solution(NamedTuple):
       variables: The names of all variables in the specifications, sorted.
       steps: How to compute them, in order; also variables that only constraints mention.
       sources: All dimensions of all arguments, in order.
-      constraints: The constraints of the scope that speak of these variables.
+      constraints: The constraints of the scope that mention these variables.
       specifications: The text of the shapes with symbolic dimensions, for messages.
     """
 

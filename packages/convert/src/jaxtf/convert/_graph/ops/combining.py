@@ -1,8 +1,8 @@
 """What is known of the regions of reductions, and arrays combined by a region that nothing is known of.
 
 XLA promises no order: a region that is not associative has no defined result. On CPU it combines in row-major order,
-one element after the other, from the initial value on, but for long reductions and scans. So does graph mode, so that
-what a program gives in JAX on CPU it gives here; where a region is known to be associative, it takes fewer steps.
+one element after the other, from the initial value on, except for long reductions and scans. So does graph mode, so
+that what a program gives in JAX on CPU it gives here; where a region is known to be associative, it takes fewer steps.
 """
 
 from __future__ import annotations

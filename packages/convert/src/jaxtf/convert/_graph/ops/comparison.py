@@ -37,7 +37,7 @@ def total_order(operand: tf.Tensor) -> tf.Tensor:
 
 @translates("stablehlo.compare", "chlo.broadcast_compare", computed_in=MOVED)
 def compare(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
-    """Whether left and right are so related; NaN is unordered unless the total order is asked for.
+    """Whether left and right are so related; NaN is unordered unless the total order is requested.
 
     Source: StableHLO specification, `compare`.
     """

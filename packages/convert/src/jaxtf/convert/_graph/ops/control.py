@@ -20,7 +20,7 @@ __all__: list[str] = []
 
 _PLACEHOLDER = re.compile(r"\{(\d+)\}")
 
-_COLLECTIVE = "it moves data between devices that run the same program; a TensorFlow graph is a program of its own"
+_COLLECTIVE = "it moves data between devices that run the same program; a TensorFlow graph is one program"
 _TOKEN = "it orders effects, such as input and output while it runs, which TensorFlow graphs do not have in this form"
 
 refuses(
@@ -36,7 +36,9 @@ refuses(
     *EFFECTS,
     reason=_TOKEN,
 )
-refuses("stablehlo.async_start", "stablehlo.async_done", reason="it runs beside others, which a compiler decides")
+refuses(
+    "stablehlo.async_start", "stablehlo.async_done", reason="it runs concurrently with others, as a compiler decides"
+)
 refuses(
     *PYTHON_CALLBACKS,
     reason="it calls back into the Python process that traced it",
@@ -173,7 +175,7 @@ def get_tuple_element(bound: Bound, operand: tuple[tf.Tensor, ...]) -> list[tf.T
 def shape_assertion(bound: Bound, holds: tf.Tensor, *sizes: tf.Tensor) -> list[Any]:
     """An assertion about sizes, with the message that the module has for it.
 
-    XLA drops assertions. It refuses a reshape to another number of elements, which stands after the assertion for it.
+    XLA drops assertions. It refuses a reshape to another number of elements, which follows the assertion about it.
     """
     parts: list[Any] = []
     for index, part in enumerate(_PLACEHOLDER.split(bound["error_message"])):

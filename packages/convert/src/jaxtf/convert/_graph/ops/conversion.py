@@ -19,7 +19,7 @@ from jaxtf.convert._graph.registry import Bound, refuses, translates
 refuses(
     "stablehlo.uniform_quantize",
     "stablehlo.uniform_dequantize",
-    reason="quantized element types have no TensorFlow dtype",
+    reason="quantized types have no TensorFlow dtype",
 )
 
 
@@ -32,7 +32,7 @@ def convert(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     dtype = bound.result_type.dtype
     for uncast in (operand.dtype, dtype):
         if uncast in UNCAST and operand.dtype != dtype:
-            refuse(bound, f"TensorFlow converts nothing to or from {uncast.name}")
+            refuse(bound, f"TensorFlow does not convert to or from {uncast.name}")
     return cast(operand, dtype)
 
 

@@ -57,7 +57,7 @@ def dynamic_convolution(bound: Bound, operand: tf.Tensor, kernel: tf.Tensor, pad
 def _convolved(
     bound: Bound, operand: tf.Tensor, kernel: tf.Tensor, low: Sequence[Size], high: Sequence[Size]
 ) -> tf.Tensor:
-    """Brings arrays to channels last, convolves, and brings the result to the layout that is asked for."""
+    """Brings arrays to channels last, convolves, and brings the result to the requested layout."""
     spatial = operand.shape.rank - 2
     numbers: Mapping[str, Any] = bound["dimension_numbers"]
     ones = (1,) * spatial
@@ -109,7 +109,7 @@ def _transposed(operand: tf.Tensor, order: Sequence[int]) -> tf.Tensor:
 
 
 def _batches_as_features(operand: tf.Tensor, batches: int) -> tf.Tensor:
-    """Groups of the batch beside each other as features: output features of a group see only that group."""
+    """Groups of the batch next to each other as features: output features of a group see only that group."""
     batch, *spatial, features = sizes(operand)
     rank = len(spatial) + 2
     split = tf.reshape(operand, as_shape([batches, batch // batches, *spatial, features]))
@@ -275,7 +275,7 @@ def _strided_columns(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) ->
 
 
 def _with_fewer(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int) -> tf.Tensor:
-    """With one spatial dimension less: its places are beside each other in the batch, what each meets, as features."""
+    """With one spatial dimension less: its positions are in the batch, the elements under each window as features."""
     known = [i for i, size in enumerate(kernel.shape[:-2]) if size is not None]
     axis = min(known, key=lambda i: kernel.shape[i])
     span, stride, apart = kernel.shape[axis], windows.stride[axis], windows.kernel_dilation[axis]

@@ -25,7 +25,7 @@ def dot_general(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     """The sum of products over contracting dimensions; result: batching, then free dimensions of left and of right.
 
     Integers are exact modulo 2**bits. Sums of 16-bit floats are rounded once, as with XLA for CPU; the order of adding
-    is not promised. NaN and infinities take part as in any product, also beside zeros.
+    is not promised. NaN and infinities take part as in any product, also with zeros.
 
     Differs: `precision_config` and `algorithm` are not heeded: TensorFlow has no such choice.
     Source: StableHLO specification, `dot_general`.

@@ -12,7 +12,7 @@ from jaxtf.convert._graph.registry import Bound, translates
 
 @translates("stablehlo.set_dimension_size")
 def set_dimension_size(bound: Bound, operand: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-    """The first elements along one dimension, as many as the size says, if the type of the result leaves it open.
+    """The first elements along one dimension, up to the given size, if the type of the result leaves it open.
 
     Source: StableHLO specification, `set_dimension_size`.
     """

@@ -46,6 +46,6 @@ def _listed(array: tf.Tensor) -> list[Size]:
     if operation.type == "Pack" and operation.get_attr("axis") == 0:
         return [size for part in inputs for size in _listed(part)]
     count = array.shape.num_elements()
-    assert count is not None, "an array of sizes has as many as there are dimensions"
+    assert count is not None, "an array of sizes has one for each dimension"
     flat = tf.cast(tf.reshape(array, [-1]), tf.int32)
     return [flat[i] for i in range(count)]

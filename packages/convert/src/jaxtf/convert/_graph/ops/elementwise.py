@@ -43,7 +43,7 @@ PLAIN: dict[str, Callable[..., tf.Tensor]] = {
 
 # How they differ from XLA's, as `test_graph_special_values.py` finds it.
 _OF_ZEROS = "of 0 and -0 either may be given; compiled for CPU, NaN is taken for any number"
-_OF_PARTS = "complex: infinite and NaN parts may be NaN where XLA has a number, or the other way"
+_OF_PARTS = "complex: infinite and NaN parts may be NaN where XLA has a number, or the reverse"
 _OF_SIGNS = f"{_OF_PARTS}; the sign of a zero part"
 _OF_NAN = "complex, compiled for CPU: where one part is NaN the other may be a number"
 DIFFERS = {

@@ -205,7 +205,7 @@ def shift_right_logical(bound: Bound, operand: tf.Tensor, amount: tf.Tensor) -> 
 
 @translates("stablehlo.not", computed_in=MOVED)
 def complement(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
-    """Every bit, or the truth value, the other way.
+    """Every bit, or the truth value, inverted.
 
     Source: StableHLO specification, `not`.
     """

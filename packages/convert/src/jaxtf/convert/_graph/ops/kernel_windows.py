@@ -47,7 +47,7 @@ class Windows:
 
 
 def padded(operand: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
-    """The operand with the zeros that `padding`, VALID or SAME, stands for."""
+    """The operand with the zeros that `padding`, VALID or SAME, means."""
     if padding == "VALID":
         return operand
     return tf.pad(operand, [[0, 0], *zip(windows.low, windows.high, strict=True), [0, 0]])

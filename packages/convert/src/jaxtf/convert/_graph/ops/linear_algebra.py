@@ -79,7 +79,7 @@ def eigh(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 @translates("custom_call.jaxtf.svd", computed_in=IN_32_BITS)
 def svd(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Descending singular values and, if asked for, left vectors and the adjoint of the right ones.
+    """Descending singular values and, if requested, left vectors and the adjoint of the right ones.
 
     Differs: the phase of each pair of vectors, and the basis of repeated values; compiled, float64 has 32-bit accuracy.
     Source: `jax.lax.linalg.svd`.
@@ -109,7 +109,7 @@ def qr(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 @translates("custom_call.jaxtf.eig")
 def eig(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Eigenvalues of any square matrix and, if asked for, its left and right eigenvectors of norm 1.
+    """Eigenvalues of any square matrix and, if requested, its left and right eigenvectors of norm 1.
 
     Differs: the order of eigenvalues and the phase of each vector.
     Source: `jax.lax.linalg.eig`.

@@ -57,7 +57,7 @@ class Rows:
 
 
 @translates(
-    "stablehlo.scatter", computed_in=MOVED, differs="sums and products of several updates are rounded otherwise"
+    "stablehlo.scatter", computed_in=MOVED, differs="sums and products of several updates are rounded differently"
 )
 def scatter(bound: Bound, *tensors: tf.Tensor) -> list[tf.Tensor]:
     """The operands with the updates combined into them by the region; updates that lie outside are left out.
@@ -88,7 +88,7 @@ def scatter(bound: Bound, *tensors: tf.Tensor) -> list[tf.Tensor]:
 
 
 def _kind(block: Block) -> str | None:
-    """What the region does to each operand with its own update, where its order makes no difference but for rounding.
+    """What the region does to each operand with its own update, where its order changes nothing except rounding.
 
     A difference is a sum with what is negated.
     """

@@ -26,7 +26,7 @@ MANY_PAIRS = 1 << 28
 
 @translates("stablehlo.sort", computed_in=MOVED, needs_xla="more than 4096 elements by a comparator that is not known")
 def sort(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]:
-    """The arrays sorted together along a dimension; equal elements stay in order whether asked for or not.
+    """The arrays sorted together along a dimension; equal elements stay in order whether requested or not.
 
     Source: StableHLO specification, `sort`.
     """
@@ -105,7 +105,7 @@ def _is_small(operand: tf.Tensor) -> bool:
 
 
 def _by_rank(bound: Bound, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """The rank of an element: how many come before it, or compare alike and stand before it."""
+    """The rank of an element: how many are less, or equal and at a lower index."""
     count, rank = operands[0].shape[-1], operands[0].shape.rank
     if count <= 1:
         return list(operands)

@@ -1,6 +1,6 @@
 """Convolutions as sums of products, where a convolution of TensorFlow's takes longer.
 
-Operands are `[batch, height, width, features]`, the features of one group beside each other; kernels `[height, width,
+Operands are `[batch, height, width, features]`, the features of one group next to each other; kernels `[height, width,
 features of one group, outputs]`. Those of 16-bit floats are summed in float32. What they bring is measured by
 `benchmarks/bench_graph.py windows`.
 """

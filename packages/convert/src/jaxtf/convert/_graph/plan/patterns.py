@@ -1,6 +1,6 @@
 """Forms that consumers of a graph know by a name, found in the operations that JAX writes for them.
 
-One function for each; it looks at an operation and says what it amounts to. A form stands for the same values, up to
+One function for each; it looks at an operation and returns the form it matches. A form has the same values, up to
 rounding. Those in `PATTERNS` also have NaN in the same places. Operations that are left without use are dead code.
 """
 

@@ -18,7 +18,7 @@ from jaxtf.serialization._program.program import Operation, TensorType
 @lifts(
     "stablehlo.while",
     takes_sizes=True,
-    differs="reverse mode of a loop whose number of rounds is not known is refused by JAX, as of `lax.while_loop`",
+    differs="JAX refuses reverse mode of a loop with an unknown number of iterations, as for `lax.while_loop`",
 )
 def while_loop(bound: Bound, *initial: Any) -> list[Any]:
     """The values after the body has been applied for as long as the condition holds.
@@ -38,7 +38,7 @@ def _integer(value: Any) -> int | None:
 
 
 def _general(bound: Bound, initial: Sequence[Any]) -> list[Any]:
-    """A loop of any number of rounds; what stays as it is is no state of it."""
+    """A loop of any number of rounds; what stays unchanged is not part of its state."""
     kept = kept_by(bound.operation.regions[1])
     state = [i for i in range(len(initial)) if i not in kept]
 

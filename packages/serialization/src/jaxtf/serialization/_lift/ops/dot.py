@@ -16,7 +16,7 @@ __all__ = ["precision_of"]
 
 
 def precision_of(bound: Bound) -> Any:
-    """The precision of both operands; explicitly the default, whatever JAX is configured to."""
+    """The precision of each operand; explicitly the default, whatever JAX is configured to."""
     given = bound.get("precision_config") or ("DEFAULT", "DEFAULT")
     left, right = (lax.Precision[name] for name in given)
     return left, right

@@ -19,7 +19,7 @@ def sizes_of(bound: Bound, operand: Any) -> list[Any]:
     if not isinstance(operand, Known):
         raise unsupported(
             bound.operation,
-            "a size that is computed from values, and not from the sizes of arguments: a JAX function has none such",
+            "a size that is computed from values, and not from the sizes of arguments: a JAX function cannot have one",
         )
     return known_integers(operand)
 
@@ -35,7 +35,7 @@ def get_dimension_size(bound: Bound, operand: Any) -> Any:
 
 @lifts("stablehlo.set_dimension_size", takes_sizes=True)
 def set_dimension_size(bound: Bound, operand: Any, size: Any) -> Any:
-    """The first elements along one dimension, as many as the size says, if the type of the result leaves it open.
+    """The first elements along one dimension, up to the given size, if the type of the result leaves it open.
 
     Source: StableHLO specification, `set_dimension_size`.
     """

@@ -59,7 +59,7 @@ def _failed(*results: Any) -> Any:
 
 
 def _nothing(bound: Bound, position: int, like: Any) -> Any:
-    """What stands for a result that has no meaning outside of LAPACK."""
+    """The value used for a result that has no meaning outside of LAPACK."""
     type_ = bound.operation.results[position].type
     assert isinstance(type_, TensorType), "a call of LAPACK gives arrays"
     rank = type_.rank
@@ -181,7 +181,7 @@ def _eigenvectors(operand: Any, lower: bool) -> list[Any]:
 
 @lifts(*_targets("gesdd"))
 def gesdd(bound: Bound, operand: Any, *_: Any) -> list[Any]:
-    """Descending singular values and, if asked for, left vectors and the adjoint of the right ones.
+    """Descending singular values and, if requested, left vectors and the adjoint of the right ones.
 
     Source: LAPACK, `xGESDD`.
     """
@@ -198,7 +198,7 @@ def gesdd(bound: Bound, operand: Any, *_: Any) -> list[Any]:
 
 @lifts(*_targets("geev"))
 def geev(bound: Bound, operand: Any, *_: Any) -> list[Any]:
-    """Eigenvalues of any square matrix and, if asked for, its left and right eigenvectors of norm 1.
+    """Eigenvalues of any square matrix and, if requested, its left and right eigenvectors of norm 1.
 
     Source: LAPACK, `xGEEV`.
     """
@@ -214,7 +214,7 @@ def geev(bound: Bound, operand: Any, *_: Any) -> list[Any]:
 
 @lifts(*_targets("gees"))
 def gees(bound: Bound, operand: Any, *_: Any) -> list[Any]:
-    """The Schur form and, if asked for, its vectors.
+    """The Schur form and, if requested, its vectors.
 
     Source: LAPACK, `xGEES`.
     """
@@ -279,7 +279,7 @@ def gtsv(bound: Bound, *operands: Any) -> list[Any]:
     return [*nothing, solution, _failed(solution)]
 
 
-_OTHER_RESULTS = "its results are laid out otherwise than those of JAX's function; export the function for CPU"
+_OTHER_RESULTS = "its results are laid out differently from those of JAX's function; export the function for CPU"
 
 refuses(
     *(

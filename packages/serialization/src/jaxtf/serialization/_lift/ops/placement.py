@@ -18,7 +18,7 @@ from jaxtf.serialization._lift.registry import Bound, lifts
     "sdy.propagation_barrier",
     "sdy.reshard",
     "sdy.data_flow_edge",
-    differs="where the module wants its values, over devices or in memory, is not kept",
+    differs="the placement of values over devices or in memory, as the module asks for it, is not kept",
 )
 def placed(bound: Bound, operand: Any) -> Any:
     """The operand."""

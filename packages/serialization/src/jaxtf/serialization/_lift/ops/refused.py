@@ -9,7 +9,7 @@ refuses(
     *COLLECTIVES,
     "custom_call.SPMDFullToShardShape",
     "custom_call.SPMDShardToFullShape",
-    reason="it computes with the devices of a mesh that the module has and a JAX function has not",
+    reason="it computes with the devices of a mesh that the module has and a JAX function does not",
 )
 refuses(
     "stablehlo.partition_id",
@@ -20,7 +20,9 @@ refuses(
     *EFFECTS,
     reason="it orders effects, such as input and output while it runs",
 )
-refuses("stablehlo.async_start", "stablehlo.async_done", reason="it runs beside others, which a compiler decides")
+refuses(
+    "stablehlo.async_start", "stablehlo.async_done", reason="it runs concurrently with others, as a compiler decides"
+)
 refuses(
     *PYTHON_CALLBACKS,
     reason="it calls back into the Python process that traced it",
@@ -29,12 +31,12 @@ refuses("custom_call.tf.call_tf_function", reason="it calls a TensorFlow functio
 refuses("stablehlo.rng", reason="its numbers depend on the state of the device; use jax.random")
 refuses("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize", reason="JAX has no arrays of quantized numbers")
 refuses("stablehlo.einsum", "stablehlo.unary_einsum", reason="no producer writes it any more; use dot_general")
-refuses("chlo.ragged_dot", reason="the function of JAX for it takes other modes by itself; export it decomposed")
+refuses("chlo.ragged_dot", reason="JAX's function for it chooses other modes by itself; export it decomposed")
 refuses("chlo.scan", reason="an experimental operation without a specification")
 refuses("chlo._asin_acos_kernel", reason="an internal step of the decomposition of chlo.asin and chlo.acos")
 refuses("custom_call.AllocateBuffer", reason="its elements are not defined")
 refuses(
     "custom_call.tpu_custom_call",
     "custom_call.mosaic_gpu_v2",
-    reason="it is a kernel for one kind of device, of which JAX knows no function",
+    reason="it is a kernel for one kind of device, for which JAX has no function",
 )
