@@ -88,6 +88,75 @@ def test_no_call_is_missed_by_looking_for_its_bytes(release):
     assert calls > 50
 
 
+ADDED = """^bb0(%p: tensor<f32>, %q: tensor<f32>):
+  %s = stablehlo.add %p, %q : tensor<f32>
+  stablehlo.return %s : tensor<f32>"""
+COMPARED = """^bb0(%p: tensor<f32>, %q: tensor<f32>):
+  %s = stablehlo.compare GE, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  stablehlo.return %s : tensor<i1>"""
+CALLED = """%s = func.call @g(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  stablehlo.return %s : tensor<4xf32>"""
+UNCHANGED = "stablehlo.return %x : tensor<4xf32>"
+
+# Operations with regions, some of which the bytecode keeps in a section of their own, and the functions that they call.
+WITH_REGIONS = {
+    "select_and_scatter": (
+        f"""%r = "stablehlo.select_and_scatter"(%x, %y, %z) <{{window_dimensions = array<i64: 2>,
+        window_strides = array<i64: 2>}}> ({{ {COMPARED} }}, {{ {ADDED} }}) :
+        (tensor<4xf32>, tensor<2xf32>, tensor<f32>) -> tensor<4xf32>""",
+        set(),
+    ),
+    "reduce_window": (
+        f"""%r = "stablehlo.reduce_window"(%x, %z) <{{window_dimensions = array<i64: 1>}}> ({{ {ADDED} }}) :
+        (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>""",
+        set(),
+    ),
+    "sort": (
+        f"""%r = "stablehlo.sort"(%x) <{{dimension = 0 : i64}}> ({{ {COMPARED} }}) :
+        (tensor<4xf32>) -> tensor<4xf32>""",
+        set(),
+    ),
+    "if": (
+        f"""%r = "stablehlo.if"(%b) ({{ {CALLED} }}, {{ {UNCHANGED} }}) : (tensor<i1>) -> tensor<4xf32>""",
+        {"g"},
+    ),
+    "case": (
+        f"""%r = "stablehlo.case"(%i) ({{ {UNCHANGED} }}, {{ {UNCHANGED} }}, {{ {CALLED} }}) :
+        (tensor<i32>) -> tensor<4xf32>""",
+        {"g"},
+    ),
+    "while": (
+        f"""%r = "stablehlo.while"(%x) ({{ ^bb0(%v: tensor<4xf32>): stablehlo.return %b : tensor<i1> }},
+        {{ ^bb0(%v: tensor<4xf32>): {CALLED} }}) : (tensor<4xf32>) -> tensor<4xf32>""",
+        {"g"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITH_REGIONS)
+def test_calls_in_and_after_the_regions_of_an_operation_are_found(name):
+    pytest.importorskip("jax")
+    from jax.extend.mlir import ir
+    from jax.interpreters import mlir
+
+    from jaxtf.serialization._program.portable_artifact import current_stablehlo_version, serialize_module
+
+    operation, inside = WITH_REGIONS[name]
+    text = f"""func.func @main(
+        %x: tensor<4xf32>, %y: tensor<2xf32>, %z: tensor<f32>, %b: tensor<i1>, %i: tensor<i32>) -> tensor<4xf32> {{
+      {operation}
+      %last = func.call @h(%r) : (tensor<4xf32>) -> tensor<4xf32>
+      return %last : tensor<4xf32>
+    }}
+    func.func private @g(%x: tensor<4xf32>) -> tensor<4xf32> {{ return %x : tensor<4xf32> }}
+    func.func private @h(%x: tensor<4xf32>) -> tensor<4xf32> {{ return %x : tensor<4xf32> }}"""
+    with mlir.make_ir_context():
+        module = serialize_module(ir.Module.parse(text), current_stablehlo_version())
+    reader = functions_module._Module(module)
+    [main] = [function for function in reader.functions if function.name == "main"]
+    assert reader.calls(main) == {"h"} | inside
+
+
 def test_bodies_are_not_read_where_nothing_looks_like_a_circle(monkeypatch):
     """They are long, and read operation by operation. JAX 0.4.30 wrote a bytecode in which nothing else tells."""
     read, count = [], 0

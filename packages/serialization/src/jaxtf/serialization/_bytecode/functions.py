@@ -403,9 +403,10 @@ class _Module:
         """Reads the regions of an operation; `seen` gets each operation in them."""
         if depth > _DEEPEST:
             raise reader.fail(f"regions in more than {_DEEPEST} regions")
+        if operation.is_isolated and self._version >= _LAZY_SINCE:
+            reader = self._section(reader)  # one for all of its regions
         for _ in range(operation.region_count):
-            inner = self._section(reader) if operation.is_isolated and self._version >= _LAZY_SINCE else reader
-            self._skip_region(inner, seen, depth)
+            self._skip_region(reader, seen, depth)
 
     def _skip_region(self, reader: Reader, seen: Callable[[_Operation, Reader], None] | None, depth: int) -> None:
         for _ in range(self._region_head(reader)):
