@@ -248,17 +248,23 @@ def random_families(session: nox.Session) -> None:
     install(session, *from_tree(*EVERYTHING), *PYTEST)
     count, *families = session.posargs or ["500"]
     only = ["-k", " or ".join(f"[{family}]" for family in families)] if families else []
-    # One process for each part: compiled programs are kept until it ends.
+    # One process for each part: compiled programs are kept until it ends. One that fails does not keep the others.
+    failed = []
     for part in range(1, 5):
-        session.run(
-            "pytest",
-            "tests/test_random_families.py",
-            "--sample",
-            f"{part}/4",
-            *only,
-            env=ON_CPU | {"JAXTF_FULL": "1", "RANDOM_PROGRAMS": count},
-            success_codes=[0, 5],  # 5: no test in this part
-        )
+        try:
+            session.run(
+                "pytest",
+                "tests/test_random_families.py",
+                "--sample",
+                f"{part}/4",
+                *only,
+                env=ON_CPU | {"JAXTF_FULL": "1", "RANDOM_PROGRAMS": count},
+                success_codes=[0, 5],  # 5: no test in this part
+            )
+        except CommandFailed:
+            failed.append(part)
+    if failed:
+        session.error(f"parts that failed: {failed}")
 
 
 @nox.session
