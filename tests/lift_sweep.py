@@ -70,6 +70,12 @@ EXPECTED: tuple[Known, ...] = (
         "differs",
         "of negative numbers JAX's rule gives another one than trigamma, and infinity near the poles, which is finite",
     ),
+    Known(
+        "convert_element_type_.*newdtype_bfloat16",
+        "grad",
+        "differs",
+        "XLA leaves out a rounding of the cotangent to bfloat16 and back, in one of the two programs",
+    ),
     Known("lgamma_", "jvp|grad", "differs", "at poles it is infinite, and NaN by JAX's rule"),
     Known("(min|max)_inf_nan_complex", "jvp|grad", "differs", "of NaN: the derivative is that of the operand chosen"),
     Known("select_and_scatter_add_.*_bool", "values|vmap", "refused", "sums of truth values"),
