@@ -10,6 +10,9 @@ import jax
 import pytest
 
 from jaxtf.serialization import LiftUnsupported, deserialize
+from jaxtf.serialization._bytecode.portable import stablehlo_facts
+from jaxtf.serialization._program.portable_artifact import current_stablehlo_version
+from jaxtf.serialization._record.stablehlo import parse_stablehlo_version
 
 from .corpus import RELEASES, _argument, _numbers, _with_phases_of, differences, prepare_process, recorded
 
@@ -34,6 +37,9 @@ RUN = RUNNABLE if "JAXTF_FULL" in os.environ else [OLDEST[name] for name in FAMI
 def test_a_lifted_artifact_gives_the_numbers_of_its_release(entry):
     prepare_process()
     exported = deserialize(entry.blob)
+    written = stablehlo_facts(exported.mlir_module_serialized).stablehlo_version
+    if parse_stablehlo_version(written) > parse_stablehlo_version(current_stablehlo_version()):
+        pytest.skip("newer than this jaxlib reads")
     for order, sides in enumerate(entry.values()):
         exported = exported.vjp() if order else exported
         with jax.enable_x64(entry.facts["x64"]):
