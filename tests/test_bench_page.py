@@ -47,6 +47,15 @@ def test_the_table_of_large_arrays_in_the_guide_has_what_was_printed(bench_page)
         assert re.findall(r"([\d.]+) s", cells) == [time for time in times if time != "0.0"]
 
 
+def test_the_readme_has_what_was_printed(bench_page):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = r"takes (\d+) us, .*? op \((\d+) us\); with jax2tf it takes ([\d.]+) ms"
+    [(ours, bare, theirs)] = re.findall(shown, readme)
+    times = {row.who: row for row in bench_page.rows("bench_convert.py")["sin f32[16]"]}
+    assert (ours, bare) == (f"{times['jaxtf'].time:.0f}", f"{times['bare op'].time:.0f}")
+    assert theirs == f"{times['upstream'].time / 1000:.1f}"
+
+
 def test_what_a_script_printed_is_read_by_subject_and_by_who(bench_page, monkeypatch, tmp_path):
     (tmp_path / "bench_x.txt").write_text(
         "eager calls\n  sin f32[16]: bare op      63.2 us\n  sin f32[16]: jaxtf, any batch    1.5 ms\n"
