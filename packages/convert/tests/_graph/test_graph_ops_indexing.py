@@ -234,6 +234,14 @@ def test_what_is_subtracted_at_one_index_several_times_is_subtracted_each_time(m
     same_as_jax(lambda x, i, u: x.at[i].subtract(u), np.ones(4, np.uint8), i, np.arange(5, dtype=np.uint8), mode=mode)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_an_element_is_multiplied_with_its_updates_in_turn(mode):
+    """The product of the updates alone overflows, or is 0."""
+    x, indices = np.float32([1e-30, 1e30, 3, 0]), np.int32([0, 0, 1, 1, 3, 3])
+    factors = np.float32([1e30, 1e30, 1e-30, 1e-30, 1e30, 1e30])
+    same_as_jax(lambda x, i, u: x.at[i].multiply(u), x, indices, factors, mode=mode, max_error_in_eps=1)
+
+
 def test_a_symbolic_number_of_updates_is_scattered():
     converted = convert(
         lambda x, i, u: x.at[i].subtract(u), polymorphic_shapes=[None, "(n,)", "(n,)"], native_serialization=False

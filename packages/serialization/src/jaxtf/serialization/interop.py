@@ -20,6 +20,7 @@
   what is in one; `for_platform`: it on one of its platforms; `scope_of`: the name of a location.
 - `BoundOperation`, `refusal_text`, `COLLECTIVES`, `EFFECTS`, `PYTHON_CALLBACKS`: what those who translate operations
   one by one have in common.
+- `requirements` (of `Requirement`s), `has_requirements`: what sizes of operands have to be.
 - `single_operation`, `extreme_direction`, `comparator_keys` (of `Key`s): what a region computes; `defining`: the
   operations that the values of a block come from.
 - `users_line`, `users_files`: the line of the user's program in a stack, and which of its files are the user's.
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
         extreme_direction,
         single_operation,
     )
+    from jaxtf.serialization._program.requirements import Requirement, has_requirements, requirements
     from jaxtf.serialization._record.called import CalledFunction
     from jaxtf.serialization._record.containers import plain_containers
     from jaxtf.serialization._record.locations import users_files, users_line
@@ -111,6 +113,7 @@ __all__ = [
     "Operation",
     "Program",
     "Reading",
+    "Requirement",
     "TensorType",
     "TokenType",
     "TupleType",
@@ -127,6 +130,7 @@ __all__ = [
     "export_for_graph",
     "extreme_direction",
     "for_platform",
+    "has_requirements",
     "is_differentiable",
     "is_literal",
     "is_zero",
@@ -144,6 +148,7 @@ __all__ = [
     "read_program",
     "refusal_text",
     "require_jax",
+    "requirements",
     "scope_of",
     "set_tokens",
     "shape_assertion",
@@ -174,6 +179,7 @@ _MODULES = {
     "PYTHON_CALLBACKS": "_program.bound",
     "Program": "_program.program",
     "Reading": "_program.reading",
+    "Requirement": "_program.requirements",
     "TensorType": "_program.program",
     "TokenType": "_program.program",
     "TupleType": "_program.program",
@@ -190,6 +196,7 @@ _MODULES = {
     "export_for_graph": "_entrances",
     "extreme_direction": "_program.regions",
     "for_platform": "_program.platforms",
+    "has_requirements": "_program.requirements",
     "is_differentiable": "_jax_values.avals",
     "is_literal": "_jax",
     "is_zero": "_jax_values.derivatives",
@@ -206,6 +213,7 @@ _MODULES = {
     "read_program": "_program.parse",
     "refusal_text": "_program.refusal",
     "require_jax": "_requires",
+    "requirements": "_program.requirements",
     "scope_of": "_program.locations",
     "set_tokens": "_jax",
     "shape_assertion": "_export.dimensions",

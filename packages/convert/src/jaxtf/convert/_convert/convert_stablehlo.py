@@ -136,5 +136,6 @@ def _tensors(name: str, args: Sequence[Any], specifications: Sequence[tf.TensorS
         tensor = as_tensor(value, specification.dtype)
         if not specification.shape.is_compatible_with(tensor.shape):
             raise ArgumentTypeError(f"{expected}, found {tensor.dtype.name}{tensor.shape}")
-        tensors.append(tensor)
+        # In a graph it may be known less of it.
+        tensors.append(tensor if tf.executing_eagerly() else tf.ensure_shape(tensor, specification.shape))
     return tensors

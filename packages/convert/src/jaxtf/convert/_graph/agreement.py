@@ -1,75 +1,71 @@
-"""Ranks and sizes of operands as TensorFlow's operations take them.
+"""Ranks and sizes of operands as StableHLO requires them, and as TensorFlow's operations take them.
 
-Sizes that StableHLO requires to be equal are checked where they are known only at run time.
-
-TensorFlow's elementwise operations broadcast a size of 1, and so do its products of matrices; StableHLO's do not. The
-modules that JAX exports have equal sizes wherever they are required, by their shape assertions; a module of somebody
-else may be called with sizes that are not.
+TensorFlow's elementwise operations broadcast a size of 1, its slices end where the array does, its transforms pad, its
+convolutions make groups of features that are too many; StableHLO's operations do none of that. The modules that JAX
+exports have the sizes that are required, by their shape assertions; a module of somebody else may be called with sizes
+that are not. So what is known only at run time is compared then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import tensorflow as tf
 
+from jaxtf.convert._errors import ArgumentTypeError
 from jaxtf.convert._graph._support import Size, as_shape, sizes
 from jaxtf.convert._graph.errors import unsupported
+from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.registry import Bound
-from jaxtf.serialization.interop import Operation, TensorType, Value
+from jaxtf.serialization.interop import Operation, Requirement, has_requirements, requirements
 
-__all__ = ["at_broadcast_places", "with_equal_sizes"]
-
-_ALIKE = frozenset(
-    f"stablehlo.{name}"
-    for name in [
-        "add",
-        "and",
-        "atan2",
-        "clamp",
-        "compare",
-        "complex",
-        "divide",
-        "map",
-        "maximum",
-        "minimum",
-        "multiply",
-        "or",
-        "power",
-        "remainder",
-        "select",
-        "shift_left",
-        "shift_right_arithmetic",
-        "shift_right_logical",
-        "sort",
-        "subtract",
-        "xor",
-    ]
-)
-
-# The operands of these, the attribute that has the pairs of dimensions, and its two lists.
-_BATCHED = {
-    "stablehlo.dot_general": ("dot_dimension_numbers", "lhs_batching_dimensions", "rhs_batching_dimensions"),
-    "stablehlo.gather": ("dimension_numbers", "operand_batching_dims", "start_indices_batching_dims"),
-    "stablehlo.dynamic_gather": ("dimension_numbers", "operand_batching_dims", "start_indices_batching_dims"),
-    "stablehlo.scatter": ("scatter_dimension_numbers", "input_batching_dims", "scatter_indices_batching_dims"),
-}
+__all__ = ["at_broadcast_places", "with_required_sizes"]
 
 
-def with_equal_sizes(operation: Operation, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """The operands, which are there only if the sizes that have to be equal are.
+def with_required_sizes(operation: Operation, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """The operands, which are there only if their sizes are as the operation requires.
 
     Compiled, XLA drops assertions; a reshape to another number of elements it refuses.
+
+    Raises:
+      ArgumentTypeError: Sizes that are known do not agree.
     """
-    checks = [
-        _checked(operation, operands[first], axis, operands[second], other)
-        for first, axis, second, other in _pairs(operation)
-        if not _is_known_equal(operands[first], axis, operands[second], other)
-    ]
+    if not has_requirements(operation.name):
+        return list(operands)
+    shapes = {id(operand): _wide(sizes(operand)) for operand in operands}  # one for an operand that is given twice
+    required = requirements(
+        operation,
+        [shapes[id(operand)] for operand in operands],
+        lambda index: _wide(listed(tf.reshape(operands[index], [-1]))),
+    )
+    checks = [check for one in required for check in _checked(operation, one)]
     if not checks:
         return list(operands)
-    with tf.control_dependencies([check for made in checks for check in made]):
-        return [operand if isinstance(operand, tuple) else tf.identity(operand) for operand in operands]
+    with tf.control_dependencies(checks):
+        return [tf.identity(operand) for operand in operands]
+
+
+def _wide(shape: Sequence[Size]) -> list[Size]:
+    """Sizes of which products fit."""
+    return [size if isinstance(size, int) else tf.cast(size, tf.int64) for size in shape]
+
+
+def _checked(operation: Operation, required: Requirement) -> Sequence[tf.Operation]:
+    """What fails where sizes that are known only at run time do not agree."""
+    if required.size is required.limit:
+        return ()
+    if isinstance(required.size, int) and isinstance(required.limit, int):
+        if not required.is_met():
+            raise ArgumentTypeError(required.refusal(operation))
+        return ()
+    size, limit = (tf.convert_to_tensor(n, tf.int64) for n in (required.size, required.limit))
+    holds = size <= limit if required.is_most else tf.equal(size, limit)
+    message = f"{operation.name}: an operand has another size than StableHLO requires; found, and "
+    message += "at most:" if required.is_most else "required:"
+    assertion = tf.debugging.Assert(holds, [message, size, limit])
+    with tf.control_dependencies([assertion]):
+        count = tf.reshape(tf.cast(holds, tf.int32), [1])
+        return assertion, tf.reshape(tf.constant([0]), count, name="operands_of_different_sizes").op
 
 
 def at_broadcast_places(bound: Bound, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
@@ -95,38 +91,3 @@ def _spread(operand: tf.Tensor, places: Sequence[int], rank: int) -> tf.Tensor:
     for place, size in zip(places, sizes(operand), strict=True):
         shape[place] = size
     return tf.reshape(operand, as_shape(shape))
-
-
-def _pairs(operation: Operation) -> Iterator[tuple[int, int, int, int]]:
-    """An operand and its dimension, and another operand and its dimension that has to be as large."""
-    if operation.name in _ALIKE:
-        ranked = [index for index, value in enumerate(operation.operands) if _rank(value)]
-        for index in ranked[1:]:
-            yield from ((ranked[0], axis, index, axis) for axis in range(_rank(operation.operands[index])))
-    if operation.name in _BATCHED:
-        attribute, left, right = _BATCHED[operation.name]
-        numbers = operation.attributes[attribute]
-        second = (len(operation.operands) - 1) // 2 if operation.name == "stablehlo.scatter" else 1
-        yield from ((0, axis, second, other) for axis, other in zip(numbers[left], numbers[right], strict=True))
-
-
-def _rank(value: Value) -> int:
-    return value.type.rank if isinstance(value.type, TensorType) else 0
-
-
-def _is_known_equal(left: tf.Tensor, axis: int, right: tf.Tensor, other: int) -> bool:
-    return (left is right and axis == other) or (
-        left.shape[axis] is not None and left.shape[axis] == right.shape[other]
-    )
-
-
-def _checked(
-    operation: Operation, left: tf.Tensor, axis: int, right: tf.Tensor, other: int
-) -> tuple[tf.Operation, tf.Operation]:
-    size, other_size = tf.shape(left)[axis], tf.shape(right)[other]
-    equal = tf.equal(size, other_size)
-    message = f"{operation.name}: dimension {axis} of an operand has another size than dimension {other} of another:"
-    assertion = tf.debugging.Assert(equal, [message, size, other_size])
-    with tf.control_dependencies([assertion]):
-        count = tf.reshape(tf.cast(equal, tf.int32), [1])
-        return assertion, tf.reshape(tf.constant([0]), count, name="operands_of_different_sizes").op

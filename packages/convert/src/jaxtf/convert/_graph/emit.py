@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph.agreement import at_broadcast_places, with_equal_sizes
+from jaxtf.convert._graph.agreement import at_broadcast_places, with_required_sizes
 from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.calls import functions_kept
 from jaxtf.convert._graph.errors import is_of_tensorflow, unsupported
@@ -51,7 +51,7 @@ class Emitter:
       called: The TensorFlow functions that the program calls by their index.
       keeps_functions: Whether functions that are called more than once become functions of TensorFlow.
       scans: Whether cumulative sums and products are emitted as associative scans.
-      checks_operands: Whether sizes that StableHLO requires to be equal are compared where they are not known.
+      checks_operands: Whether sizes that StableHLO requires are compared where they are not known.
     """
 
     def __init__(
@@ -167,9 +167,10 @@ class Emitter:
             return list(operands)
         if operation.name == "custom_call.shape_assertion" and not self._checks_shapes:
             return []
-        if self._checks_operands and not (scope.is_lifted or tf.executing_eagerly()):
-            operands = with_equal_sizes(operation, operands)
         operation, entry = self._looked_up(operation)
+        checks = self._checks_operands and not (scope.is_lifted or tf.executing_eagerly())
+        if checks:
+            operands = with_required_sizes(operation, operands)
         bound = Bound(
             operation,
             tuple(partial(self._region, block, scope, entry.computed_in) for block in operation.regions),
@@ -195,7 +196,7 @@ class Emitter:
             scope.effects += results if not tf.executing_eagerly() else []
             return []
         return [
-            result if isinstance(result, tuple) else _settled(result, value, scope.is_lifted)
+            result if isinstance(result, tuple) else _settled(result, value, scope.is_lifted, checks=checks)
             for result, value in zip(results, operation.results, strict=True)
         ]
 
@@ -295,13 +296,15 @@ def _cast(tensor: Any, type_: Any) -> Any:
     return tf.cast(tensor, type_.dtype)
 
 
-def _settled(tensor: Any, value: Value, is_lifted: bool) -> Any:
-    """A result in its dtype, with the sizes that its type knows."""
+def _settled(tensor: Any, value: Value, is_lifted: bool, *, checks: bool) -> Any:
+    """A result in its dtype, with the sizes that its type knows, which may have to be compared when it is there."""
     tensor = _cast(tensor, value.type)
     if is_lifted or tf.executing_eagerly() or not isinstance(value.type, TensorType):
         return tensor
     found, known = tensor.shape, value.type.shape
     if found.rank != len(known) or ((sizes := tuple(found)) != known and any(map(_is_news, sizes, known))):
+        if checks:
+            return tf.ensure_shape(tensor, known)
         tensor.set_shape(known)
     return tensor
 

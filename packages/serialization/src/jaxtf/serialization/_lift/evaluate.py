@@ -6,6 +6,7 @@ is a mistake here, or the module's sizes lie, and neither may pass.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,7 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxtf.serialization._errors import ArtifactError
+from jaxtf.serialization._errors import ArgumentMismatch, ArtifactError
 from jaxtf.serialization._jax_values.varying import vary_alike
 from jaxtf.serialization._lift.arrays import as_array, constant, has_64_bits
 from jaxtf.serialization._lift.bits import taken_apart
@@ -30,6 +31,7 @@ from jaxtf.serialization._lift.table import entries, entry_of
 from jaxtf.serialization._program.calls import callee_of
 from jaxtf.serialization._program.program import Block, Operation, Program, TensorType, Value, operations_of
 from jaxtf.serialization._program.refusal import type_text
+from jaxtf.serialization._program.requirements import has_requirements, requirements
 
 __all__ = ["Evaluator"]
 
@@ -65,7 +67,7 @@ class Evaluator:
 
         Raises:
           LiftUnsupported: A use of an operation that is not lifted.
-          ArgumentMismatch: An assertion of the module about sizes fails.
+          ArgumentMismatch: An assertion of the module about sizes fails, or sizes of operands do not agree.
         """
         body = next(iter(self._program.functions.values())).body
         return [as_array(result) for result in self._apply(body, arguments, {})]
@@ -164,6 +166,7 @@ class Evaluator:
             self._checks_shapes,
         )
         assert entry.evaluate is not None, f"{operation.name} is refused, or has an entry"
+        _check_sizes(operation, operands)
         given = operands if entry.takes_sizes else list(map(as_array, operands))
         try:
             with _as_wide_as(operation):
@@ -269,6 +272,29 @@ def _called_often(operations: Sequence[Operation], program: Program) -> dict[str
         for name, count in calls.items()
         if count > 1 and len(program.functions[name].body.operations) >= _SMALL
     }
+
+
+def _check_sizes(operation: Operation, operands: Sequence[Any]) -> None:
+    """Refuses operands of other sizes than StableHLO requires, which JAX may broadcast.
+
+    Raises:
+      ArgumentMismatch: Of the first such size.
+    """
+    if not has_requirements(operation.name):
+        return
+
+    def elements(index: int) -> Sequence[Any]:
+        operand = operands[index]
+        values = list(operand.elements.flat) if isinstance(operand, Known) else [None] * math.prod(operand.shape)
+        return [value if isinstance(value, int) else None for value in values]
+
+    shapes = {id(operand): operand.shape for operand in operands}
+    for required in requirements(operation, [shapes[id(operand)] for operand in operands], elements):
+        size, limit, is_most = required
+        # Of symbolic sizes JAX compares all but that one of them is 1.
+        is_certain = all(isinstance(n, int) for n in (size, limit)) or (not is_most and 1 in (size, limit))
+        if is_certain and not required.is_met():
+            raise ArgumentMismatch(required.refusal(operation))
 
 
 def _check_types(operation: Operation, results: Sequence[Any]) -> None:

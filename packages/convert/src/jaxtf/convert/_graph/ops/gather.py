@@ -53,7 +53,7 @@ def gathered(bound: Bound, operand: tf.Tensor, indices: tf.Tensor, slice_sizes: 
         for name in ("start_index_map", "operand_batching_dims", "collapsed_slice_dims")
     )
     collapsed += batching
-    starts, batch_shape = index_vectors(indices, numbers["index_vector_dim"])
+    starts, batch_shape = index_vectors(indices, numbers["index_vector_dim"], len(numbers["start_index_map"]))
     shape = sizes(operand)
     starts = [clamped(s, shape[axis], slice_sizes[axis]) for s, axis in zip(starts, indexed, strict=True)]
     starts = [tf.broadcast_to(s, as_shape(batch_shape)) if isinstance(s, int) else s for s in starts]
@@ -84,15 +84,15 @@ def gathered(bound: Bound, operand: tf.Tensor, indices: tf.Tensor, slice_sizes: 
     return _ordered(result, made, offsets, numbers["offset_dims"], len(batch_shape))
 
 
-def index_vectors(indices: tf.Tensor, vector_dimension: int) -> tuple[list[tf.Tensor], list[Size]]:
-    """The components of the index vectors, each in the shape of the batch, and that shape."""
+def index_vectors(indices: tf.Tensor, vector_dimension: int, count: int) -> tuple[list[tf.Tensor], list[Size]]:
+    """So many components of the index vectors, each in the shape of the batch, and that shape."""
     if vector_dimension == indices.shape.rank:
         return [indices], sizes(indices)
     shape = sizes(indices)
     batch_shape = [size for i, size in enumerate(shape) if i != vector_dimension]
-    if shape[vector_dimension] == 1:
+    if count == 1:
         return [tf.reshape(indices, as_shape(batch_shape))], batch_shape
-    return list(tf.unstack(indices, axis=vector_dimension)), batch_shape
+    return list(tf.unstack(indices, count, axis=vector_dimension)), batch_shape
 
 
 def batch_positions(batch_shape: Sequence[Size], dimensions: Sequence[int]) -> list[tf.Tensor]:

@@ -111,7 +111,7 @@ def _rows(
     window_axes = [i for i in range(rank) if i not in inserted]
     extent: dict[int, Size] = dict.fromkeys(inserted, 1)
     extent |= {axis: update_shape[d] for axis, d in zip(window_axes, window_dims, strict=True)}
-    starts, batch_shape = index_vectors(indices, numbers["index_vector_dim"])
+    starts, batch_shape = index_vectors(indices, numbers["index_vector_dim"], len(indexed))
     first = dict(zip(indexed, map(wide_index, starts), strict=True))
     first |= dict(zip(batching, batch_positions(batch_shape, numbers["scatter_indices_batching_dims"]), strict=True))
 
@@ -171,8 +171,7 @@ def _scattered(kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows) -> tf
         narrow = _scattered(OF_TRUTH[kind], tf.cast(flat, tf.int32), tf.cast(changes, tf.int32), rows)
         return tf.cast(narrow, tf.bool)
     if kind == "multiply":
-        count = rows.count + 1
-        return flat * tf.math.unsorted_segment_prod(changes, rows.index, tf.cast(count, rows.index.dtype))[: rows.count]
+        return _multiplied(flat, changes, rows)
     if kind not in SCATTERS:
         return _in_turn(lambda a, b: [BINARY[kind](a[0], b[0])], [flat], [changes], rows)[0]
     spare = _with_spare_row(flat, rows)
@@ -181,6 +180,13 @@ def _scattered(kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows) -> tf
     if kind in ("minimum", "maximum") and dtype.is_floating:
         result = _with_nan(result, spare, place, changes)
     return result[: rows.count]
+
+
+def _multiplied(flat: tf.Tensor, changes: tf.Tensor, rows: Rows) -> tf.Tensor:
+    """Each row times the updates of it, one after the other: a product of the updates alone may overflow."""
+    index = tf.concat([tf.range(tf.cast(rows.count, rows.index.dtype)), rows.index], 0)
+    count = tf.cast(rows.count + 1, rows.index.dtype)
+    return tf.math.unsorted_segment_prod(tf.concat([flat, changes], 0), index, count)[: rows.count]
 
 
 def _with_nan(extremes: tf.Tensor, rows: tf.Tensor, place: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:

@@ -33,7 +33,7 @@ def plan(program: Program, allows_xla: bool = True, *, checks_operands: bool = F
       program: As parsed.
       allows_xla: Whether TensorFlow's XLA operations may be used; if not, other consumers are expected.
       checks_operands: Whether operands are compared when they are emitted (`agreement`); those of sizes that are not
-        known then stay broadcast.
+        known then stay as they are.
     """
     passes: tuple[Pass, ...] = (
         partial(_with_regions, functions=program.functions),
@@ -42,8 +42,8 @@ def plan(program: Program, allows_xla: bool = True, *, checks_operands: bool = F
         partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS),
         partial(leave_to_consumers, only_static=checks_operands),
         leave_to_products,
-        as_matrices,
-        joined,
+        partial(as_matrices, only_static=checks_operands),
+        partial(joined, only_static=checks_operands),
         kept_dimensions,
     )
     effectful = _with_effects(program)
