@@ -178,10 +178,15 @@ def _max_pool(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, w
 
     def made() -> tf.Tensor:
         found = pool(padded)
-        least_finite = tf.constant(operand.dtype.min, operand.dtype)
-        # A sum is the cheapest that is NaN where an element is; so it is where both infinities are, which does no harm.
-        is_lost = tf.math.is_nan(tf.reduce_sum(operand)) | tf.reduce_any(found <= least_finite)
-        return tf.cond(is_lost, otherwise, lambda: found)
+        total = tf.reduce_sum(operand)  # the cheapest that is finite only if all elements are
+
+        def is_lost() -> tf.Tensor:
+            least_finite = tf.constant(operand.dtype.min, operand.dtype)
+            return tf.math.is_nan(total) | tf.reduce_any(found <= least_finite)
+
+        return tf.cond(
+            tf.math.is_finite(total), lambda: found, lambda: tf.cond(is_lost(), otherwise, lambda: tf.identity(found))
+        )
 
     def otherwise() -> tf.Tensor:
         return windowed(bound, [operand], [initial], window)[0]
