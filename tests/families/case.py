@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 from hypothesis import strategies as st
 
-__all__ = ["Argument", "Case", "Draw", "Sizes", "dtypes"]
+__all__ = ["Argument", "Case", "Draw", "Sizes", "dtypes", "least_scale", "whole_range"]
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Dimension = int | str
@@ -40,8 +40,8 @@ class Argument:
       shape: Sizes, those that are symbolic by name.
       dtype: By name.
       values: `small` integers, `special` ones too (NaN, infinities, signed zeros), `edges`: those without a tiny
-        one, `ties` of three values, `bits` of
-        the whole range, `normal`, or a pair: integers between the two, both included.
+        one, `ties` of three values, `bits` of the whole range, `normal`, `wide`: floats of any exponent, or a pair:
+        integers between the two, both included.
     """
 
     shape: tuple[Dimension, ...]
@@ -63,6 +63,10 @@ class Argument:
             return np.frombuffer(random.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
         elif self.values == "normal":
             numbers = random.standard_normal(shape)
+        elif self.values == "wide" and dtype.kind not in "iuc":
+            limits = ml_dtypes.finfo(dtype)
+            exponents = random.integers(limits.minexp, limits.maxexp - 1, shape, endpoint=True)
+            numbers = random.choice((1.0, 1.25, 1.5), shape) * 2.0**exponents * random.choice((1, -1), shape)
         elif self.values == "ties":
             numbers = random.integers(0, 3, shape)
         elif self.values in ("special", "edges") and dtype.kind not in "iu":
@@ -147,6 +151,18 @@ class Sizes:
     def least(self, size: Dimension) -> int:
         """The least value that a size is tried at."""
         return min(self.symbolic[size]) if isinstance(size, str) else size
+
+
+def least_scale(dtype: str) -> float:
+    """The size of elements of which a result that is flushed to zero, as subnormal, is an error of one eps."""
+    limits = ml_dtypes.finfo(getattr(ml_dtypes, dtype, dtype))
+    return float(limits.tiny) / float(limits.eps)
+
+
+def whole_range(dtype: str) -> tuple[int, int]:
+    """The least and the greatest integer of a dtype."""
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
 
 
 def dtypes(*groups: tuple[str, ...]) -> st.SearchStrategy[str]:

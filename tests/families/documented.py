@@ -39,9 +39,9 @@ DOCUMENTED: tuple[Documented, ...] = (
     Documented(
         "scatter",
         "AssertionError: scatter_",
-        "XLA treats a scatter without an index as an operation on each element",
+        "XLA treats a scatter without an index as an operation on each element; TensorFlow's is another release",
         tags=frozenset({"no index"}),
-        backends="(eager|graph|compiled).*",
+        backends="(eager|graph|compiled|native).*",
     ),
     Documented(
         "gather",

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from hypothesis import strategies as st
 from jax import lax
 
-from .case import COMPLEX, FLOATS, SIGNED, UNSIGNED, Argument, Case, Draw, Sizes, dtypes
+from .case import COMPLEX, FLOATS, SIGNED, UNSIGNED, Argument, Case, Draw, Sizes, dtypes, least_scale
 
 __all__ = ["complexes", "composed", "conversions", "floats", "integers", "sort", "top_k"]
 
@@ -111,7 +111,7 @@ def floats(draw: Draw) -> Case:
     sizes, shape = _same_shape(draw)
     name = draw(st.sampled_from([*FLOAT_UNARY, *FLOAT_BINARY]))
     dtype = draw(dtypes(FLOATS))
-    values = draw(st.sampled_from(["special", "special", "normal"]))
+    values = draw(st.sampled_from(["special", "special", "normal", "wide"]))
     count = 1 if name in FLOAT_UNARY else 2
     return Case(
         name,
@@ -119,6 +119,7 @@ def floats(draw: Draw) -> Case:
         (Argument(shape, dtype, values),) * count,
         sizes.symbolic,
         max_error_in_eps=FLOAT_MAX_ERROR_IN_EPS,
+        scale=least_scale(dtype) if values == "wide" else 0.0,
         has_derivative=False,
         tags=frozenset({name, values, dtype}),
     )

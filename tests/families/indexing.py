@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from hypothesis import strategies as st
 from jax import lax
 
-from .case import COMPLEX, FLOATS, SIGNED, UNSIGNED, Argument, Case, Draw, Sizes, dtypes
+from .case import COMPLEX, FLOATS, SIGNED, UNSIGNED, Argument, Case, Draw, Sizes, dtypes, least_scale, whole_range
 
 __all__ = ["gather", "layout", "pad", "scatter", "slices"]
 
@@ -55,6 +55,8 @@ class Indexed:
         last_starts = [sizes.least(self.shape[i]) - sizes.least(self.slices[i]) for i in self.indexed]
         if self.mode == "promise_in_bounds":
             self.bounds = (0, min(last_starts, default=0))
+        elif not draw(st.integers(0, 3)):
+            self.bounds = whole_range(self.index_dtype)
         else:
             self.bounds = (0 if self.index_dtype.startswith("u") else -2, 5)
 
@@ -112,8 +114,9 @@ def scatter(draw: Draw) -> Case:
     kind = draw(st.sampled_from(list(SCATTERS)))
     groups = ANY if kind == "set" else ANY[1:] if kind == "apply" else (FLOATS, SIGNED, UNSIGNED)
     dtype = draw(dtypes(*groups))
-    special = kind in ("min", "max") and dtype in FLOATS and draw(st.booleans())
-    values = "special" if special else "small"
+    values = "small"
+    if kind in ("min", "max", "mul") and dtype in FLOATS:
+        values = draw(st.sampled_from(["small", "wide" if kind == "mul" else "special"]))
 
     def function(x: Any, indices: Any, updates: Any) -> Any:
         if kind == "apply":
@@ -133,6 +136,7 @@ def scatter(draw: Draw) -> Case:
             Argument(parts.result_shape, dtype, values),
         ),
         parts.sizes.symbolic,
+        scale=least_scale(dtype) if values == "wide" else 0.0,
         has_derivative=kind in ("add", "sub", "set"),
         tags=frozenset({f"scatter_{kind}", values, "" if parts.indexed else "no index"}),
     )
@@ -153,7 +157,9 @@ def slices(draw: Draw) -> Case:
     extents = [limit - start for start, limit in zip(starts, limits, strict=True)]
     axes = draw(st.sets(st.integers(0, rank - 1)))
     index_dtype = draw(st.one_of(st.just("int32"), st.sampled_from(INDICES)))
-    indices = Argument((rank,), index_dtype, (0 if index_dtype.startswith("u") else -7, 7))
+    is_near = draw(st.integers(0, 3))
+    bounds = (0 if index_dtype.startswith("u") else -7, 7) if is_near else whole_range(index_dtype)
+    indices = Argument((rank,), index_dtype, bounds)
     from_end = draw(st.booleans())
 
     def function(x: Any, *more: Any) -> Any:
