@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import cache
 from typing import TypeVar
 
 from jaxtf.serialization._artifact import schema
@@ -100,13 +101,19 @@ def kind_of(kinds: type[Kind], number: int, what: str) -> Kind:
     Raises:
       VersionError: A number of a later format.
     """
-    try:
-        return kinds(number)
-    except ValueError as error:
+    kind: Kind | None = _members(kinds).get(number)
+    if kind is None:
         raise VersionError(
             f"the artifact has {what} of kind {number}; this release knows {', '.join(str(int(k)) for k in kinds)}\n"
             "  remedy: install a newer jaxtf-serialization"
-        ) from error
+        )
+    return kind
+
+
+@cache
+def _members(kinds: type[Kind]) -> dict[int, Kind]:
+    """The members by their numbers: a call of an enumeration takes several times as long as a look-up."""
+    return {int(kind): kind for kind in kinds}
 
 
 def selected(
