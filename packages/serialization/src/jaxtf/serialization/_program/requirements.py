@@ -174,6 +174,19 @@ def _real_dynamic_slice(operation: Operation, shapes: Shapes, elements: Elements
     yield from _at_most(limit, shapes[0])
 
 
+def _pad(operation: Operation, shapes: Shapes, elements: Elements) -> Found:
+    """What is cut, by negative padding, is there."""
+    names = "edge_padding_low", "edge_padding_high", "interior_padding"
+    is_static = operation.name == "stablehlo.pad"
+    amounts = [
+        _integers(operation.attributes[name]) if is_static else elements(number) for number, name in enumerate(names, 2)
+    ]
+    for size, low, high, between in zip(shapes[0], *amounts, strict=True):
+        if all(n is not None for n in (low, high, between)):
+            yield Requirement(0, low + high + size * (1 + between), is_most=True)
+            yield Requirement(0, size * (low + high + size + (size - 1) * between), is_most=True)
+
+
 def _index_select(operation: Operation, shapes: Shapes, elements: Elements) -> Found:
     count = int(operation.attributes["batch_dims"])
     yield from _same(shapes[0][:count], shapes[1][:count])
@@ -267,11 +280,13 @@ _RULES: Mapping[str, Rule] = {
     "stablehlo.dynamic_conv": _convolution,
     "stablehlo.dynamic_gather": _gather,
     "stablehlo.dynamic_iota": _shaped,
+    "stablehlo.dynamic_pad": _pad,
     "stablehlo.dynamic_reshape": _dynamic_reshape,
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.dynamic_update_slice": _dynamic_update_slice,
     "stablehlo.fft": _fft,
     "stablehlo.gather": _gather,
+    "stablehlo.pad": _pad,
     "stablehlo.real_dynamic_slice": _real_dynamic_slice,
     "stablehlo.reduce": _reduced_alike,
     "stablehlo.reduce_window": _reduced_alike,
