@@ -253,3 +253,17 @@ def test_a_power_that_grappler_takes_for_a_root_is_none_of_minus_infinity_and_ze
 def test_what_is_not_less_may_be_unordered(mode):
     x, y = np.float32([1, np.nan, 2, 3]), np.float32([2, 1, np.nan, 3])
     same_as_jax(lambda x, y: [~(x < y), ~(x <= y), ~(x > y), jnp.where(~(x >= y), x, y)], x, y, mode=mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64", "complex64"])
+def test_zero_minus_zero_is_zero_and_not_its_negation(dtype, mode):
+    with jax.enable_x64(dtype == "float64"):
+        x = np.array([0.0, -0.0, 1, -2, np.inf, np.nan]).astype(jnp.dtype(dtype))
+
+        def parts(z):
+            return [lax.real(z), lax.imag(z)] if jnp.iscomplexobj(z) else [z]
+
+        same_as_jax(lambda x: [*parts(0 - x), *parts(jnp.zeros_like(x) - x)], x, mode=mode)
+        if dtype != "complex64":
+            same_as_jax(lambda x: [1 / (0 - x), jnp.asarray(-0.0, x.dtype) - x], x, mode=mode)
