@@ -14,6 +14,7 @@ __all__ = ["FAMILIES"]
 FAMILIES: Mapping[str, Callable[[], st.SearchStrategy[Case]]] = {
     "dot_general": contractions.dot_general,
     "convolution": contractions.convolution,
+    "fused": contractions.fused,
     "gather": indexing.gather,
     "scatter": indexing.scatter,
     "slices": indexing.slices,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from hypothesis import strategies as st
 from jax import lax
 
 from .case import COMPLEX, FLOATS, SIGNED, UNSIGNED, Argument, Case, Draw, Sizes, dtypes
 
-__all__ = ["convolution", "dot_general"]
+__all__ = ["convolution", "dot_general", "fused"]
 
 
 @st.composite
@@ -104,3 +106,76 @@ def convolution(draw: Draw) -> Case:
         (Argument(operand, dtype), Argument(weights, dtype)),
         sizes.symbolic,
     )
+
+
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "none": lambda x: x,
+    "relu": jax.nn.relu,
+    "relu6": jax.nn.relu6,
+    "elu": jax.nn.elu,
+    "leaky_relu": jax.nn.leaky_relu,
+    "tanh": jnp.tanh,
+    "sigmoid": jax.nn.sigmoid,
+    "gelu": jax.nn.gelu,
+    "erf gelu": lambda x: jax.nn.gelu(x, approximate=False),
+    "silu": jax.nn.silu,
+    "softplus": jax.nn.softplus,
+    "mish": jax.nn.mish,
+    "larger": lambda x: jnp.maximum(x, 2 * x),
+}
+LAYOUT = ("NHWC", "HWIO", "NHWC")
+
+
+@st.composite
+def fused(draw: Draw) -> Case:
+    """What TensorFlow's graph optimizer fuses: a product or convolution, a scale, biases, an activation.
+
+    Biases have any shape that broadcasts, also one that makes the result larger.
+    """
+    sizes = Sizes(draw)
+    kind = draw(st.sampled_from(["matmul", "batch matmul", "convolution", "depthwise"]))
+    batch = sizes.size(1, 3)
+    shapes: tuple[tuple[Any, ...], ...]
+    if kind.endswith("matmul"):
+        outer = (batch,) if kind == "matmul" else (batch, draw(st.integers(1, 2)), 3)
+        result = (*outer, 4)
+        shapes = (*outer, 5), (5, 4) if kind == "matmul" else (*outer[:2], 5, 4)
+    else:
+        result = (batch, 5, 5, 4)
+        shapes = (batch, 5, 5, 2), (3, 3, 2 if kind == "convolution" else 1, 4)
+    biases = [_bias(draw, result) for _ in range(draw(st.integers(0, 2)))]
+    scale, activation = draw(st.sampled_from([None, 0.25, -2.0])), draw(st.sampled_from(list(ACTIVATIONS)))
+
+    def function(x: Any, y: Any, *more: Any) -> Any:
+        if kind.endswith("matmul"):
+            made = x @ y
+        else:
+            groups = 1 if kind == "convolution" else 2
+            made = lax.conv_general_dilated(x, y, (1, 1), "SAME", dimension_numbers=LAYOUT, feature_group_count=groups)
+        made = made if scale is None else made * scale
+        for bias in more:
+            made = made + bias
+        return ACTIVATIONS[activation](made)
+
+    dtype = draw(st.one_of(st.just("float32"), st.sampled_from(FLOATS)))
+    return Case(
+        f"{kind}, scaled {scale}, {len(biases)} biases, {activation}",
+        function,
+        tuple(Argument(shape, dtype) for shape in (*shapes, *biases)),
+        sizes.symbolic,
+        max_error_in_eps=64,
+        scale=8.0,
+        has_derivative=False,
+    )
+
+
+def _bias(draw: Draw, result: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A shape that broadcasts with another: a row under any number of dimensions of size 1, or any other.
+
+    Of any other some sizes are 1, some dimensions are left out in front, or there is one more.
+    """
+    if draw(st.booleans()):
+        return (*(1,) * draw(st.integers(0, len(result) + 1)), result[-1])
+    sizes = [draw(st.sampled_from([size, size, 1])) for size in result]
+    kept = sizes[draw(st.integers(0, len(sizes))) :]
+    return (draw(st.integers(1, 2)), *kept) if len(kept) == len(sizes) and draw(st.booleans()) else tuple(kept)

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph._support import BINARY, MOVED, where, widening
 from jaxtf.convert._graph.nodes import elementwise
+from jaxtf.convert._graph.ops.products import may_be_product
 from jaxtf.convert._graph.registry import Bound, translates
 
 # TensorFlow operations that are the StableHLO operation as they are, for every dtype they have a kernel for.
@@ -75,8 +76,23 @@ def _plain(name: str, function: Callable[..., tf.Tensor]) -> None:
 for _name, _function in PLAIN.items():
     _plain(_name, _function)
 for _name, _function in BINARY.items():
-    _plain(f"stablehlo.{_name}", _function)
-    _plain(f"chlo.broadcast_{_name}", _function)
+    if _name != "maximum":
+        _plain(f"stablehlo.{_name}", _function)
+        _plain(f"chlo.broadcast_{_name}", _function)
+
+
+@translates("stablehlo.maximum", "chlo.broadcast_maximum", computed_in=MOVED, differs=_OF_ZEROS)
+def maximum(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """The larger one; NaN where one is.
+
+    Of `max(x, c * x)` Grappler with oneDNN (2.21) makes a leaky relu for any c that is not negative, which is another
+    thing if c is 0 or larger than 1; it does so too where it has found two expressions to be the same x.
+
+    Source: StableHLO specification, `maximum`.
+    """
+    if left.dtype.is_floating and (may_be_product(left) or may_be_product(right)):
+        return NEGATIVE(BINARY["minimum"](NEGATIVE(left), NEGATIVE(right)))
+    return BINARY["maximum"](left, right)
 
 
 @translates("stablehlo.abs", computed_in=MOVED)

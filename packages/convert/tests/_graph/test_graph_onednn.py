@@ -1,0 +1,14 @@
+"""TensorFlow fuses other operations where it uses oneDNN: on processors with AVX-512, or where it is told to."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = Path(__file__).with_name("graph_with_onednn.py")
+
+
+def test_what_is_fused_for_onednn_has_the_values_of_jax():
+    environment = os.environ | {"TF_ENABLE_ONEDNN_OPTS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run([sys.executable, PROGRAM], env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stdout + done.stderr
