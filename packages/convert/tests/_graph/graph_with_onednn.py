@@ -16,6 +16,13 @@ def twice(x):
     return x * 2
 
 
+@jax.jit
+def larger(x, y):
+    """So large that it becomes a function of the graph, which is put where it is called later."""
+    z = jnp.sin(x) + jnp.cos(x) * jnp.tanh(x) + jnp.exp(-abs(x))
+    return jnp.where(z > 1e9, z, jnp.maximum(x, y))
+
+
 # Grappler makes a leaky relu of `max(x, c * x)`.
 MAXIMA = {
     "2 * x": lambda x: jnp.maximum(x, 2 * x),
@@ -29,6 +36,7 @@ MAXIMA = {
     "x by many": lambda x: jnp.maximum(x, x * ONES),
     "by a function": lambda x: jnp.maximum(x, twice(x)),
     "by functions": lambda x: jnp.maximum(x, twice(x)) + jnp.maximum(twice(jnp.sin(x)), jnp.sin(x)),
+    "in a function": lambda x: larger(x, 2 * x) + larger(jnp.tanh(x), 2 * jnp.tanh(x)),
     "of equal expressions": lambda x: jnp.maximum(jnp.tanh(x), 2 * jnp.tanh(x)),
     "reshaped": lambda x: jnp.maximum(x, (x.reshape(8, 9) * 2).reshape(-1)),
     "behind a barrier": lambda x: jnp.maximum(x, jax.lax.optimization_barrier(x) * 2),

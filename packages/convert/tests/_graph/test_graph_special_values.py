@@ -267,3 +267,23 @@ def test_zero_minus_zero_is_zero_and_not_its_negation(dtype, mode):
         same_as_jax(lambda x: [*parts(0 - x), *parts(jnp.zeros_like(x) - x)], x, mode=mode)
         if dtype != "complex64":
             same_as_jax(lambda x: [1 / (0 - x), jnp.asarray(-0.0, x.dtype) - x], x, mode=mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_function_of_a_constant_that_grappler_rewrites_has_the_values_of_jax(mode):
+    # Small functions are put where they are called; large ones, called twice, are functions that Grappler puts there.
+    @jax.jit
+    def small(zero, half, x):
+        return 1 / (zero - x), lax.pow(x, half)
+
+    @jax.jit
+    def large(zero, half, x):
+        other = jnp.sin(x) + jnp.cos(x) * jnp.tanh(x) + jnp.exp(-abs(x))
+        return jnp.where(other > 9, other, 1 / (zero - x)), jnp.where(other > 9, other, lax.pow(x, half))
+
+    def function(x):
+        zeros, halves = jnp.zeros_like(x), jnp.full_like(x, 0.5)
+        return [f(zeros, halves, y) for f in (small, large) for y in (x, x * 2)]
+
+    x = np.float32([0, -0.0, 1, -np.inf, 4])
+    same_as_jax(function, x, mode=mode, max_error_in_eps=2)

@@ -22,6 +22,7 @@ from jaxtf.convert._graph.agreement import at_broadcast_places, with_required_si
 from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.calls import functions_kept
 from jaxtf.convert._graph.errors import is_of_tensorflow, unsupported
+from jaxtf.convert._graph.optimizer import uniform_of
 from jaxtf.convert._graph.registry import Bound, Entry
 from jaxtf.convert._graph.reshapes import RESHAPE
 from jaxtf.convert._graph.table import entries, entry_of
@@ -102,7 +103,7 @@ class Emitter:
         """Emits a call of a function of the module."""
         body = self._program.functions[name].body
         inner = _Scope(body, arguments, None, outer)
-        if inner.is_lifted or name not in self._kept:
+        if inner.is_lifted or name not in self._kept or any(map(_is_rewritten_by, arguments)):
             results = self._block(body, inner)
             if outer is not None:
                 outer.effects += inner.effects
@@ -119,7 +120,7 @@ class Emitter:
         """A function of the module as one of TensorFlow."""
 
         def run(*arguments: tf.Tensor) -> list[tf.Tensor]:
-            return self._block(body, _Scope(body, arguments, None))
+            return self._block(body, _Scope(body, arguments, None, in_function=True))
 
         run.__name__ = _NOT_IN_NAMES.sub("_", name).strip("_") or "function"
         types = [argument.type for argument in body.arguments]
@@ -179,6 +180,7 @@ class Emitter:
             scope.constant,
             self._called,
             self._scans,
+            scope.in_function,
         )
         assert entry.emit is not None, f"{operation.name} is refused, or has an entry"
         if operation.name.startswith("chlo.broadcast_"):
@@ -222,15 +224,25 @@ class _Scope:
       graph: Where they are; None in eager mode.
       effects: Operations without results that are to run before the results are there.
       is_lifted: Whether the block is applied to arrays elementwise.
+      in_function: Whether it is in a function of the graph that is called elsewhere.
     """
 
     def __init__(
-        self, block: Block, arguments: Sequence[tf.Tensor], outer: _Scope | None, caller: _Scope | None = None
+        self,
+        block: Block,
+        arguments: Sequence[tf.Tensor],
+        outer: _Scope | None,
+        caller: _Scope | None = None,
+        *,
+        in_function: bool = False,
     ) -> None:
         self.values: dict[Value, Any] = dict(zip(block.arguments, arguments, strict=True))
         self.graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
         self.effects: list[Any] = []
         self._outer = outer
+        self.in_function: bool = in_function or any(
+            around is not None and around.in_function for around in (outer, caller)
+        )
         self._constants: dict[Any, tf.Tensor] = (
             caller._constants if caller is not None and caller.graph is self.graph else {}
         )
@@ -261,6 +273,15 @@ class _Scope:
                 return scope.values[value]
             scope = scope._outer
         return None
+
+
+def _is_rewritten_by(argument: Any) -> bool:
+    """Whether an optimizer rewrites operations with that constant, once it has put the function where it is called.
+
+    So entries have to see it: of 0 - x and of powers of 0.5 and -0.5 the values would be others (`optimizer`).
+    """
+    is_inexact = isinstance(argument, tf.Tensor) and (argument.dtype.is_floating or argument.dtype.is_complex)
+    return is_inexact and uniform_of(argument) in (0, 0.5, -0.5)
 
 
 def _is_larger(argument: Any, value: Value) -> bool:

@@ -37,7 +37,8 @@ class Requirement(NamedTuple):
         """What is wrong where it is not met."""
         relation = "at most " if self.is_most else ""
         return (
-            f"{operation.name} needs operands of sizes that agree: found {self.size}, required {relation}{self.limit}"
+            f"{operation.name} needs operands of sizes that agree: found {self.size}, required {relation}{self.limit}\n"
+            "  remedy: call the module, which leaves sizes open, with arguments whose sizes fit each other"
         )
 
 

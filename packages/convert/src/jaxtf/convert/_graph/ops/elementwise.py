@@ -8,14 +8,16 @@ Source: StableHLO specification, the operation of each name.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BINARY, MOVED, where, widening
 from jaxtf.convert._graph.nodes import elementwise
-from jaxtf.convert._graph.ops.products import may_be_product
+from jaxtf.convert._graph.optimizer import may_be_product, uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._tf import traces_compiled
 
 # TensorFlow operations that are the StableHLO operation as they are, for every dtype they have a kernel for.
 PLAIN: dict[str, Callable[..., tf.Tensor]] = {
@@ -31,12 +33,10 @@ PLAIN: dict[str, Callable[..., tf.Tensor]] = {
     "stablehlo.round_nearest_even": elementwise("Round", tf.round),
     "stablehlo.sine": elementwise("Sin", tf.sin),
     "stablehlo.sqrt": elementwise("Sqrt", tf.sqrt),
-    "stablehlo.subtract": elementwise("Sub", tf.subtract),
     "stablehlo.tan": elementwise("Tan", tf.tan),
     "stablehlo.tanh": elementwise("Tanh", tf.tanh),
     "chlo.broadcast_atan2": tf.atan2,
     "chlo.broadcast_complex": tf.complex,
-    "chlo.broadcast_subtract": tf.subtract,
     "chlo.conj": tf.math.conj,
     "chlo.square": tf.square,
     "chlo.tan": tf.tan,
@@ -60,6 +60,7 @@ DIFFERS = {
 }
 
 NEGATIVE, RSQRT = elementwise("Neg", tf.negative), elementwise("Rsqrt", tf.math.rsqrt)
+SUBTRACT = elementwise("Sub", tf.subtract)
 
 # Cube roots lose the last bits in their own precision.
 CUBE_ROOT_IN = MOVED | widening(float32=("bfloat16", "float16"))
@@ -90,9 +91,34 @@ def maximum(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
 
     Source: StableHLO specification, `maximum`.
     """
-    if left.dtype.is_floating and (may_be_product(left) or may_be_product(right)):
+    operands = left, right
+    is_inexact = left.dtype.is_floating and not traces_compiled()
+    are_known = any(uniform_of(x) is not None for x in operands)
+    if is_inexact and not are_known and any(may_be_product(x, in_function=bound.in_function) for x in operands):
         return NEGATIVE(BINARY["minimum"](NEGATIVE(left), NEGATIVE(right)))
     return BINARY["maximum"](left, right)
+
+
+@translates("stablehlo.subtract", "chlo.broadcast_subtract", computed_in=MOVED)
+def subtract(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """The difference; of 0 and 0 it is 0, though Grappler (2.21) makes -x of `0 - x`.
+
+    Source: StableHLO specification, `subtract`.
+    """
+    is_inexact = left.dtype.is_floating or left.dtype.is_complex
+    return _from_zero(left, right) if is_inexact and _is_zero(left) else SUBTRACT(left, right)
+
+
+def _is_zero(tensor: tf.Tensor) -> bool:
+    """Whether all elements are known to be 0, and not -0, less which -x is the difference."""
+    number = uniform_of(tensor)
+    return number == 0 and all(math.copysign(1, part) == 1 for part in (number.real, number.imag))
+
+
+def _from_zero(zero: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    if right.dtype.is_complex:
+        return tf.complex(*(_from_zero(part(zero), part(right)) for part in (tf.math.real, tf.math.imag)))
+    return where(tf.equal(right, 0), zero, NEGATIVE(right))
 
 
 @translates("stablehlo.abs", computed_in=MOVED)

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph._support import MOVED, SIGNED, UNSIGNED, backwards, negated, where, widening
 from jaxtf.convert._graph.nodes import elementwise
+from jaxtf.convert._graph.optimizer import uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
 
 REALDIV, POW = elementwise("RealDiv", tf.realdiv), elementwise("Pow", tf.pow)
@@ -99,6 +100,9 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
 
 def _known_half(exponent: tf.Tensor) -> float | None:
     """0.5 or -0.5, where an exponent is known to be that everywhere."""
+    uniform = uniform_of(exponent)
+    if uniform is not None:
+        return uniform.real if abs(uniform.real) == 0.5 else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy's, where TensorFlow 2.21 reads bfloat16
         known = tf.get_static_value(exponent) if exponent.dtype.is_floating else None

@@ -5,9 +5,8 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph._support import MOVED, one_by_one, where
+from jaxtf.convert._graph._support import MOVED, one_by_one
 from jaxtf.convert._graph.broadcasts import EXPAND
-from jaxtf.convert._graph.ops.elementwise import NEGATIVE
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import RESHAPE
 
@@ -24,14 +23,6 @@ MEAN = nodes.reduction("Mean", tf.reduce_mean)
 def relu(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The larger of each element and 0."""
     return RELU(operand)
-
-
-@translates("jaxtf.from_zero", computed_in=MOVED)
-def from_zero(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
-    """0 minus each element: 0 where it is 0 or -0."""
-    if operand.dtype.is_complex:
-        return tf.complex(*(from_zero(bound, part(operand)) for part in (tf.math.real, tf.math.imag)))
-    return where(tf.equal(operand, 0), tf.zeros([], operand.dtype), NEGATIVE(operand))
 
 
 @translates("jaxtf.mean")

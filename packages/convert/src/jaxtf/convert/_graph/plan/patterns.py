@@ -47,20 +47,6 @@ def relu(operation: Operation, sources: Sources) -> Operation | None:
     return None
 
 
-def from_zero(operation: Operation, sources: Sources) -> Operation | None:
-    """`0 - x`, of which Grappler (2.21) makes `-x`, which has the other sign where x is 0."""
-    left, right = operation.operands
-    zero, type_ = uniform_value(left, sources), right.type
-    assert isinstance(type_, TensorType), "what is subtracted is an array"
-    is_inexact = type_.dtype.is_floating or type_.dtype.is_complex
-    if zero is None or not is_inexact or type_ != operation.results[0].type:
-        return None
-    parts = complex(zero)
-    if parts != 0 or -1 in (math.copysign(1, parts.real), math.copysign(1, parts.imag)):  # -0 - x is -x
-        return None
-    return replace(operation, name="jaxtf.from_zero", operands=(right,), attributes={})
-
-
 def mean(operation: Operation, sources: Sources) -> Operation | None:
     """`sum(x) / n` of n elements each, the reduced dimensions kept or not."""
     total, count = operation.operands
@@ -132,8 +118,7 @@ def gelu(operation: Operation, sources: Sources) -> Operation | None:
 
 PATTERNS: Mapping[str, Sequence[Pattern]] = {
     "stablehlo.maximum": (relu,),
-    "stablehlo.subtract": (from_zero, log_softmax),
-    "chlo.broadcast_subtract": (from_zero,),
+    "stablehlo.subtract": (log_softmax,),
     "stablehlo.divide": (mean,),
     "stablehlo.reduce": (search,),
 }

@@ -1,19 +1,38 @@
-"""Tensors that TensorFlow's graph optimizer may find to be products with a constant."""
+"""What TensorFlow's graph optimizer, Grappler, may know of a tensor: that all its elements are one number, or products.
+
+It looks through functions, which it puts where they are called, and so do those who ask here as they emit operations.
+"""
 
 from __future__ import annotations
 
 import tensorflow as tf
 
-__all__ = ["may_be_product"]
+__all__ = ["may_be_product", "uniform_of"]
 
 _LEFT_OUT = frozenset(("Identity", "IdentityN", "StopGradient", "Reshape", "Squeeze", "ExpandDims", "BroadcastTo"))
 _CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
 
 
-def may_be_product(tensor: tf.Tensor) -> bool:
+def uniform_of(tensor: tf.Tensor) -> complex | None:
+    """The number that all elements of a tensor of a graph are, with its sign, where that is a constant; else None."""
+    while not tf.executing_eagerly():
+        operation = tensor.op
+        if operation.type == "Fill":
+            tensor = operation.inputs[1]
+        elif operation.type in _LEFT_OUT:
+            tensor = operation.inputs[tensor.value_index]
+        elif operation.type == "Const" and tensor.shape.num_elements() == 1:
+            return complex(tf.get_static_value(tensor).item())
+        else:
+            return None
+    return None
+
+
+def may_be_product(tensor: tf.Tensor, *, in_function: bool) -> bool:
     """Whether a tensor of a graph may be found to be a product with a constant that is not in (0, 1].
 
-    Quotients and sums of equal terms are; what a function gives is not looked into, and may be.
+    Quotients and sums of equal terms are; what a function gives is not looked into, and may be. So may what one takes,
+    where the tensor is in a function that is called elsewhere.
     """
     while not tf.executing_eagerly():
         operation, inputs = tensor.op, list(tensor.op.inputs)
@@ -25,7 +44,8 @@ def may_be_product(tensor: tf.Tensor) -> bool:
                 return True
             (tensor,) = others
         else:
-            return operation.type in _CALLS or _is_sum_of_equals(operation)
+            is_argument = in_function and operation.type == "Placeholder"
+            return is_argument or operation.type in _CALLS or _is_sum_of_equals(operation)
     return False
 
 
