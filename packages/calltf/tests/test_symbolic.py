@@ -191,6 +191,13 @@ def test_captured_variables_are_constants(platforms):
     np.testing.assert_array_equal(reloaded.call(np.ones((2, 3), np.float32)), [[1, 2, 3]] * 2)
 
 
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
+def test_constants_of_16_bits_are_constants(dtype):  # with no warning of NumPy's
+    function = call_tf(lambda x: tf.cast(tf.cast(x, dtype) * tf.constant([2, 3, 3], dtype) + 1, tf.float32))
+    reloaded = exported(function, *specs("b, 3"))
+    np.testing.assert_array_equal(reloaded.call(np.ones((2, 3), np.float32)), [[3, 4, 4]] * 2)
+
+
 def test_a_captured_table_is_refused():
     values = tf.lookup.KeyValueTensorInitializer([0, 1], [1.0, 2.0])
     table = tf.lookup.StaticHashTable(values, 0.0)

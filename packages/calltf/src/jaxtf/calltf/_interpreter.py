@@ -335,7 +335,9 @@ class Interpreter:
         shape = tuple(tensor.shape)
         if int(np.prod(shape)) > _MOST_KNOWN or tensor.dtype in (tf.string, tf.variant):
             return self.value(tensor, shape)
-        return self.value(tensor, shape, _objects(tf.make_ndarray(op.get_attr("value"))))
+        with outside_of_graphs():  # tf.make_ndarray reads bfloat16 by what NumPy deprecates
+            array = tf.io.parse_tensor(op.get_attr("value").SerializeToString(), tensor.dtype).numpy()
+        return self.value(tensor, shape, _objects(array))
 
     # --- branches and loops ---
 
