@@ -306,7 +306,6 @@ def test_the_gradient_of_a_pool_goes_to_the_element_that_jax_selects(reduction, 
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.filterwarnings("ignore:Setting the dtype on a NumPy array")  # TensorFlow's get_static_value does
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, np.float16])
 def test_cumulative_sums_in_16_bits_are_accurate(dtype, mode):
     x = np.random.RandomState(0).rand(2000).astype(dtype)

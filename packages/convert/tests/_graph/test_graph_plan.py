@@ -177,7 +177,6 @@ def test_softmax_of_rows_with_nan_is_that_of_jax_unless_the_graph_is_for_other_c
         lambda x: jnp.maximum(x.astype(jnp.int32), 0),
     ],
 )
-@pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning")  # TensorFlow, of a constant in 16 bits
 def test_what_only_looks_like_a_form_is_left(function):
     assert not {"Softmax", "LogSoftmax", "Relu"} & set(types_of(function, X, enable_xla=False))
     converted = convert(function, native_serialization=False)

@@ -243,8 +243,6 @@ def weak(params, x):
     }
 
 
-# TensorFlow 2.21 reads bfloat16 constants so, with NumPy 2.5.
-@pytest.mark.filterwarnings("ignore:Setting the dtype on a NumPy array has been deprecated:DeprecationWarning")
 @pytest.mark.parametrize("native", [True, False], ids=["native mode", "graph mode"])
 @pytest.mark.parametrize("x64", [False, True])
 def test_python_numbers_among_the_parameters_take_the_dtype_of_the_other_operand(tmp_path, x64, native):

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph.errors import REMEDY, REMEDY_BY_XLA, unsupported
+from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.registry import Bound, registered
 
@@ -153,7 +154,7 @@ def neutral(kind: str, dtype: tf.DType) -> Any:
 
 def is_identity_of(kind: str, tensor: tf.Tensor) -> bool:
     """Whether a scalar is known, and is the neutral value of the operation."""
-    value = tf.get_static_value(tensor)
+    value = known_value(tensor)
     return value is not None and np.ndim(value) == 0 and bool(value == neutral(kind, tensor.dtype))
 
 
@@ -206,7 +207,7 @@ def pad(
 def _is_plain_zero(value: tf.Tensor | None) -> bool:
     if value is None:
         return True
-    known = tf.get_static_value(value)
+    known = known_value(value)
     return known is not None and value.dtype != tf.bool and not any(np.asarray(known).tobytes())
 
 

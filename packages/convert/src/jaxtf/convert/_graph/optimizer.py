@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from jaxtf.convert._graph.known import known_value
+
 __all__ = ["may_be_product", "uniform_of"]
 
 _LEFT_OUT = frozenset(("Identity", "IdentityN", "StopGradient", "Reshape", "Squeeze", "ExpandDims", "BroadcastTo"))
@@ -22,7 +24,8 @@ def uniform_of(tensor: tf.Tensor) -> complex | None:
         elif operation.type in _LEFT_OUT:
             tensor = operation.inputs[tensor.value_index]
         elif operation.type == "Const" and tensor.shape.num_elements() == 1:
-            return complex(tf.get_static_value(tensor).item())
+            known = known_value(tensor)
+            return None if known is None else complex(known.item())
         else:
             return None
     return None
@@ -51,7 +54,7 @@ def may_be_product(tensor: tf.Tensor, *, in_function: bool) -> bool:
 
 def _is_at_most_one(factor: tf.Tensor, multiplies: bool) -> bool:
     """Whether a factor, or a divisor, is a constant by which something becomes smaller, or stays."""
-    known = tf.get_static_value(factor)
+    known = known_value(factor)
     if known is None or not known.size:
         return False
     return bool(((known > 0) & (known <= 1)).all() if multiplies else (known >= 1).all())

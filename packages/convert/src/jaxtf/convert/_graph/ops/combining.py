@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BINARY, as_shape, is_identity_of, sizes
+from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.registry import Bound
 from jaxtf.serialization.interop import Block, Value, defining
 
@@ -87,7 +88,7 @@ def are_neutral(block: Block, initial: Sequence[tf.Tensor]) -> bool:
     if not is_associative(block):
         return False
     if len(initial) == 1 and _written(block) == _LOGADDEXP:
-        value = tf.get_static_value(initial[0])
+        value = known_value(initial[0])
         return value is not None and bool(value == -np.inf)
     source = defining(block)
     operations = [source.get(result) for result in block.returned]

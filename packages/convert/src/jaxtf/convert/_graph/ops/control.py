@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import refuse
+from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.registry import Bound, refuses, translates
 from jaxtf.serialization.interop import COLLECTIVES, EFFECTS, PYTHON_CALLBACKS, TensorType
 
@@ -180,7 +181,7 @@ def shape_assertion(bound: Bound, holds: tf.Tensor, *sizes: tf.Tensor) -> list[A
     parts: list[Any] = []
     for index, part in enumerate(_PLACEHOLDER.split(bound["error_message"])):
         parts.append(sizes[int(part)] if index % 2 else part)
-    if tf.get_static_value(holds):
+    if known_value(holds):
         return []
     assertion = tf.debugging.Assert(holds, [part for part in parts if not isinstance(part, str) or part])
     if tf.executing_eagerly():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import MOVED, Size, as_shape, is_empty, one_by_one, pad, refuse, same, sizes
+from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.ops.shapes import broadcast, counting
 from jaxtf.convert._graph.ops.sorting import greatest
 from jaxtf.convert._graph.registry import Bound, translates
@@ -16,7 +17,7 @@ def set_dimension_size(bound: Bound, operand: tf.Tensor, size: tf.Tensor) -> tf.
 
     Source: StableHLO specification, `set_dimension_size`.
     """
-    axis, known = int(bound["dimension"]), tf.get_static_value(size)
+    axis, known = int(bound["dimension"]), known_value(size)
     whole = sizes(operand)[axis]
     if known is not None and same(whole, int(known)):
         return operand
@@ -38,7 +39,7 @@ def get_dimension_size(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 
 def listed(vector: tf.Tensor, known: tuple[int | None, ...] | None = None) -> list[Size]:
     """The elements of a vector of sizes: integers where the graph or the type tells them, scalars otherwise."""
-    value = tf.get_static_value(vector, partial=True)
+    value = known_value(vector, partial=True)
     count = vector.shape[0]
     elements = [None] * count if value is None else list(value)
     if known is not None:
@@ -84,7 +85,7 @@ def dynamic_pad(bound: Bound, operand: tf.Tensor, value: tf.Tensor, *amounts: tf
     Source: StableHLO specification, `dynamic_pad`.
     """
     low, high, interior = amounts
-    between = tf.get_static_value(interior)
+    between = known_value(interior)
     if between is None:
         refuse(bound, "interior padding that is known only at run time")
     return pad(operand, value, listed(low), listed(high), [int(n) for n in between])
@@ -98,7 +99,7 @@ def real_dynamic_slice(
 
     Source: StableHLO specification, `real_dynamic_slice`.
     """
-    steps = tf.get_static_value(stride)
+    steps = known_value(stride)
     if steps is None or (steps != 1).any():
         return tf.strided_slice(operand, *(as_shape(listed(vector)) for vector in (start, limit, stride)))
     # Compiled, TensorFlow knows the sizes of a slice only if they are given.
@@ -112,5 +113,5 @@ def dynamic_top_k(bound: Bound, operand: tf.Tensor, count: tf.Tensor) -> tuple[t
 
     Source: StableHLO, experimental operations, `dynamic_top_k`.
     """
-    known = tf.get_static_value(count)
+    known = known_value(count)
     return greatest(operand, int(known) if known is not None else tf.cast(tf.reshape(count, []), tf.int32))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import Size, refuse
+from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.ops.windowed import Window, kind_of, windowed
 from jaxtf.convert._graph.ops.windows import special_form
 from jaxtf.convert._graph.registry import Bound, translates
@@ -21,7 +22,7 @@ def dynamic_reduce_window(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]
     """
     *arrays, lengths, strides, base_dilations, dilations, padding = operands
     count = len(arrays) // 2
-    steps, between, gaps = (tf.get_static_value(x) for x in (strides, base_dilations, dilations))
+    steps, between, gaps = (known_value(x) for x in (strides, base_dilations, dilations))
     if steps is None or between is None or gaps is None:
         refuse(bound, "windows whose strides or dilations are known only at run time")
     edges = _listed(padding)
@@ -35,13 +36,13 @@ def dynamic_reduce_window(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]
 
 def _listed(array: tf.Tensor) -> list[Size]:
     """The elements of an array of sizes, row by row: integers where the graph knows them, int32 scalars otherwise."""
-    value = tf.get_static_value(array)
+    value = known_value(array)
     if value is not None:
         return [int(n) for n in value.flat]
     operation, inputs = array.op, list(array.op.inputs)
     if operation.type in ("Reshape", "ExpandDims", "Identity"):
         return _listed(inputs[0])
-    if operation.type == "ConcatV2" and tf.get_static_value(inputs[-1]) == 0:
+    if operation.type == "ConcatV2" and known_value(inputs[-1]) == 0:
         return [size for part in inputs[:-1] for size in _listed(part)]
     if operation.type == "Pack" and operation.get_attr("axis") == 0:
         return [size for part in inputs for size in _listed(part)]

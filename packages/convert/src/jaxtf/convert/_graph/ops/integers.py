@@ -7,13 +7,13 @@ Guards are left out where the second operand is known to need none.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import MOVED, SIGNED, UNSIGNED, backwards, negated, where, widening
+from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.optimizer import uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
@@ -26,7 +26,7 @@ REMAINDER_IN = MOVED | widening(float32=("bfloat16", "float16"))
 
 def _is_known(operand: tf.Tensor, condition: Callable[[np.ndarray], np.ndarray]) -> bool:
     """Whether the value is known while the graph is made and every element meets the condition."""
-    value = tf.get_static_value(operand)
+    value = known_value(operand)
     return value is not None and bool(np.all(condition(np.asarray(value))))
 
 
@@ -103,9 +103,7 @@ def _known_half(exponent: tf.Tensor) -> float | None:
     uniform = uniform_of(exponent)
     if uniform is not None:
         return uniform.real if abs(uniform.real) == 0.5 else None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy's, where TensorFlow 2.21 reads bfloat16
-        known = tf.get_static_value(exponent) if exponent.dtype.is_floating else None
+    known = known_value(exponent) if exponent.dtype.is_floating else None
     if known is None or not known.size or not (known == known.flat[0]).all():
         return None
     value = float(known.flat[0])

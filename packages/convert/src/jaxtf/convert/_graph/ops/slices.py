@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, Size, as_shape, is_empty, one_by_one, same, sizes
+from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.registry import Bound, translates
 
 # More rows than these are cheaper to select than to scatter one by one.
@@ -47,7 +48,7 @@ def clamped_starts(starts: Sequence[tf.Tensor], shape: Sequence[Size], extent: S
 
 def clamped(start: tf.Tensor, size: Size, length: Size) -> Size:
     """One start index, or a tensor of them, between 0 and size - length."""
-    known = tf.get_static_value(start)
+    known = known_value(start)
     if known is not None and np.ndim(known) == 0 and isinstance(size, int) and isinstance(length, int):
         return int(min(max(int(known), 0), size - length))
     if isinstance(size, int) and isinstance(length, int) and size == length:

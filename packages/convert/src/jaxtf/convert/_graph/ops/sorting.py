@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, as_shape, backwards, negated, refuse, sizes
+from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.ops.comparison import total_order
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import is_compiled_for_cpu
@@ -156,7 +157,7 @@ def approximate_top_k(
     Source: `jax.lax.approx_max_k`, which promises a part of them.
     """
     given = bound["backend_config"]
-    value = tf.get_static_value(worst)
+    value = known_value(worst)
     if value is None or not given.get("aggregate_to_topk", True):
         refuse(bound, "candidates that are not aggregated")
     axis, rank = int(given["reduction_dim"]), operand.shape.rank
