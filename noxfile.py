@@ -95,7 +95,7 @@ def quickstart(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All that must hold on a CPU, on this interpreter; ten minutes on two idle cores.
+    """All that must hold on a CPU, on this interpreter; about ten minutes on two idle cores.
 
     Of tests with many cases a sample, always the same: `all_cases` runs them all.
     """
