@@ -35,9 +35,9 @@ EXAMPLES_NEED_JAX = ("serialization", "convert")
 # The tests, the longest first; two processes run at a time, a folder's files dealt out to as many as its number says.
 TESTS = (
     "packages/convert/tests=3",
+    "packages/calltf/tests",
     "packages/serialization/tests=2",
     "tests=3",
-    "packages/calltf/tests",
     "packages/shapepoly/tests",
 )
 
