@@ -78,7 +78,7 @@ class SymbolicScope:
     def __init__(self, constraints_str: Sequence[str] = (), *, most_steps: int | None = None) -> None:
         if isinstance(constraints_str, str):
             constraints_str = (constraints_str,)
-        budget = UNBOUNDED if most_steps is None else Budget(most_steps, _TOO_MANY_STEPS)
+        budget = UNBOUNDED if most_steps is None or not constraints_str else Budget(most_steps, _TOO_MANY_STEPS)
         self.constraints = _read_all(constraints_str, budget)
         decider = decider_of(self.constraints, budget)
         if decider.is_contradictory():
