@@ -25,7 +25,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-LEAST = 2
+LEAST = 4
 ONE_IN = 8
 
 settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True)

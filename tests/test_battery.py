@@ -65,7 +65,7 @@ def test_an_exported_function_gives_what_jax_gives(name):
         assert_values(exported(name), BATTERY[name], run)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_it_gives_the_same_and_the_same_gradient_under_reverse_mode(name):
     for run in sorted(runs_with_gradient(name)):

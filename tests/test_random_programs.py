@@ -20,7 +20,7 @@ from jaxtf.shapepoly import symbolic_args_specs
 from .random_programs import POLYMORPHIC_SHAPES, arguments, programs
 
 FULL = os.environ.get("JAXTF_FULL") == "1"
-ALWAYS = min(8, settings.default.max_examples // 10)  # with `--cases sample` two
+ALWAYS = 8
 PROGRAMS = int(os.environ.get("RANDOM_PROGRAMS", "300")) if FULL else ALWAYS
 
 BATCHES = (1, 2, 3)

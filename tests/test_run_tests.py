@@ -85,7 +85,7 @@ def test_all_passed(tmp_path):
     ("options", "expected"),
     [
         ((), {"many": 40, "marked": 40, "some": 7, "one": 1}),
-        (("--cases", "sample"), {"many": 5, "marked": 20, "some": 2, "one": 1}),
+        (("--cases", "sample"), {"many": 5, "marked": 20, "some": 4, "one": 1}),
     ],
 )
 def test_of_many_cases_a_sample_is_run_always_the_same_and_parts_share_it(tmp_path, options, expected):

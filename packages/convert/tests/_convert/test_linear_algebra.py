@@ -97,12 +97,12 @@ def of_parts(function):
     return real_function
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_gradients_are_those_of_jax_for_any_batch(name, dtype):
     with jax.enable_x64(True):
-        function = jax.jit(of_parts(FUNCTIONS[name]))
+        function = of_parts(FUNCTIONS[name])
         a = matrices(3, 4, 4, dtype=dtype)
         arguments = [np.asarray(part) for part in parts(a)]
         converted = convert(function, polymorphic_shapes=["(b, _, _)"] * len(arguments))
@@ -123,7 +123,7 @@ def test_values_and_gradients_are_those_of_jax_for_any_batch(name, dtype):
             assert_close(x.numpy(), y)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("mode", ["graph", "compiled"])
 @pytest.mark.parametrize("name", ["cholesky", "solve", "qr", "eigh", "svd"])
 def test_they_run_in_graphs(name, mode):

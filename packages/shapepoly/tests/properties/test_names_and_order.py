@@ -11,7 +11,7 @@ from jaxtf.shapepoly import InconclusiveDimensionOperation, ScopeError, Symbolic
 # Under pytest's importlib mode tests have no absolute name.
 from ..strategies import NAMES, SYMBOLIC, constraints, expressions, linear_expressions, value  # noqa: TID252
 
-EXAMPLES = max(min(60, settings.default.max_examples), settings.default.max_examples // 10)
+EXAMPLES = max(60, settings.default.max_examples // 10)
 """Each example asks its question six times."""
 
 
