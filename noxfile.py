@@ -32,7 +32,7 @@ ISOLATED = ("shapepoly", "shapepoly[jax]", "serialization", "serialization[jax]"
 # Packages that work without JAX, and whose README shows what they do with it.
 EXAMPLES_NEED_JAX = ("serialization", "convert")
 
-# The tests, the longest first; two processes run at a time, a folder's files dealt out to as many as its number says.
+# The tests, the longest processes first; two run at a time, a folder's files dealt out to as many as its number says.
 TESTS = (
     "packages/convert/tests=3",
     "packages/calltf/tests",
@@ -95,7 +95,7 @@ def quickstart(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All that must hold on a CPU, on this interpreter; about ten minutes on two idle cores.
+    """All that must hold on a CPU, on this interpreter; ten minutes on two idle cores, 17 on slow ones.
 
     Of tests with many cases a sample, always the same: `all_cases` runs them all.
     """

@@ -39,10 +39,8 @@ def test_what_the_graph_computes_is_not_known():
         assert known_value(given) is None
         assert known_value(given + 1) is None
         assert known_value(tf.fill([2], given[0])) is None
-        assert known_value(tf.stack([tf.size(given + 1), tf.cast(given[0], tf.int32)]), partial=True).tolist() == [
-            2,
-            None,
-        ]
+        sizes = tf.stack([tf.size(given + 1), tf.cast(given[0], tf.int32)])
+        assert known_value(sizes, partial=True).tolist() == [2, None]
 
 
 def test_eager_tensors_are_known():
