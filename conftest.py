@@ -1,8 +1,9 @@
 """Every test run begins by saying what it ran with.
 
 `--cases sample` runs of each test with many cases a few, chosen by name and always the same: an eighth, at least
-`LEAST`; of a test marked `sweep(N)` one in N. Of hypothesis' examples it runs fewer too. `--sample K/N` runs a part of
-the tests, chosen by name.
+`LEAST`; of a test marked `sweep(N)` one in N. Of a test marked `slow(N)` it runs N of those, none without a number:
+`--cases slow` runs the others. Of hypothesis' examples both run fewer. `--sample K/N` runs a part of the tests, chosen
+by name.
 
 `run_without_jax` runs a program in a process that cannot import JAX.
 
@@ -42,7 +43,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def pytest_addoption(parser) -> None:
     """A test's name alone decides what it is part of, so that a part is always the same."""
     parser.addoption("--sample", type=part, default=(1, 1), metavar="K/N", help="run part K of N, chosen by name")
-    parser.addoption("--cases", choices=("all", "sample"), default="all", help="of tests with many cases all or a few")
+    choices = ("all", "sample", "slow")
+    parser.addoption("--cases", choices=choices, default="all", help="of many cases all or a few, or the slow of these")
 
 
 def part(text: str) -> tuple[int, int]:
@@ -54,9 +56,10 @@ def part(text: str) -> tuple[int, int]:
 
 
 def pytest_configure(config) -> None:
-    """Declares the marker; with few cases, there are few examples too, but where a profile is asked for."""
+    """Declares the markers; with few cases, there are few examples too, but where a profile is asked for."""
     config.addinivalue_line("markers", "sweep(count): with `--cases sample`, one in so many of the cases is run")
-    if config.getoption("--cases") == "sample" and "HYPOTHESIS_PROFILE" not in os.environ:
+    config.addinivalue_line("markers", "slow(count=0): with `--cases sample`, of its sample so many cases are run")
+    if config.getoption("--cases") != "all" and "HYPOTHESIS_PROFILE" not in os.environ:
         settings.load_profile("few")
 
 
@@ -64,16 +67,16 @@ def pytest_collection_modifyitems(config, items) -> None:
     """Leaves those that are in the part, and of tests with many cases those that are in a sample."""
     number, count = config.getoption("--sample")
     left = [item for item in items if zlib.crc32(item.nodeid.encode()) % count == number - 1]
-    if config.getoption("--cases") == "sample":
-        few = few_cases(items)
+    if config.getoption("--cases") != "all":
+        few = few_cases(items, slow=config.getoption("--cases") == "slow")
         left = [item for item in left if item in few]
     if len(left) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(left)])
         items[:] = left
 
 
-def few_cases(items: list) -> set:
-    """Those that `--cases sample` runs."""
+def few_cases(items: list, *, slow: bool) -> set:
+    """Those that `--cases sample` runs, or `--cases slow`."""
     tests = defaultdict(list)
     for item in items:
         tests[item.nodeid.partition("[")[0]].append(item)
@@ -82,7 +85,10 @@ def few_cases(items: list) -> set:
         marker = cases[0].get_closest_marker("sweep")
         number = math.ceil(len(cases) / marker.args[0]) if marker else max(LEAST, math.ceil(len(cases) / ONE_IN))
         # The name's last digits of the checksum decide in `--sample`; others do here, so that parts share the cases.
-        kept.update(sorted(cases, key=lambda item: zlib.crc32(item.nodeid[::-1].encode()))[:number])
+        few = sorted(cases, key=lambda item: zlib.crc32(item.nodeid[::-1].encode()))[:number]
+        marker = cases[0].get_closest_marker("slow")
+        now = number if marker is None else next(iter(marker.args), 0)
+        kept.update(few[now:] if slow else few[:now])
     return kept
 
 

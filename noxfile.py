@@ -95,11 +95,18 @@ def quickstart(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All that must hold on a CPU, on this interpreter; ten minutes on two idle cores, 17 on slow ones.
+    """All that must hold on a CPU, on this interpreter; ten minutes on two idle cores.
 
-    Of tests with many cases a sample, always the same: `all_cases` runs them all.
+    Of tests with many cases a sample, always the same, without what takes long: `slow_tests` runs that, and `all_cases`
+    every case.
     """
     all_tests(session, cases="sample")
+
+
+@nox.session
+def slow_tests(session: nox.Session) -> None:
+    """What `tests` leaves out because it takes long, of many cases a sample too; eight minutes on two idle cores."""
+    all_tests(session, cases="slow")
 
 
 @nox.session
@@ -139,7 +146,7 @@ def all_tests(
     """Runs the tests of all folders, or pytest with the words given: then every case of what they name.
 
     Args:
-      cases: Of tests with many cases, `all` or a `sample`.
+      cases: Of tests with many cases `all`, or a `sample`; of the sample those that are `slow`.
       options: More for pytest.
       install_options: More for uv.
     """

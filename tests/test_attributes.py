@@ -79,6 +79,7 @@ def attributes_of_dialects():
     return found
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("backend", ENTRIES)
 def test_what_no_entry_reads_is_listed(backend, monkeypatch):
     read, of_module = defaultdict(set), parse._Reader._attributes

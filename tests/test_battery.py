@@ -59,12 +59,14 @@ def runs_with_gradient(name):
     return set(range(RUNS)) if FULL else {one_of_three(name)}
 
 
+@pytest.mark.slow(22)
 @pytest.mark.parametrize("name", WORKING)
 def test_an_exported_function_gives_what_jax_gives(name):
     for run in range(RUNS) if FULL else sorted({*range(RUNS)} - runs_with_gradient(name)):
         assert_values(exported(name), BATTERY[name], run)
 
 
+@pytest.mark.slow(30)
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_it_gives_the_same_and_the_same_gradient_under_reverse_mode(name):

@@ -150,6 +150,7 @@ def storable(array):
     return array.astype(np.float32) if array.dtype == jnp.bfloat16 else array
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_process_without_jax_serves_the_numbers_of_jax(served, name):
     entry = BATTERY[name]

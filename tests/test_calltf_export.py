@@ -52,6 +52,7 @@ def test_an_artifact_with_symbolic_shapes_runs_at_every_size_with_gradients(rows
     np.testing.assert_allclose(jax.grad(loss(exported.call))(x), jax.grad(loss(doubled_rows))(x), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("wrap", [lambda f: f, in_graph], ids=["eager", "graph"])
 def test_a_converted_function_with_polymorphic_shapes_runs_at_every_size_with_gradients(wrap):
     f = wrap(convert(doubled_rows, polymorphic_shapes=["b, _"]))

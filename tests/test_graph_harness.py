@@ -13,6 +13,7 @@ FULL = os.environ.get("JAXTF_FULL") == "1"
 SAMPLE = 120  # one of so many cases: 62 of some 7,400
 
 
+@pytest.mark.slow
 def test_a_sample_of_the_harness_agrees_with_jax_with_regular_operations():
     rows = run(f"0/{SAMPLE}", ["graph"])
     assert len(rows) > 5000 // SAMPLE

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r'^```(?P<kind>text|diff) title="(?P<file>\S+)"\n(?P<body>.*?)^```$', re.MULTILINE | re.DOTALL)
 
@@ -27,6 +29,7 @@ def apply(block, folder):
     return file
 
 
+@pytest.mark.slow
 def test_an_operation_that_is_added_as_the_page_says_works(tmp_path):
     shutil.copytree(ROOT / "packages/convert/src", tmp_path / "packages/convert/src")
     (tmp_path / "packages/convert/tests/_graph").mkdir(parents=True)

@@ -46,6 +46,7 @@ def artifacts():
     return whole if FULL else list(dict([*whole[::STEP], *by_hand[::5]]).items())
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("reader", REFUSALS)
 def test_every_hostile_artifact_is_refused(reader, artifacts, tmp_path):
     found = outcomes(reader, artifacts, tmp_path)
@@ -53,6 +54,7 @@ def test_every_hostile_artifact_is_refused(reader, artifacts, tmp_path):
     assert {name: outcome for name, outcome in found.items() if outcome[0] not in REFUSALS[reader]} == {}
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("reader", [name for name in REFUSALS if name != "stablehlo"])
 def test_what_they_are_made_of_is_not(reader, tmp_path):
     found = outcomes(reader, list(hostile.sound().items()), tmp_path)

@@ -54,6 +54,7 @@ def expected_of(name, position):
     return jax.jit(value_and_gradients)(*program.arguments(program.sizes[position]))
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_values_and_gradients_are_those_of_jax(name, mode):
@@ -113,6 +114,7 @@ def served(run_without_jax, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_process_without_jax_serves_the_numbers_of_jax(served, name):
     position, program = list(PROGRAMS).index(name), PROGRAMS[name]

@@ -52,6 +52,7 @@ def test_importing_it_imports_no_jax_and_no_tensorflow(package):
     assert done.stdout == "[]\n", done.stderr
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(("package", "other"), [("convert", "calltf"), ("calltf", "convert")])
 def test_the_two_bridges_do_not_know_each_other(package, other):
     assert f"jaxtf.{other}" not in imported(package)["modules"]

@@ -8,6 +8,7 @@ import os
 
 import jax
 import numpy as np
+import pytest
 import tensorflow as tf
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -94,6 +95,7 @@ def expected_of(program, given_arguments):
     return expected, allowed
 
 
+@pytest.mark.slow
 @given(program=programs(), seed=st.integers(0, 3))
 @settings(
     max_examples=PROGRAMS, deadline=None, derandomize=not FULL, suppress_health_check=list(HealthCheck), print_blob=True

@@ -39,6 +39,11 @@ def test_marked(i): pass
 @pytest.mark.parametrize("i", range(7))
 def test_some(i): pass
 def test_one(): pass
+@pytest.mark.slow
+def test_slow(): pass
+@pytest.mark.slow(1)
+@pytest.mark.parametrize("i", range(40))
+def test_partly(i): pass
 """
 
 
@@ -84,8 +89,9 @@ def test_all_passed(tmp_path):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ((), {"many": 40, "marked": 40, "some": 7, "one": 1}),
-        (("--cases", "sample"), {"many": 5, "marked": 20, "some": 4, "one": 1}),
+        ((), {"many": 40, "marked": 40, "some": 7, "one": 1, "slow": 1, "partly": 40}),
+        (("--cases", "sample"), {"many": 5, "marked": 20, "some": 4, "one": 1, "partly": 1}),
+        (("--cases", "slow"), {"slow": 1, "partly": 4}),
     ],
 )
 def test_of_many_cases_a_sample_is_run_always_the_same_and_parts_share_it(tmp_path, options, expected):

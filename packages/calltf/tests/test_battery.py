@@ -412,6 +412,7 @@ def test_forward_mode_agrees_with_tensorflows_reverse_mode(name):
         np.testing.assert_allclose(found, expected, rtol=0, atol=bound)
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("name", works("vmap"))
 def test_vmap_gives_the_stacked_results_and_gradients_of_the_elements(name):
     case = CASES[name]

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import warnings
 import jax, jax.numpy as jnp, numpy as np, tensorflow as tf
@@ -87,6 +89,7 @@ for argument in (x, jnp.asarray(x), jax.device_put(x, second), jax.device_put(x,
 """
 
 
+@pytest.mark.slow
 def test_a_call_runs_in_shard_map_with_gradients_in_pmap_and_on_sharded_arrays():
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
     found = subprocess.run(

@@ -22,6 +22,7 @@ def test_a_function_of_a_size_is_right_or_refused_by_name(seed):
     assert answer == "right" or (answer.startswith("refused: call_tf") and "remedy:" in answer), (drawn.source, answer)
 
 
+@pytest.mark.slow
 def test_programs_that_are_right_are_many():
     answers = [verdict(program(seed)) for seed in range(6)]
     assert answers.count("right") >= 3

@@ -58,6 +58,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", CASES)
 def test_a_function_is_exported_reloaded_and_run_at_several_sizes_with_gradients(name):
     function, shapes, sizes = CASES[name]

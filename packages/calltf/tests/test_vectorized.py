@@ -70,6 +70,7 @@ def compositions(f):
     }
 
 
+@pytest.mark.slow(2)
 @STAGES
 @pytest.mark.parametrize("name", compositions(function_jax))
 @pytest.mark.parametrize(

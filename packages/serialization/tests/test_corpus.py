@@ -77,6 +77,7 @@ def test_an_artifact_for_another_platform_is_refused_by_name():
         deserialize(entry.blob).call(jax.numpy.zeros((3,)))
 
 
+@pytest.mark.slow
 def test_every_rewritten_routine_occurs_in_the_corpus():
     from jaxtf.serialization._program.operations import custom_calls
     from jaxtf.serialization._program.portable_artifact import deserialize_module

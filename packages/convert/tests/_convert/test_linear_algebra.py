@@ -97,6 +97,7 @@ def of_parts(function):
     return real_function
 
 
+@pytest.mark.slow(1)
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -123,6 +124,7 @@ def test_values_and_gradients_are_those_of_jax_for_any_batch(name, dtype):
             assert_close(x.numpy(), y)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("mode", ["graph", "compiled"])
 @pytest.mark.parametrize("name", ["cholesky", "solve", "qr", "eigh", "svd"])
@@ -156,6 +158,7 @@ np.savez(sys.argv[1] + "/results.npz", result=result, gradient=tape.gradient(res
 """
 
 
+@pytest.mark.slow
 def test_a_saved_model_runs_where_there_is_no_jax(run_without_jax, tmp_path):
     def loss(x):
         w, v = jnp.linalg.eigh(positive(x))

@@ -31,6 +31,7 @@ def test_not_compiled_it_does(function):
     assert np.isnan(convert(function, native_serialization=False)(NAN))
 
 
+@pytest.mark.slow
 def test_with_the_documented_flag_it_does():
     program = """
 import jax.numpy as jnp, numpy as np, tensorflow as tf

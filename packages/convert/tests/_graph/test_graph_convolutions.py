@@ -170,6 +170,7 @@ def assert_convolved(case, mode):
     assert (error <= allowed).all(), f"off by {error.max()} of {np.abs(expected).max()}"
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", MODES)
 @given(case=cases())
 @drawn(25)
@@ -178,6 +179,7 @@ def test_any_convolution_agrees_with_its_definition(mode, case):
     assert_convolved(case, mode)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", MODES)
 @given(case=cases(dtypes=INTEGERS, most_spatial=2))
 @drawn(15)

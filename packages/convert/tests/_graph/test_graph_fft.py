@@ -46,6 +46,7 @@ def assert_transformed(found, expected):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=32 * epsilon * np.abs(theirs).max(initial=1))
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", MODES)
 @given(drawn_case=transforms())
 @drawn(25)

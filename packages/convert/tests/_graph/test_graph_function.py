@@ -510,6 +510,7 @@ def test_each_platform_has_its_own_branch():
         assert inner.body.returned == inner.body.operations[-1].results
 
 
+@pytest.mark.slow
 def test_saved_models_and_modules_run_without_jax(run_without_jax, tmp_path):
     module = tf.Module()
     module.f = tf.function(graph(scanned, polymorphic_shapes=["(b, _)"]), autograph=False, input_signature=[OPEN_ROWS])

@@ -124,6 +124,7 @@ BINARY_OF_INTEGERS = {
 }
 
 
+@pytest.mark.slow(4)
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -209,6 +210,7 @@ def test_division_remainder_power_and_atan2_agree(dtype):
 CONVERTED = ("bool", *INTEGERS, *FLOATS, "complex64")
 
 
+@pytest.mark.slow(4)
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("source", ["bool", "int8", "int64", "uint64", *FLOATS])

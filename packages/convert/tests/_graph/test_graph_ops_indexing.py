@@ -80,6 +80,7 @@ BODIES = {
 }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("body", BODIES)
 def test_updates_outside_are_dropped_and_repeated_ones_combined(body, mode):

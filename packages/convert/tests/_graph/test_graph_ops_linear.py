@@ -156,6 +156,7 @@ SUMMED = {
 }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", SUMMED)
 def test_small_kernels_and_their_gradients_agree(name):
     x, kernel, strides, padding, dilation, groups = SUMMED[name]
@@ -253,6 +254,7 @@ def test_triangular_systems_are_solved_from_either_side(dtype):
     assert_close(solve, matrix, values(2, 3, 4, dtype=dtype), terms=512)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("dtype", "mode"),
     [("float32", "eager"), ("float32", "compiled"), ("float64", "graph"), ("complex64", "graph")],

@@ -258,6 +258,7 @@ def test_a_pool_is_one_of_tensorflow_where_nothing_is_lost():
     assert "MaxPool" in [operation.type for operation in graph.get_operations()] + inner
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", ["graph", "compiled"])
 def test_any_reduction_over_a_size_known_at_run_time_agrees(mode):
     x = np.random.RandomState(0).randint(-100, 100, (100, 3)).astype(INT)
@@ -272,6 +273,7 @@ def test_any_reduction_over_a_size_known_at_run_time_agrees(mode):
         compared(function, x[:count], z[:count], mode=mode, shapes=["(n, _)", "(n, _)"])
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", ["graph", "compiled"])
 def test_cumulative_operations_over_a_size_known_at_run_time_agree(mode):
     x = np.random.RandomState(0).randint(1, 3, (7, 3)).astype(FLOAT)
@@ -286,6 +288,7 @@ def test_cumulative_operations_over_a_size_known_at_run_time_agree(mode):
     np.testing.assert_allclose(found, run_jax(lax.cumlogsumexp, x)[0], rtol=1e-6)  # 7 eps
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("reduction", [(lax.max, -np.inf), (lax.min, np.inf)], ids=["max", "min"])
 def test_the_gradient_of_a_pool_goes_to_the_element_that_jax_selects(reduction, mode):
@@ -319,6 +322,7 @@ def test_cumulative_sums_in_16_bits_are_accurate(dtype, mode):
 COUNTS = {"eager": 60, "graph": 40, "compiled": 25}
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", MODES)
 def test_any_reduction_of_any_windows_agrees(mode):
     first = 1000 * MODES.index(mode)

@@ -188,6 +188,7 @@ TRIED = [
 ]
 
 
+@pytest.mark.slow(2)
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize(("dtype", "mode"), TRIED)
 def test_special_values_give_what_jax_gives_but_for_the_known_differences(dtype, mode):

@@ -119,6 +119,7 @@ def total(function, *args):
     return lambda params: function(params, *args).sum()
 
 
+@pytest.mark.slow
 def test_as_many_orders_of_gradient_as_asked_survive_without_jax(used):
     x = np.linspace(0, 1, 6, dtype=np.float32).reshape(2, 3)
     expected = [total(waves, x)]
@@ -243,6 +244,7 @@ def weak(params, x):
     }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("native", [True, False], ids=["native mode", "graph mode"])
 @pytest.mark.parametrize("x64", [False, True])
 def test_python_numbers_among_the_parameters_take_the_dtype_of_the_other_operand(tmp_path, x64, native):
@@ -453,6 +455,7 @@ def numbers_of(folder):
     return {*weight.numpy().astype(int), *of_graph.numpy().astype(int), metadata["number"], int(asset)}
 
 
+@pytest.mark.slow
 def test_a_save_that_is_killed_leaves_the_model_before_or_after_it(tmp_path):
     rounds = 100 if os.environ.get("JAXTF_FULL") == "1" else 6
     random = np.random.default_rng(0)

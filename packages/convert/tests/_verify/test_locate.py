@@ -141,6 +141,7 @@ def test_a_fault_is_located_in_an_artifact_of_symbolic_sizes(monkeypatch):
     }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("primitive", ["minimum", "select"])
 def test_an_artifact_and_its_function_are_located_at_the_same_operation(monkeypatch, primitive):
     def chain(x):

@@ -46,6 +46,7 @@ def specs(*shapes, constraints=(), dtype="float32"):
 NETWORK = specs("b, n", "n, 3", constraints=["n >= 2"])
 
 
+@pytest.mark.slow
 def test_a_function_is_the_same_in_every_way_at_three_sizes():
     report = verify(predict, *NETWORK)
     assert report.ok, str(report)
@@ -192,6 +193,7 @@ def test_an_artifact_is_verified_with_the_gradients_that_it_carries():
     assert without.rows[-1].where == "the artifact carries no VJP"
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("dtype", ["int32", "bool", "complex64", "bfloat16", "float64"])
 def test_every_dtype_has_numbers(dtype):
     with jax.enable_x64(dtype == "float64"):
@@ -284,6 +286,7 @@ def unstable(x):
 """
 
 
+@pytest.mark.slow
 def test_the_command_verifies_functions_and_artifacts(tmp_path, monkeypatch, capsys):
     (tmp_path / "model_to_verify.py").write_text(MODEL)
     monkeypatch.chdir(tmp_path)

@@ -561,6 +561,7 @@ def is_array(value):
     return isinstance(value, tuple) and value[:1] == ("array",)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     structure=structures,

@@ -40,6 +40,7 @@ def test_shardings_for_shardy_are_distinguished_from_others():
     assert not stablehlo_facts(next(modules(CORPUS / "0.12.0.1" / "sharded_4_gspmd.bin"))).uses_shardy
 
 
+@pytest.mark.slow(1)
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="MLIR decides")
 @pytest.mark.parametrize("release", ["0.4.30", "0.4.38", "0.6.2", "0.8.1", "0.9.0", "0.10.2"])
 def test_custom_call_targets_are_those_that_mlir_finds(release):

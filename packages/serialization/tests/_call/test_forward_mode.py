@@ -182,6 +182,7 @@ def own_sizes(x):
     return jnp.sin(x) * x.shape[0] + x.sum()
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     "outer",
     [

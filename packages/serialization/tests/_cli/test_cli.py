@@ -402,6 +402,7 @@ while True:
 """
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("loop", [LARGE, UPGRADES])
 def test_a_command_that_is_killed_leaves_a_whole_file(capsys, tmp_path, loop):
     rounds = 100 if os.environ.get("JAXTF_FULL") == "1" else 8

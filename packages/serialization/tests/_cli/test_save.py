@@ -195,6 +195,7 @@ assert main(sys.argv[1:]) == 0
 """
 
 
+@pytest.mark.slow
 @needs_jax
 def test_weights_larger_than_the_memory_are_copied(tmp_path):
     sizes = (2**27,)

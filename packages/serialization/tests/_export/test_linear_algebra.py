@@ -112,6 +112,7 @@ def rectangular(m, n, dtype):
     return a.astype(dtype)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("full_matrices", [True, False])
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (1, 4), (5, 3), (8, 8), (13, 20)])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -180,6 +181,7 @@ def test_qr_in_raw_form_is_that_of_lapack():
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("n", [1, 2, 20])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_solutions_and_cholesky_have_small_residuals(dtype, n):
@@ -265,6 +267,7 @@ SYMBOLIC = {
 }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", SYMBOLIC)
 def test_batches_and_sizes_may_be_symbolic(name):
     function = SYMBOLIC[name]
@@ -276,6 +279,7 @@ def test_batches_and_sizes_may_be_symbolic(name):
         )
 
 
+@pytest.mark.slow
 def test_the_vjp_has_no_lapack_either():
     def function(a):
         w, v = jnp.linalg.eigh(a @ a.T)

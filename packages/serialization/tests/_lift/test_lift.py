@@ -61,6 +61,7 @@ def test_values_are_those_of_the_function(lifted):
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     "use",
     [

@@ -197,6 +197,7 @@ def test_a_number_that_there_is_no_branch_for_takes_the_last(index):
     assert int(run(body, {"i": "i32"}, ["i32"], np.int32(index))) == (index if 0 <= index < 3 else 2)
 
 
+@pytest.mark.slow
 @given(st.integers(-9, 9), st.integers(-3, 7))
 @settings(max_examples=30, deadline=None)
 def test_powers_of_integers_are_exact_modulo_the_width(base, exponent):

@@ -34,6 +34,7 @@ def pushed(function):
     return lambda x: jax.jvp(function, (x,), (jnp.ones_like(x),))[1]
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize(
     "function", [gelu, lax.erfc, lax.erf_inv, lax.digamma, lax.bessel_i0e], ids=lambda f: f.__name__
@@ -48,6 +49,7 @@ def test_small_numbers_have_the_gradient_of_the_function(function, dtype):
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_derivatives_of_higher_order_are_those_of_the_function():
     found, expected = lifted(gelu, SMALL), gelu
     for _ in range(3):
@@ -55,6 +57,7 @@ def test_derivatives_of_higher_order_are_those_of_the_function():
         np.testing.assert_allclose(found(SMALL), expected(SMALL), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_they_are_vectorized_scanned_and_exported_for_symbolic_sizes():
     def function(x):
         return lax.scan(lambda carry, row: (carry + gelu(row) @ row, gelu(carry * row)), jnp.float32(0.5), x)[1]
@@ -106,6 +109,7 @@ def test_the_module_of_another_producer_has_them_too():
     np.testing.assert_array_equal(slopes(lift(text), np.float32([0, 4, -1])), [0, 0.25, 0])
 
 
+@pytest.mark.slow
 def test_a_chain_of_a_thousand_operations_is_planned_in_no_time():
     def function(x):
         for _ in range(500):
@@ -150,6 +154,7 @@ def of_tree(tree, x):
     return x
 
 
+@pytest.mark.slow
 @given(tree=functions, after=st.sampled_from(list(STEPS)))
 def test_both_modes_give_the_derivative_of_the_branch_that_is_chosen(tree, after):
     x = np.float32([0.0, 1e-30, 0.25, -0.25, 0.75, 1.5, -1.5, 90.0, -90.0, np.inf])

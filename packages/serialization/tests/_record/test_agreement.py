@@ -92,6 +92,7 @@ def test_the_constraints_of_an_artifact_are_bounded_together():
         deserialize(payload)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("constraints", "size"),
     [

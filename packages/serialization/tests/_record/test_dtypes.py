@@ -62,6 +62,7 @@ def test_an_export_runs_the_same_whatever_x64_is_when_it_is_called():
             assert float(jax.grad(lambda x: exported.call(x).sum())(np.ones(3, F32))[0]) == 1
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("implementation", ["threefry2x32", "rbg", "unsafe_rbg"])
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_random_keys_are_arguments_and_results(implementation, wrap):

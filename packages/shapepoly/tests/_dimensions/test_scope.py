@@ -115,6 +115,7 @@ def test_pickling_keeps_the_shape_and_its_constraints_together():
     assert hash(a + 0) == hash(a)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     "texts",
     [
@@ -203,6 +204,7 @@ def test_a_bound_changes_nothing_of_what_stays_in_it():
         SymbolicScope([*texts, "a + d <= 17"], most_steps=1_000_000)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     "texts",
     [

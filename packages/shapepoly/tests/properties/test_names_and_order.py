@@ -3,6 +3,7 @@
 import itertools
 import re
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +47,7 @@ def check(left, right, declared, order):
     assert len(answers) == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(left=linear_expressions, right=linear_expressions, declared=constraints, random=st.randoms())
 def test_answers_in_the_linear_fragment_do_not_depend_on_names_or_order(left, right, declared, random):
