@@ -106,9 +106,7 @@ def test_a_reducer_that_scans_is_refused():
         export(jax.jit(windowed(by_scan, "VALID")))(jax.ShapeDtypeStruct(symbolic_shape("n, 3"), np.float32))
 
 
-def test_the_process_survives():
-    """A module that the verifier refuses damages the process, which ends some dozens of exports later."""
-    program = """
+REFUSED_BY_THE_VERIFIER = """
 import jax, jax.numpy as jnp, numpy as np
 from jax import lax
 from jaxtf.serialization import export
@@ -119,4 +117,23 @@ for turn in range(30):
     export(jax.jit(function))(spec)
     jax.clear_caches()
 """
+MORE_PADDING_THAN_ELEMENTS = """
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+from jaxtf.serialization import export
+from jaxtf.shapepoly import symbolic_shape
+larger = lambda f, g: (jnp.where(f[0] >= g[0], f[0], g[0]), jnp.where(f[0] >= g[0], f[1], g[1]))
+starts, padding = (np.float32(0), np.float32(0)), ((-1, -1), (0, 0))
+function = lambda x: lax.reduce_window((x, x), starts, larger, (1, 2), (1, 1), padding)
+for texts, shape in (((1, 3), (1, 3)), (symbolic_shape("1, b"), (1, 4)), (symbolic_shape("a, b"), (1, 4))):
+    results = export(jax.jit(function))(jax.ShapeDtypeStruct(texts, np.float32)).call(np.ones(shape, np.float32))
+    assert [(y.shape, y.dtype) for y in results] == [((0, shape[1] - 1), np.float32)] * 2
+"""
+
+
+@pytest.mark.parametrize("program", [REFUSED_BY_THE_VERIFIER, MORE_PADDING_THAN_ELEMENTS], ids=["verifier", "padding"])
+def test_the_process_survives(program):
+    """A module that the verifier refuses damages the process, which ends some dozens of exports later; XLA ends it
+    where padding takes away more than there is.
+    """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)

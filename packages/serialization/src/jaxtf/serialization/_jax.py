@@ -61,6 +61,7 @@ __all__ = [
     "registered_with_jax_export",
     "releases",
     "require_refinement",
+    "result_avals",
     "result_types",
     "scope_of",
     "set_tokens",
@@ -401,9 +402,14 @@ def platform_index(ctx: Any) -> ir.Value:
     return ctx.dim_var_values[0]
 
 
+def result_avals(ctx: Any) -> list[Any]:
+    """Shapes and dtypes of the results of the equation that is lowered."""
+    return list(ctx.avals_out)
+
+
 def result_types(ctx: Any) -> list[ir.Type]:
     """The types of the results of the primitive."""
-    return [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in ctx.avals_out]
+    return [mlir.aval_to_ir_type(ctx.module_context, aval) for aval in result_avals(ctx)]
 
 
 def token_of(ctx: Any, effect: Any) -> Any:

@@ -1,9 +1,13 @@
-"""The lowering rule for windows of symbolic sizes whose reducer calls functions. Imports JAX.
+"""The lowering rule for windows by any reducer: of none, and of symbolic sizes. Imports JAX.
 
-JAX lowers such a reducer to a function of the module of its own, and each call in it (`jnp.where` is one: of a function
-under `jax.jit`) to a call that hands on the sizes of the function around it. A function of StableHLO sees no values of
-another one: the module is refused by the verifier, and in JAX 0.10 to 0.12 taking it down damages the memory of the
-process, which ends later. Here the calls are written out first, so that there is nothing to hand on.
+Where several arrays are reduced together and padding takes away more than a dimension has, XLA ends the process (JAX
+0.10 to 0.12, TensorFlow 2.21). There is nothing to compute: results without elements are written as such.
+
+Of windows of symbolic sizes JAX lowers the reducer to a function of the module of its own, and each call in it
+(`jnp.where` is one: of a function under `jax.jit`) to a call that hands on the sizes of the function around it. A
+function of StableHLO sees no values of another one: the module is refused by the verifier, and in JAX 0.10 to 0.12
+taking it down damages the memory of the process, which ends later. Here the calls are written out first, so that there
+is nothing to hand on.
 """
 
 from __future__ import annotations
@@ -12,7 +16,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.interpreters import mlir
 
 from jaxtf.serialization import _jax
 from jaxtf.serialization._errors import LoweringRuleMissing
@@ -36,6 +42,9 @@ def lower_reduce_window(ctx: Any, *args: Any, jaxpr: Any, consts: Any, **params:
     Raises:
       LoweringRuleMissing: The size of a window is symbolic, and the reducer computes with a symbolic size.
     """
+    avals = _jax.result_avals(ctx)
+    if any(isinstance(size, int) and size == 0 for aval in avals for size in aval.shape):
+        return mlir.lower_fun(lambda *_: _zeros(avals), multiple_results=True)(ctx, *args)
     rule = _jax.default_rule(jax.lax.reduce_window_p)
     sizes = [
         *params["window_dimensions"],
@@ -49,6 +58,10 @@ def lower_reduce_window(ctx: Any, *args: Any, jaxpr: Any, consts: Any, **params:
         _check(written_out)
         jaxpr, consts = written_out.jaxpr, written_out.consts
     return rule(ctx, *args, jaxpr=jaxpr, consts=tuple(consts), **params)
+
+
+def _zeros(avals: Sequence[Any]) -> list[jax.Array]:
+    return [jnp.zeros(aval.shape, aval.dtype) for aval in avals]
 
 
 def _check(reducer: ClosedJaxpr) -> None:
