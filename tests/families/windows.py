@@ -48,6 +48,7 @@ ONE = {
     "xor": (lax.bitwise_xor, 0),
     "last": (lambda a, b: b, 0),
     "mixed": (lambda a, b: lax.max(a, b) + lax.min(a, b), 0),
+    "from the next": (lambda a, b: b - a, 0),  # not associative: each element changes the sign of those before it
 }
 TWO = {
     "affine": (affine, (1, 0)),
