@@ -82,12 +82,11 @@ def few_cases(items: list, *, slow: bool) -> set:
         tests[item.nodeid.partition("[")[0]].append(item)
     kept = set()
     for cases in tests.values():
-        marker = cases[0].get_closest_marker("sweep")
-        number = math.ceil(len(cases) / marker.args[0]) if marker else max(LEAST, math.ceil(len(cases) / ONE_IN))
+        one_in, takes_long = (cases[0].get_closest_marker(name) for name in ("sweep", "slow"))
+        number = math.ceil(len(cases) / one_in.args[0]) if one_in else max(LEAST, math.ceil(len(cases) / ONE_IN))
         # The name's last digits of the checksum decide in `--sample`; others do here, so that parts share the cases.
         few = sorted(cases, key=lambda item: zlib.crc32(item.nodeid[::-1].encode()))[:number]
-        marker = cases[0].get_closest_marker("slow")
-        now = number if marker is None else next(iter(marker.args), 0)
+        now = number if takes_long is None else next(iter(takes_long.args), 0)
         kept.update(few[now:] if slow else few[:now])
     return kept
 
