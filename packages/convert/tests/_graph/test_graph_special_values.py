@@ -220,6 +220,20 @@ def test_the_greatest_are_in_the_total_order(dtype, mode):
     np.testing.assert_array_equal(expected[1], [2, 4, 6, 0, 8, 1, 7, 9, 5, 3])
 
 
+@pytest.mark.parametrize("allows_xla", [False, True])
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("others", [[-0.0, 0.0], [0.0, -0.0, 0.0], [np.nan, 5], [5, -np.nan], [np.inf, -np.inf], [-3]])
+def test_the_greatest_are_in_order_with_any_of_the_special_values(others, dtype, mode, allows_xla):
+    values = np.array([[1, 2, -1, -2, *others], [1, 2, -3, -4, *([7] * len(others))]], dtype)
+    values[:, 4:] = np.copysign(values[:, 4:], np.array(others, dtype))
+
+    def greatest(x):
+        return [lax.top_k(x, k) for k in (1, 3, x.shape[1])]
+
+    assert_identical(run_graph_mode(greatest, values, mode=mode, allows_xla=allows_xla), run_jax(greatest, values))
+
+
 @pytest.mark.parametrize("mode", ["eager", "graph"])  # compiled, TensorFlow 2.21 itself gets them wrong
 @pytest.mark.parametrize("dtype", ["int4", "uint4"])
 def test_integers_of_four_bits_are_shifted_and_counted_as_their_bits(dtype, mode):
@@ -244,16 +258,20 @@ def test_integers_of_four_bits_are_shifted_and_counted_as_their_bits(dtype, mode
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
 @pytest.mark.parametrize("exponent", [0.5, -0.5])
-def test_a_power_that_grappler_takes_for_a_root_is_none_of_minus_infinity_and_zero(exponent, dtype, mode):
+@pytest.mark.parametrize("allows_xla", [False, True])
+def test_a_power_that_grappler_takes_for_a_root_is_none_of_minus_infinity_and_zero(allows_xla, exponent, dtype, mode):
     with jax.enable_x64(dtype == "float64"):
-        x = np.array([-np.inf, -0.0, 0.0, 4, np.inf, np.nan, -1]).astype(jnp.dtype(dtype))
-        same_as_jax(lambda x: lax.pow(x + x, jnp.full_like(x, exponent)) * 2, x, mode=mode, max_error_in_eps=2)
+        for values in ([-np.inf, -0.0, 0.0, 4, np.inf, np.nan, -1], [-np.inf, 3], [-0.0, 3], [0.0, 3, np.inf]):
+            x = np.array(values).astype(jnp.dtype(dtype))
+            given = {"mode": mode, "max_error_in_eps": 2, "allows_xla": allows_xla}
+            same_as_jax(lambda x: lax.pow(x + x, jnp.full_like(x, exponent)) * 2, x, **given)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_is_not_less_may_be_unordered(mode):
     x, y = np.float32([1, np.nan, 2, 3]), np.float32([2, 1, np.nan, 3])
     same_as_jax(lambda x, y: [~(x < y), ~(x <= y), ~(x > y), jnp.where(~(x >= y), x, y)], x, y, mode=mode)
+    same_as_jax(lambda x, y: [~(x == y), ~(x != y), ~(x.astype(int) < y.astype(int))], x, y, mode=mode)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -131,8 +131,14 @@ def one_by_one(operand: tf.Tensor, axes: Sequence[int], apply: Callable[[tf.Tens
 def negated(truth: tf.Tensor) -> tf.Tensor:
     """The other truth value of each.
 
-    Not by LogicalNot: Grappler (2.21) makes `x >= y` of `not x < y`, which is another value where one is NaN.
+    LogicalNot only of what it is known to be right for: Grappler (2.21) makes `x >= y` of `not x < y`, which is another
+    value where one is NaN.
     """
+    made_by = truth.op if tf.is_symbolic_tensor(truth) else None
+    if made_by is None or made_by.type in ("Equal", "NotEqual"):
+        return tf.logical_not(truth)
+    if made_by.type in ("Less", "LessEqual", "Greater", "GreaterEqual") and made_by.inputs[0].dtype.is_integer:
+        return tf.logical_not(truth)
     return tf.not_equal(truth, tf.constant(True))
 
 

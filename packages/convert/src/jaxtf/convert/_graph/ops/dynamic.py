@@ -114,4 +114,4 @@ def dynamic_top_k(bound: Bound, operand: tf.Tensor, count: tf.Tensor) -> tuple[t
     Source: StableHLO, experimental operations, `dynamic_top_k`.
     """
     known = known_value(count)
-    return greatest(operand, int(known) if known is not None else tf.cast(tf.reshape(count, []), tf.int32))
+    return greatest(bound, operand, int(known) if known is not None else tf.cast(tf.reshape(count, []), tf.int32))

@@ -12,11 +12,12 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import MOVED, SIGNED, UNSIGNED, backwards, negated, where, widening
+from jaxtf.convert._graph._support import BITS, MOVED, SIGNED, UNSIGNED, backwards, negated, where, widening
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.optimizer import uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._tf import traces_compiled
 
 REALDIV, POW = elementwise("RealDiv", tf.realdiv), elementwise("Pow", tf.pow)
 
@@ -83,7 +84,7 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
         return _complex_power(base, exponent)
     if not base.dtype.is_integer:
         half = _known_half(exponent)
-        return POW(base, exponent) if half is None else _root(base, half)
+        return POW(base, exponent) if half is None else _root(bound, base, half)
     one, zero = tf.ones([], base.dtype), tf.zeros([], base.dtype)
     result, factor = one, base
     width = base.dtype.size * 8 - (0 if base.dtype.is_unsigned else 1)
@@ -110,14 +111,22 @@ def _known_half(exponent: tf.Tensor) -> float | None:
     return value if abs(value) == 0.5 else None
 
 
-def _root(base: tf.Tensor, exponent: float) -> tf.Tensor:
+def _root(bound: Bound, base: tf.Tensor, exponent: float) -> tf.Tensor:
     """The power of 0.5 or -0.5, by a root, which is another of -inf and -0.
 
-    Grappler (2.21) makes a root of such a power and does not look at these.
+    Grappler (2.21) makes a root of such a power and does not look at these. Where nothing is fused, looking for a sign
+    takes less time than mending every element.
     """
     of_infinity = tf.constant(0.0 if exponent < 0 else float("inf"), base.dtype)
-    root = tf.abs(tf.math.rsqrt(base) if exponent < 0 else tf.sqrt(base))
-    return where(tf.equal(base, tf.constant(-float("inf"), base.dtype)), of_infinity, root)
+    root = tf.math.rsqrt(base) if exponent < 0 else tf.sqrt(base)
+
+    def mended() -> tf.Tensor:
+        return where(tf.equal(base, tf.constant(-float("inf"), base.dtype)), of_infinity, tf.abs(root))
+
+    if traces_compiled() or not bound.allows_xla:
+        return mended()
+    has_sign = tf.reduce_min(tf.bitcast(tf.reshape(base, [-1]), BITS[base.dtype])) < 0
+    return tf.cond(has_sign, mended, lambda: tf.identity(root))
 
 
 def _complex_power(base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from jaxtf.convert import _tf
-from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, as_shape, backwards, negated, refuse, sizes
+from jaxtf.convert._graph._support import BITS, MOST_DIMENSIONS, MOVED, as_shape, backwards, negated, refuse, sizes
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.ops.comparison import total_order
 from jaxtf.convert._graph.registry import Bound, translates
@@ -132,20 +132,45 @@ def top_k(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
     Source: CHLO, `top_k`; XLA for what is not finite.
     """
-    return greatest(operand, int(bound["k"]))
+    return greatest(bound, operand, int(bound["k"]))
 
 
-def greatest(operand: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def greatest(bound: Bound, operand: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """As `top_k`; compiled TopK knows no uint16, and has the total order by itself."""
     dtype = operand.dtype
     if dtype.is_floating and not is_compiled_for_cpu():
-        indices = tf.math.top_k(_as_integers(operand, Key(0, total=True)), count).indices
-        return tf.gather(operand, indices, batch_dims=operand.shape.rank - 1, axis=-1), indices
+        return _greatest_floats(operand, count) if bound.allows_xla else _greatest_in_total_order(operand, count)
     if dtype in (tf.uint16, tf.bool):
         values, indices = tf.math.top_k(tf.cast(operand, tf.int32), count)
         return tf.cast(values, dtype), indices
     values, indices = tf.math.top_k(operand, count)
     return values, indices
+
+
+def _greatest_floats(operand: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """TopK of the floats, unless one is NaN, or a zero is among the greatest and -0 anywhere, which it misplaces.
+
+    Looking for these takes less time than making integers in the total order.
+    """
+    values, indices = tf.math.top_k(operand, count)
+    total = tf.reduce_sum(tf.cast(operand, tf.float32) if operand.dtype.size < 4 else operand)
+
+    def has_negative_zero() -> tf.Tensor:
+        bits = tf.bitcast(operand, BITS[operand.dtype])
+        return tf.equal(tf.reduce_min(bits), bits.dtype.min)
+
+    misplaces = tf.cond(tf.reduce_any(tf.equal(values, 0)), has_negative_zero, lambda: tf.constant(False))
+    values, indices = tf.cond(
+        misplaces | tf.math.is_nan(total),
+        lambda: _greatest_in_total_order(operand, count),
+        lambda: (tf.identity(values), tf.identity(indices)),
+    )
+    return values, indices
+
+
+def _greatest_in_total_order(operand: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    indices = tf.math.top_k(_as_integers(operand, Key(0, total=True)), count).indices
+    return tf.gather(operand, indices, batch_dims=operand.shape.rank - 1, axis=-1), indices
 
 
 @translates("custom_call.ApproxTopK", computed_in=MOVED)
