@@ -10,12 +10,14 @@ MAY_IMPORT = {
         "_version": "",
         "_loaded": "",
         "_polyshape": "",
-        "_errors": "_loaded",
+        "_errors": "",
+        "_jax_error": "_errors",
+        "_inconclusive": "_loaded _errors _jax_error",
         "_expressions": "_errors",
         "_isl": "_expressions",
         "_decide": "_errors _isl _expressions",
-        "_dimensions": "_loaded _errors _expressions _decide",
-        "_jax": "_errors _dimensions",
+        "_dimensions": "_loaded _errors _inconclusive _expressions _decide",
+        "_jax": "_inconclusive _dimensions",
         "_solve": "_errors _polyshape _expressions _decide _dimensions _jax",
         "_shapes": "_errors _polyshape _expressions _dimensions",
         "_suggest": "_errors _dimensions _shapes",
@@ -94,7 +96,7 @@ MAY_IMPORT = {
 
 # Importer -> what else it imports, in functions only: reading a record does not load what JAX does.
 LATE = {
-    "shapepoly": {"_errors": "_jax", "_dimensions": "_jax", "_shapes": "_solve"},
+    "shapepoly": {"_dimensions": "_jax", "_shapes": "_solve"},
     "serialization": {"_record": "_artifact _jax"},
     "convert": {"_values": "_jax"},
     "calltf": {},
@@ -104,7 +106,7 @@ LATE = {
 # Where a record or a dimension does by JAX what is asked of it: of these two ends, each knows the other. And what
 # compares a record with its module names the record's type, as a trace that of the function it is of.
 ENTRANCES = {
-    "shapepoly": frozenset({("_dimensions.dimension", "_jax"), ("_errors", "_jax")}),
+    "shapepoly": frozenset({("_dimensions.dimension", "_jax")}),
     "serialization": frozenset(
         {
             ("_record.exported", "_with_jax"),

@@ -1,10 +1,7 @@
 """One class for each kind of failure of symbolic dimensions.
 
-The messages are written where the failure is found; this module only names the kinds, and
-`inconclusive` chooses the class that JAX catches when JAX is loaded. Knows nothing of expressions.
+The messages are written where the failure is found; this module only names the kinds, and imports nothing.
 """
-
-from jaxtf.shapepoly._loaded import jax_is_loaded
 
 
 class InconclusiveDimensionOperation(Exception):
@@ -33,12 +30,3 @@ class ShapeMismatch(ValueError):
 
 class JaxRequiredError(ImportError):
     """An operation that needs JAX was called in an environment without it."""
-
-
-def inconclusive(message: str) -> InconclusiveDimensionOperation:
-    """Returns the error to raise: the class above, or its subclass that JAX recognizes when JAX is loaded."""
-    if jax_is_loaded():
-        from jaxtf.shapepoly import _jax
-
-        return _jax.InconclusiveDimensionOperation(message)
-    return InconclusiveDimensionOperation(message)

@@ -1,4 +1,4 @@
-"""The compatibility module for JAX: the only module here that imports it, and only once JAX is loaded or asked for.
+"""The compatibility module for JAX: with `_jax_error` what imports it here, once JAX is loaded or asked for.
 
 Importing this module makes JAX accept `Dimension` wherever it accepts a Python integer: in shapes,
 and as a value that becomes a scalar of the default integer type. Nothing of it changes how JAX treats
@@ -7,7 +7,7 @@ other types.
 `PRIVATE_NAMES` has each private name of JAX, those that are reached through objects too; `DUE`, what JAX is going to
 remove. Tests hold both against the JAX that is installed (tests/test_private_names.py).
 All else is public: `jax.interpreters.xla.canonicalize_dtype_handlers`, `jax.interpreters.mlir`,
-`jax.extend.core.Primitive`, `jax.core.ShapedArray`, `jax.errors`.
+`jax.extend.core.Primitive`, `jax.core.ShapedArray`.
 """
 
 from collections.abc import Sequence
@@ -20,12 +20,11 @@ from jax import lax, tree_util
 from jax._src import core as _private_core
 from jax._src import dtypes as _private_dtypes
 from jax.core import ShapedArray
-from jax.errors import InconclusiveDimensionOperation as _JaxInconclusive
 from jax.extend.core import Primitive
 from jax.interpreters import mlir, xla
 
-from jaxtf.shapepoly import _errors
 from jaxtf.shapepoly._dimensions.dimension import Dimension
+from jaxtf.shapepoly._inconclusive import inconclusive
 
 # Each private name: where JAX has it -> the newest JAX that it was seen in, and why it is needed.
 PRIVATE_NAMES = {
@@ -50,10 +49,6 @@ DUE = {
         "another way.",
     ),
 }
-
-
-class InconclusiveDimensionOperation(_errors.InconclusiveDimensionOperation, _JaxInconclusive):
-    """The error of `jaxtf.shapepoly` as JAX knows it: raised in its place while JAX is loaded."""
 
 
 def dimension_dtype() -> np.dtype[Any]:
@@ -121,7 +116,7 @@ def _same_dtype(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _value_outside_of_tracing(*, dim: Dimension) -> Any:
-    raise _errors.inconclusive(
+    raise inconclusive(
         f"Symbolic dimension '{dim}' used in a context that requires a constant: its value exists only inside a\n"
         f"  function that is traced with it in the shapes of its arguments"
     )

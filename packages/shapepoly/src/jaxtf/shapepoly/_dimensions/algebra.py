@@ -12,12 +12,12 @@ from time import perf_counter
 from jaxtf.shapepoly._decide.advice import refused_division
 from jaxtf.shapepoly._decide.decision import Decider, Zero
 from jaxtf.shapepoly._dimensions.log import active_logger, log_answer
-from jaxtf.shapepoly._errors import inconclusive
 from jaxtf.shapepoly._expressions.expression import Expression, Operation, has_operations, integer, variable
 from jaxtf.shapepoly._expressions.maximum import linear_maxima, maximum
 from jaxtf.shapepoly._expressions.memo import Memo
 from jaxtf.shapepoly._expressions.substitution import substituted
 from jaxtf.shapepoly._expressions.text import to_text
+from jaxtf.shapepoly._inconclusive import inconclusive
 
 _MOST_COMPARED = 8
 _STEPS_OF_A_DIVISION = 3  # of polynomials, for each pair of terms

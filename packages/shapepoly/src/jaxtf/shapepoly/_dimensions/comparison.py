@@ -13,8 +13,9 @@ from jaxtf.shapepoly._decide.decision import Verdict
 from jaxtf.shapepoly._decide.witnesses import sizes_text
 from jaxtf.shapepoly._dimensions.log import caller, log_answer
 from jaxtf.shapepoly._dimensions.scope import SymbolicScope
-from jaxtf.shapepoly._errors import InconclusiveDimensionOperation, inconclusive
+from jaxtf.shapepoly._errors import InconclusiveDimensionOperation
 from jaxtf.shapepoly._expressions.expression import Expression, integer
+from jaxtf.shapepoly._inconclusive import inconclusive
 
 _ONE = integer(1)
 

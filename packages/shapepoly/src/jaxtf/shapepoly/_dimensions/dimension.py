@@ -20,10 +20,11 @@ from typing import Any, Protocol, Self, TypeVar, cast, overload
 
 from jaxtf.shapepoly._dimensions import comparison
 from jaxtf.shapepoly._dimensions.scope import SymbolicScope
-from jaxtf.shapepoly._errors import JaxRequiredError, ScopeError, inconclusive
+from jaxtf.shapepoly._errors import JaxRequiredError, ScopeError
 from jaxtf.shapepoly._expressions.evaluation import Arithmetic, evaluate_expression, evaluate_integer
 from jaxtf.shapepoly._expressions.expression import Expression, integer
 from jaxtf.shapepoly._expressions.parser import parse_shape
+from jaxtf.shapepoly._inconclusive import inconclusive
 from jaxtf.shapepoly._loaded import jax_is_loaded
 
 V = TypeVar("V")
