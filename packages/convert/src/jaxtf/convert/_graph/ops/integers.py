@@ -45,7 +45,7 @@ def _overflows(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
 def divide(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     """The quotient; of integers, towards zero, with x / 0 = -1 (all bits set) and the least by -1 itself, as in XLA.
 
-    Differs: complex, not compiled: NaN by zero, where XLA has infinity, and by infinity, where it has zero.
+    Differs: complex, not compiled: by zero, NaN or infinity where XLA has another; by infinity, NaN where it has zero.
     Source: StableHLO specification, `divide`.
     """
     if not dividend.dtype.is_integer:
