@@ -79,7 +79,7 @@ DOCUMENTED: tuple[Documented, ...] = (
     Documented(
         "composed",
         "AssertionError: composed",
-        "with enable_xla=False, TensorFlow makes LogSoftmax of log(softmax(x)), which is a number where softmax gives 0",
+        "with enable_xla=False, TensorFlow makes LogSoftmax of log(softmax(x)), a number where softmax gives 0",
         tags=frozenset({"log softmax", "special"}),
         backends="eager|graph",
     ),
