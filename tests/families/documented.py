@@ -120,13 +120,13 @@ DOCUMENTED: tuple[Documented, ...] = (
     *(
         Documented(
             "reduce_window",
-            f"AssertionError: reduce_window of two by {kind}",
+            f"AssertionError: reduce_window( of two)? by {kind}",
             "XLA for CPU combines the elements of padded windows of several dimensions column by column, the "
             "specification row by row: a reducer that does not commute gives another result",
             tags=frozenset({"window", kind, "padded"}),
             backends="(eager|graph|compiled).*",
         )
-        for kind in ("affine", "largest")
+        for kind in ("affine", "largest", "from the next")
     ),
     Documented(
         "select_and_scatter|pool",
