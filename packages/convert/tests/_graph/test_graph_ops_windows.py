@@ -227,6 +227,20 @@ def test_an_initial_value_counts_once_in_a_window_of_a_size_known_at_run_time(mo
     compared(function, np.arange(24, dtype=FLOAT).reshape(4, 6), mode=mode, shapes=["(n, 6)"])
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("padding", [(-1, 0), (0, -2), (-2, 0), (-2, 1), (-1, -1)])
+@pytest.mark.parametrize(("size", "shapes"), [(0, None), (1, None), (3, None), (1, ["(w,)"]), (3, ["(w,)"])])
+def test_padding_may_take_more_than_there_is(size, shapes, padding, mode):
+    x = np.arange(1, size + 1, dtype=FLOAT)
+
+    def function(x):
+        return lax.reduce_window(x, FLOAT(0), lax.add, (1,), (1,), [padding])
+
+    (found,) = run(Program(function, [x], shapes, ""), mode)  # not compared with JAX, which XLA ends for some of these
+    places = np.arange(max(size + sum(padding), 0)) - padding[0]
+    np.testing.assert_array_equal(found, [x[i] if 0 <= i < size else 0 for i in places])
+
+
 POOLS = {
     "small": ((1, 2, 2, 1), (1, 2, 2, 1), "VALID"),
     "overlapping": ((1, 3, 3, 1), (1, 1, 1, 1), "SAME"),

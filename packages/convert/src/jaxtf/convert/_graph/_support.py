@@ -175,7 +175,7 @@ def pad(
 ) -> tf.Tensor:
     """Pads each dimension, with zeros if the value is None: interior between elements, then low and high around.
 
-    Negative ones cut. A pad that is `apart` does not become part of a convolution when TensorFlow optimizes a graph.
+    Negative ones cut, up to all that there is. A pad that is `apart` does not become part of a convolution when TensorFlow optimizes a graph.
 
     Source: StableHLO specification, `pad`.
     """
@@ -204,7 +204,7 @@ def pad(
             operand = tf.pad(operand, paddings)
     if all(isinstance(size, int) and size >= 0 for size in [*low, *high]):
         return operand
-    begin = [_at_least_zero(-size) for size in low]
+    begin = [_smaller_of(_at_least_zero(-n), size) for n, size in zip(low, sizes(operand), strict=True)]
     cut = [_at_least_zero(-size) for size in high]
     extent = [_at_least_zero(s - b - c) for s, b, c in zip(sizes(operand), begin, cut, strict=True)]
     return tf.slice(operand, as_shape(begin), as_shape(extent))
@@ -219,6 +219,12 @@ def _is_plain_zero(value: tf.Tensor | None) -> bool:
 
 def _at_least_zero(size: Size) -> Size:
     return max(int(size), 0) if isinstance(size, int | np.integer) else tf.maximum(size, 0)
+
+
+def _smaller_of(wanted: Size, size: Size) -> Size:
+    if isinstance(wanted, int) and (wanted == 0 or isinstance(size, int)):
+        return min(wanted, size) if wanted else 0
+    return tf.minimum(wanted, size)
 
 
 def _spread(operand: tf.Tensor, value: tf.Tensor | None, axis: int, between: int) -> tf.Tensor:
