@@ -175,7 +175,8 @@ def pad(
 ) -> tf.Tensor:
     """Pads each dimension, with zeros if the value is None: interior between elements, then low and high around.
 
-    Negative ones cut, up to all that there is. A pad that is `apart` does not become part of a convolution when TensorFlow optimizes a graph.
+    Negative ones cut, up to all that there is. A pad that is `apart` does not become part of a convolution when
+    TensorFlow optimizes a graph.
 
     Source: StableHLO specification, `pad`.
     """
