@@ -205,9 +205,10 @@ def pad(
             operand = tf.pad(operand, paddings)
     if all(isinstance(size, int) and size >= 0 for size in [*low, *high]):
         return operand
-    begin = [_smaller_of(_at_least_zero(-n), size) for n, size in zip(low, sizes(operand), strict=True)]
+    shape = sizes(operand)
+    begin = [_smaller_of(_at_least_zero(-n), size) for n, size in zip(low, shape, strict=True)]
     cut = [_at_least_zero(-size) for size in high]
-    extent = [_at_least_zero(s - b - c) for s, b, c in zip(sizes(operand), begin, cut, strict=True)]
+    extent = [_at_least_zero(s - b - c) for s, b, c in zip(shape, begin, cut, strict=True)]
     return tf.slice(operand, as_shape(begin), as_shape(extent))
 
 
@@ -223,9 +224,9 @@ def _at_least_zero(size: Size) -> Size:
 
 
 def _smaller_of(wanted: Size, size: Size) -> Size:
-    if isinstance(wanted, int) and (wanted == 0 or isinstance(size, int)):
-        return min(wanted, size) if wanted else 0
-    return tf.minimum(wanted, size)
+    if isinstance(wanted, int) and wanted == 0:
+        return 0
+    return min(wanted, size) if isinstance(wanted, int) and isinstance(size, int) else tf.minimum(wanted, size)
 
 
 def _spread(operand: tf.Tensor, value: tf.Tensor | None, axis: int, between: int) -> tf.Tensor:
