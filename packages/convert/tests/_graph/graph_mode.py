@@ -20,6 +20,11 @@ MODES = ("eager", "graph", "compiled")
 FULL = os.environ.get("JAXTF_FULL") == "1"
 
 
+def allows_xla_in(mode):
+    """What a test of that mode takes unless it says: what users have, but for graphs, which other runtimes take too."""
+    return mode != "graph"
+
+
 def drawn(fewer):
     """Settings of a test that draws cases: the same each time; with JAXTF_FULL=1, RANDOM_PROGRAMS others."""
     return settings(
@@ -32,8 +37,9 @@ def drawn(fewer):
     )
 
 
-def run_module(module, *arguments, mode="graph", allows_xla=False):
+def run_module(module, *arguments, mode="graph", allows_xla=None):
     """The results of a module, portable or text, as NumPy arrays."""
+    allows_xla = allows_xla_in(mode) if allows_xla is None else allows_xla
     program = plan(parse(module), allows_xla)
 
     def run(*tensors):
@@ -52,7 +58,7 @@ def operations(module, *shapes, compiled):
     return [operation.type for operation in graph.get_operations()]
 
 
-def run_graph_mode(function, *arguments, mode="graph", allows_xla=False):
+def run_graph_mode(function, *arguments, mode="graph", allows_xla=None):
     """The leaves of what a JAX function gives in graph mode."""
     exported = export_for_graph(jax.jit(function))(*arguments)
     leaves = jax.tree.leaves(arguments)
@@ -71,10 +77,11 @@ def run_with_open_sizes(function, arguments, names, mode="graph"):
     exported = export_for_graph(jax.jit(function))(*specs)
     kept = [arguments[index] for index in exported.module_kept_var_idx]
     shapes = [names[index] for index in exported.module_kept_var_idx]
-    program = plan(parse(exported.mlir_module_serialized), False)
+    allows_xla = allows_xla_in(mode)
+    program = plan(parse(exported.mlir_module_serialized), allows_xla)
 
     def run(*tensors):
-        return Emitter(program).main(tensors)
+        return Emitter(program, allows_xla).main(tensors)
 
     if mode != "eager":
         signature = [
@@ -117,7 +124,7 @@ def assert_rounded(found, expected, max_error_in_eps):
         np.testing.assert_allclose(ours.astype(wide), theirs.astype(wide), rtol=tolerance, atol=max_error_in_eps * tiny)
 
 
-def same_as_jax(function, *arguments, mode="graph", allows_xla=False, max_error_in_eps=0):
+def same_as_jax(function, *arguments, mode="graph", allows_xla=None, max_error_in_eps=0):
     """Asserts that graph mode gives JAX's results, exactly or within that many eps."""
     found = run_graph_mode(function, *arguments, mode=mode, allows_xla=allows_xla)
     expected = run_jax(function, *arguments)
