@@ -97,6 +97,13 @@ DOCUMENTED: tuple[Documented, ...] = (
         )
     ),
     Documented(
+        "composed",
+        "AssertionError: composed",
+        "of 0 and -0 TensorFlow gives either as their maximum or minimum",
+        tags=frozenset({"max", "1 / a"}),
+        backends="(eager|graph).*",
+    ),
+    Documented(
         "pool",
         "nan|inf",
         "with enable_xla=False, TensorFlow's MaxPool drops NaN and treats -inf as the least finite number",

@@ -258,6 +258,7 @@ STEPS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 COMPARES = re.compile("not|equal|where|select|integers")
+INVERT = {"1 / a", "a ** -1", "1 / sqrt"}  # the sign of a zero becomes that of an infinity
 
 
 @st.composite
@@ -275,6 +276,7 @@ def composed(draw: Draw) -> Case:
         return a
 
     has_extremes = any("max" in name or "min" in name for name in names)
+    tags = {"special", "max" if has_extremes else "", dtype, *names}
     return Case(
         f"composed {names}",
         function,
@@ -283,7 +285,7 @@ def composed(draw: Draw) -> Case:
         max_error_in_eps=FLOAT_MAX_ERROR_IN_EPS,
         scale=8.0,
         has_derivative=False,
-        tags=frozenset({"special", "max" if has_extremes else "", dtype, *names}),
+        tags=frozenset(tags | {"1 / a"} if tags & INVERT else tags),
     )
 
 
