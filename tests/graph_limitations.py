@@ -61,16 +61,7 @@ def page(rows: Rows, total: int, command: str, note: str = "") -> str:
     lines += [f"{note}\n"] if note else []
     lines += ["## By mode\n", *by_mode(rows, modes, total)]
     lines += ["", "## What does not agree\n", *disagreements(rows)]
-    table = entries()
-    lines += ["", "## Operations that are refused\n"]
-    lines += _table("operations", "why", _by_text(table, lambda entry: entry.reason if entry.emit is None else ""))
-    lines += ["", "## Operations that need XLA's\n"]
-    lines += _table("operations", "for what", _by_text(table, lambda entry: entry.needs_xla))
-    lines += ["", "## Operations that differ\n", "Known differences beyond the cases of the harness.\n"]
-    lines += _table("operations", "how", _by_text(table, in_words))
-    lines += ["", "## Random cases that differ\n"]
-    lines += ["What random cases of whole families of operations show (`python3 run.py random_families`), all"]
-    lines += ["attributes drawn, by every backend; all others agree with JAX.\n", *random_differences()]
+    lines += ["", *of_operations()]
     lines += ["", "## By primitive\n", "Cases that agree.\n", *by_primitive(rows, modes)]
     return "\n".join(lines) + "\n"
 
@@ -102,6 +93,21 @@ def disagreements(rows: Rows) -> Iterator[str]:
     for (group, mode, kind, why), found in sorted(groups.items()):
         dtypes = ", ".join(sorted({row["dtype"] for row in found} - {""}))
         yield f"| {group} | {dtypes} | {mode} | {len(found)} | {kind} | {why} |"
+
+
+def of_operations() -> list[str]:
+    """What is known of each operation and family, whichever cases were run."""
+    table = entries()
+    lines = ["## Operations that are refused\n"]
+    lines += _table("operations", "why", _by_text(table, lambda entry: entry.reason if entry.emit is None else ""))
+    lines += ["", "## Operations that need XLA's\n"]
+    lines += _table("operations", "for what", _by_text(table, lambda entry: entry.needs_xla))
+    lines += ["", "## Operations that differ\n", "Known differences beyond the cases of the harness.\n"]
+    lines += _table("operations", "how", _by_text(table, in_words))
+    lines += ["", "## Random cases that differ\n"]
+    lines += ["Differences in random cases of families of operations (`python3 run.py random_families`), with all"]
+    lines += ["attributes drawn, by every backend; all other cases agree with JAX.\n", *random_differences()]
+    return lines
 
 
 def random_differences() -> Iterator[str]:

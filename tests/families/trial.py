@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import tensorflow as tf
@@ -70,8 +71,8 @@ def trials(case: Case) -> st.SearchStrategy[Trial]:
     return st.builds(Trial, st.sampled_from(BACKENDS), derivatives, x64, st.integers(0, 99))
 
 
-def compare(case: Case, trial: Trial) -> None:
-    """Runs a case at all its sizes and compares it with JAX."""
+def compare(case: Case, trial: Trial, *, with_jit: bool = True) -> None:
+    """Runs a case at all its sizes and compares it with JAX, which compiles it whole, or each operation by itself."""
     with enable_x64(trial.x64), warnings.catch_warnings():
         # JAX warns of what a conversion loses, and where a dtype of 64 bits is not to be had.
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
@@ -81,7 +82,7 @@ def compare(case: Case, trial: Trial) -> None:
         count = max((len(case.sizes[name]) for name in names), default=1)
         rounds = [{name: case.sizes[name][i] for name in names} for i in range(count)]
         arguments = [arrays(case, trial, sizes) for sizes in rounds]
-        expected = [in_jax(function, values) for values in arguments]
+        expected = [in_jax(function, values, with_jit) for values in arguments]
         run = runner(function, arguments[0], case, trial)
         for values, wanted, sizes in zip(arguments, expected, rounds, strict=True):
             found = run(*values)
@@ -134,10 +135,11 @@ def _is_inexact(x: Any) -> bool:
     return jax.dtypes.issubdtype(x.dtype, np.inexact)
 
 
-def in_jax(function: Callable[..., Any], values: Sequence[np.ndarray]) -> list[np.ndarray]:
+def in_jax(function: Callable[..., Any], values: Sequence[np.ndarray], with_jit: bool) -> list[np.ndarray]:
     """What JAX computes."""
     try:
-        results = jax.jit(function)(*values)
+        with jax.disable_jit(not with_jit):
+            results = jax.jit(function)(*map(jnp.asarray, values))
     except (*REFUSED, jax.errors.JaxRuntimeError) as error:  # the latter is XLA's
         raise NotACase(str(error)) from error
     return [np.asarray(leaf) for leaf in jax.tree.leaves(results)]
