@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from hypothesis import strategies as st
 
-from . import contractions, control, elementwise, indexing, windows
+from . import chains, contractions, control, elementwise, indexing, windows
 from .case import Case
 
 __all__ = ["FAMILIES"]
@@ -36,4 +36,5 @@ FAMILIES: Mapping[str, Callable[[], st.SearchStrategy[Case]]] = {
     "random_numbers": control.random_numbers,
     "fourier": control.fourier,
     "linear_algebra": control.linear_algebra,
+    "chained": chains.chained,
 }
