@@ -114,7 +114,8 @@ def reduce(draw: Draw) -> Case:
 
         def named(x: Any) -> Any:
             function = jax.nn.logsumexp if name == "logsumexp" else getattr(jnp, name)
-            return function(x.astype("float32") if name == "logsumexp" else x, axis=axis, keepdims=keeps)
+            wide = jnp.promote_types(x.dtype, "float32")
+            return function(x.astype(wide) if name == "logsumexp" else x, axis=axis, keepdims=keeps)
 
         return Case(
             f"{name} over {axis} keepdims={keeps}",
