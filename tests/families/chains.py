@@ -134,6 +134,10 @@ CHANGES: dict[str, Step] = {
     ),
 }
 STEPS = MOVES | COMBINES | CHANGES
+EXTREMES = {
+    *("largest", "largest kept", "least of negated", "largest of floors", "running largest"),
+    *("not negative", "at most", "clipped"),
+}
 
 
 @st.composite
@@ -159,5 +163,5 @@ def chained(draw: Draw) -> Case:
         (Argument(shape, dtype, values),),
         sizes.symbolic,
         has_derivative=dtype.startswith("float") and values == "small",
-        tags=frozenset({values, *names}),
+        tags=frozenset({values, "max" if EXTREMES & {*names} else "", *names}),
     )

@@ -62,7 +62,7 @@ DOCUMENTED: tuple[Documented, ...] = (
     ),
     *(
         Documented(
-            "floats|composed|reduce|reduce_window|pool|scatter|cumulative",
+            "floats|composed|chained|reduce|reduce_window|pool|scatter|cumulative",
             "nan",
             "compiled, XLA's CPU backend drops NaN in minimum and maximum",
             tags=frozenset({"special", kind}),
@@ -116,12 +116,6 @@ DOCUMENTED: tuple[Documented, ...] = (
         "nan|inf",
         "with enable_xla=False, TensorFlow's MaxPool drops NaN and treats -inf as the least finite number",
         tags=frozenset({"special", "max"}),
-        backends="eager|graph",
-    ),
-    Documented(
-        "pool",
-        "InvalidArgumentError",
-        "with enable_xla=False, a pool of TensorFlow raises where a symbolic size leaves no window",
         backends="eager|graph",
     ),
     Documented(

@@ -265,6 +265,33 @@ def test_pools_keep_nan_and_infinity(name, is_symbolic, mode):
     compared(lambda x: lax.reduce_window(x, 0.0, lax.add, *POOLS["larger than the array"]), x, mode=mode)
 
 
+# The shape, the windows and their strides.
+SMALL_ARRAYS = (
+    (("b", 2, "w", 2), (1, 2, 2, 1), (1, 1, 1, 1)),
+    ((1, "h", 2, 1), (1, 2, 2, 1), (1, 2, 1, 1)),
+    (("b", "h", "w", 3), (1, 3, 2, 1), (1, 1, 2, 1)),
+)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("enable_xla", [False, True])
+@pytest.mark.parametrize(("sizes", "lengths", "strides"), SMALL_ARRAYS)
+def test_a_pool_of_an_array_smaller_than_its_windows_is_empty(sizes, lengths, strides, enable_xla, mode):
+    # Of sizes known at run time; with oneDNN such a MaxPool of TensorFlow's ends the process.
+    def function(x):
+        named = (lax.max, -jnp.inf), (lax.min, jnp.inf), (lax.add, 0.0)
+        return [lax.reduce_window(x, initial, region, lengths, strides, "VALID") for region, initial in named]
+
+    text = f"({', '.join(map(str, sizes))})"
+    converted = convert(function, polymorphic_shapes=[text], native_serialization=False, enable_xla=enable_xla)
+    if mode != "eager":
+        spec = tf.TensorSpec([None if isinstance(size, str) else size for size in sizes])
+        converted = tf.function(converted, [spec], autograph=False, jit_compile=mode == "compiled")
+    for h, w in ((1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (5, 4)):
+        x = np.random.RandomState(h).randint(-3, 4, [{"b": 1, "h": h, "w": w}.get(n, n) for n in sizes]).astype(FLOAT)
+        assert_identical([np.asarray(y) for y in converted(x)], run_jax(function, x))
+
+
 def test_a_pool_is_one_of_tensorflow_where_nothing_is_lost():
     function = convert(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, *POOLS["small"]), native_serialization=False)
     graph = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec([2, 6, 8, 3])).graph

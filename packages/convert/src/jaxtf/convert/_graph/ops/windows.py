@@ -54,7 +54,7 @@ def reduce_window(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Ten
 
     Differs: the order of combining, as between any two backends: of padded windows over several dimensions XLA for CPU
     combines the elements in another order than row-major; with `enable_xla=False` a MaxPool that is not compiled loses
-    NaN, its maximum of nothing but -inf is finite, and a size known at run time that leaves no window is an error.
+    NaN, and its maximum of nothing but -inf is finite.
     Source: StableHLO specification, `reduce_window`.
     """
     count = len(operands_and_initial) // 2
@@ -171,9 +171,7 @@ def _max_pool(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, w
     def pool(padded: tf.Tensor) -> tf.Tensor:
         return _in_layout(lambda x: tf.nn.max_pool2d(x, size, stride, padding), padded, order, back)
 
-    if not bound.allows_xla:
-        return pool(padded)
-    if traces_compiled():
+    if traces_compiled() or not bound.allows_xla:
         return _with_windows(pool, padded, least, window, pooled)
 
     def made() -> tf.Tensor:
@@ -217,7 +215,11 @@ def _with_windows(
     window: Window,
     pooled: tuple[int, int],
 ) -> tf.Tensor:
-    """A pool of an array that is made as large as one window at least, without the windows that are so made."""
+    """A pool of an array that is made as large as one window at least, without the windows that are so made.
+
+    A MaxPool by oneDNN that leaves nothing ends the process (TensorFlow 2.21). Where the array is large enough, neither
+    padding nor slicing copies it.
+    """
     shape = sizes(padded)
     if all(isinstance(shape[i], int) for i in pooled):
         return pool(padded)
@@ -240,9 +242,7 @@ def _sum_pool(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, w
         average = _in_layout(lambda x: tf.nn.avg_pool2d(x, size, stride, "VALID"), padded, order, back)
         return average * tf.constant(size[0] * size[1], operand.dtype)
 
-    if not bound.allows_xla:
-        return pool(padded)
-    if traces_compiled():
+    if traces_compiled() or not bound.allows_xla:
         return _with_windows(pool, padded, initial, window, pooled)
     return _if_windows(
         lambda: pool(padded), lambda: windowed(bound, [operand], [initial], window)[0], padded, window, pooled
