@@ -1,10 +1,12 @@
 """Each family of operations gives JAX's numbers, whatever its attributes and sizes, or is refused as documented.
 
 A fixed hundred programs are tried always; `RANDOM_PROGRAMS` of each family, others each time, in the session
-`random_families`, and 500 if it is not set.
+`random_families`, and 500 if it is not set. There each program is written to build/random_families before it runs: if
+it ends the process, the file names it.
 """
 
 import os
+from pathlib import Path
 
 import jax
 import pytest
@@ -17,6 +19,7 @@ from .families.trial import NotACase, compare, trials
 
 FULL = os.environ.get("JAXTF_FULL") == "1"
 ALWAYS = 100 // len(FAMILIES) + 1
+NOTES = Path(__file__).parents[1] / "build" / "random_families"
 EXAMPLES = int(os.environ.get("RANDOM_PROGRAMS", "500")) if FULL else ALWAYS
 
 
@@ -28,6 +31,9 @@ def _without_compiled_programs():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_gives_the_numbers_of_jax(family):
+    if FULL:
+        NOTES.mkdir(parents=True, exist_ok=True)
+
     @given(st.data())
     @settings(
         max_examples=EXAMPLES,
@@ -40,6 +46,8 @@ def test_a_family_gives_the_numbers_of_jax(family):
     def runs(data):
         case = data.draw(FAMILIES[family](), label="case")
         trial = data.draw(trials(case), label="trial")
+        if FULL:
+            (NOTES / f"{family}.txt").write_text(f"{case}\n{trial}\n", encoding="utf-8")
         try:
             compare(case, trial)
         except NotACase:
