@@ -77,7 +77,7 @@ def _initial(draw: Draw, kind: str, dtype: str, usual: Any) -> Any:
 
 
 def _single(draw: Draw) -> tuple[str, str, Any, Any]:
-    kind = draw(st.sampled_from(list(ONE)))
+    kind = draw(st.sampled_from([*ONE, "from the next", "from the next"]))
     if kind in BITWISE:
         dtype = draw(dtypes(SIGNED, UNSIGNED, ("bool",)))
     elif kind in ("max", "min"):
@@ -204,6 +204,8 @@ def reduce_window(draw: Draw) -> Case:
         )
     kind, dtype, region, initial = _single(draw)
     values = _values(draw, kind, dtype)
+    if kind == "from the next" and draw(st.booleans()):
+        options["padding"] = "VALID"
     is_plain = options["padding"] == "VALID" and kind in ("add", "max", "min")
     return Case(
         f"reduce_window by {kind} from {initial} {options} whole {whole}",
