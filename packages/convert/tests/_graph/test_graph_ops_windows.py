@@ -292,6 +292,55 @@ def test_a_pool_of_an_array_smaller_than_its_windows_is_empty(sizes, lengths, st
         assert_identical([np.asarray(y) for y in converted(x)], run_jax(function, x))
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("enable_xla", [False, True])
+def test_windows_of_a_pool_may_lie_in_padding_of_a_size_known_at_run_time(enable_xla, mode):
+    def function(x):
+        n = x.shape[1]  # of sums no -0: one of nothing else may be -0
+        paddings = (n, 0), (0, n), (n, 2 * n - 3), (n - 3, 1 - n), (-n, 2), (1, -n)
+        named = (lax.max, -jnp.inf), (lax.min, jnp.inf), (lax.add, 0.0)
+        return [
+            lax.reduce_window(
+                x if region is not lax.add else abs(x),
+                initial,
+                region,
+                (1, 2, 2, 1),
+                (1, stride, 1, 1),
+                ((0, 0), edges, (0, n), (0, 0)),
+            )
+            for region, initial in named
+            for edges in paddings
+            for stride in (1, 2)
+        ]
+
+    converted = convert(
+        function, polymorphic_shapes=["(b, h, w, _)"], native_serialization=False, enable_xla=enable_xla
+    )
+    if mode != "eager":
+        spec = tf.TensorSpec([None, None, None, 2])
+        converted = tf.function(converted, [spec], autograph=False, jit_compile=mode == "compiled")
+    for h, w in ((3, 2), (4, 1), (7, 5)):
+        x = np.random.RandomState(h).randint(-3, 4, (2, h, w, 2)).astype(FLOAT)
+        x[x == -3], x[x == 0], x[0, 0, 0, 0] = np.finfo(FLOAT).min, 1, -0.0
+        assert_identical([np.asarray(y) for y in converted(x)], run_jax(function, x))
+
+
+@pytest.mark.parametrize(("region", "initial", "pool"), [(lax.max, -jnp.inf, "MaxPool"), (lax.add, 0.0, "AvgPool")])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_a_pool_over_sizes_known_at_run_time_is_one_of_tensorflow_without_xla(region, initial, pool, padding):
+    function = convert(
+        lambda x: lax.reduce_window(x, initial, region, (1, 3, 3, 1), (1, 2, 2, 1), padding),
+        polymorphic_shapes=["(b, h, w, _)"],
+        native_serialization=False,
+        enable_xla=False,
+    )
+    spec = tf.TensorSpec([None, None, None, 3])
+    graph = tf.function(function, [spec], autograph=False).get_concrete_function().graph.as_graph_def()
+    types = {node.op for nodes in (graph.node, *(f.node_def for f in graph.library.function)) for node in nodes}
+    assert pool in types
+    assert not types & {"If", "StatelessIf", "While", "StatelessWhile", "GatherV2"}, types
+
+
 def test_a_pool_is_one_of_tensorflow_where_nothing_is_lost():
     function = convert(lambda x: lax.reduce_window(x, -jnp.inf, lax.max, *POOLS["small"]), native_serialization=False)
     graph = tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec([2, 6, 8, 3])).graph

@@ -29,7 +29,7 @@ def dynamic_reduce_window(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]
     stride, base, gap = (tuple(map(int, values)) for values in (steps, between, gaps))
     window = Window(tuple(_listed(lengths)), stride, base, gap, tuple(edges[0::2]), tuple(edges[1::2]))
     kind, special = kind_of(bound, arrays[0].dtype), None
-    if kind is not None and bound.allows_xla and not traces_compiled():
+    if kind is not None and not traces_compiled():
         special = special_form(bound, kind, arrays[0], arrays[count], window)
     return [special] if special is not None else windowed(bound, arrays[:count], arrays[count:], window)
 

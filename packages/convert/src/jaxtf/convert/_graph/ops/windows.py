@@ -53,8 +53,8 @@ def reduce_window(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Ten
     than 16 elements, as with XLA for CPU; any other region combines one element after the other.
 
     Differs: the order of combining, as between any two backends: of padded windows over several dimensions XLA for CPU
-    combines the elements in another order than row-major; with `enable_xla=False` a MaxPool that is not compiled loses
-    NaN, and its maximum of nothing but -inf is finite.
+    combines the elements in another order than row-major; a sum of nothing but -0 may be -0; with `enable_xla=False` a
+    MaxPool that is not compiled loses NaN, and its maximum of nothing but -inf is finite.
     Source: StableHLO specification, `reduce_window`.
     """
     count = len(operands_and_initial) // 2
@@ -84,7 +84,10 @@ def _overlap_little(window: Window) -> bool:
 
 
 def _cumulative(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Window) -> tf.Tensor | None:
-    """A cumulative sum or product: windows as long as one dimension that all start, or all end, outside."""
+    """A cumulative sum or product: windows as long as one dimension that all start, or all end, outside.
+
+    Where only running tells whether they are, a `tf.cond` asks; plain operations for other consumers are without one.
+    """
     axes = [i for i, length in enumerate(window.size) if not _is(length, 1)]
     if kind not in CUMULATIVE or operand.dtype not in CUMULATIVE_DTYPES or len(axes) != 1 or not window.is_plain():
         return None
@@ -102,6 +105,8 @@ def _cumulative(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor,
     size, outside = sizes(operand)[axis], high if reverse else low
     if all(isinstance(n, int) for n in (length, size, outside)):
         return cumulated() if length == size == outside + 1 else None
+    if not bound.allows_xla:
+        return None
     is_scan = tf.equal(length, size) & tf.equal(outside, length - 1)
     return tf.cond(is_scan, cumulated, lambda: windowed(bound, [operand], [initial], window)[0])
 
@@ -166,13 +171,15 @@ def _max_pool(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, w
     is_padded = not all(_is(n, 0) for n in window.low + window.high)
     padding = "SAME" if is_padded and _as_same(operand, window, pooled) else "VALID"
     least = tf.constant(smallest(operand.dtype), operand.dtype)
-    padded = operand if padding == "SAME" else pad(operand, least, window.low, window.high)
 
     def pool(padded: tf.Tensor) -> tf.Tensor:
         return _in_layout(lambda x: tf.nn.max_pool2d(x, size, stride, padding), padded, order, back)
 
     if traces_compiled() or not bound.allows_xla:
-        return _with_windows(pool, padded, least, window, pooled)
+        if padding == "SAME":
+            return pool(operand)
+        return _least_outside(_with_windows(pool, operand, least, window, pooled), operand, window, pooled)
+    padded = operand if padding == "SAME" else pad(operand, least, window.low, window.high)
 
     def made() -> tf.Tensor:
         found = pool(padded)
@@ -210,23 +217,42 @@ def _if_windows(
 
 def _with_windows(
     pool: Callable[[tf.Tensor], tf.Tensor],
-    padded: tf.Tensor,
+    operand: tf.Tensor,
     filler: tf.Tensor,
     window: Window,
     pooled: tuple[int, int],
 ) -> tf.Tensor:
-    """A pool of an array that is made as large as one window at least, without the windows that are so made.
+    """A pool of the padded array, made as large as one window at least, without the windows that are so made.
 
-    A MaxPool by oneDNN that leaves nothing ends the process (TensorFlow 2.21). Where the array is large enough, neither
-    padding nor slicing copies it.
+    A MaxPool by oneDNN that leaves nothing ends the process (TensorFlow 2.21). Where the array is large enough and not
+    padded, neither padding nor slicing copies it.
     """
-    shape = sizes(padded)
-    if all(isinstance(shape[i], int) for i in pooled):
-        return pool(padded)
-    missing = [at_least_zero(window.size[i] - shape[i]) if i in pooled else 0 for i in range(4)]
-    found = pool(pad(padded, filler, [0] * 4, missing))
+    high = list(window.high)
+    placed = zip(sizes(operand), window.low, window.high, strict=True)
+    shape = [size if _is(before, 0) and _is(after, 0) else size + before + after for size, before, after in placed]
+    unknown = [i for i in pooled if not isinstance(shape[i], int)]
+    for i in unknown:
+        high[i] += at_least_zero(window.size[i] - shape[i])
+    found = pool(pad(operand, filler, window.low, high))
+    if not unknown:
+        return found
     counts = [count_of(shape[i], window.size[i], 1, window.stride[i]) if i in pooled else shape[i] for i in range(4)]
     return tf.slice(found, [0] * 4, as_shape(counts))
+
+
+def _least_outside(found: tf.Tensor, operand: tf.Tensor, window: Window, pooled: tuple[int, int]) -> tf.Tensor:
+    """The maxima of a pool, -inf in windows of nothing but padding, where MaxPool has the least finite value.
+
+    Only padding known at run time may hold a whole window.
+    """
+    for i in pooled:
+        if isinstance(window.low[i], int) and isinstance(window.high[i], int):
+            continue
+        first = tf.range(sizes(found)[i]) * window.stride[i] - window.low[i]
+        is_inside = (first + window.size[i] > 0) & (first < sizes(operand)[i])
+        most = tf.where(is_inside, *(tf.constant(bound, found.dtype) for bound in (np.inf, -np.inf)))
+        found = tf.minimum(found, tf.reshape(most, [-1 if j == i else 1 for j in range(4)]))
+    return found
 
 
 def _sum_pool(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Window) -> tf.Tensor | None:
@@ -235,7 +261,6 @@ def _sum_pool(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, w
     if kind != "add" or pooled is None or operand.dtype != tf.float32 or not is_identity_of(kind, initial):
         return None
     order, back = _pool_layout(pooled)
-    padded = pad(operand, initial, window.low, window.high)
     size, stride = ([lengths[i] for i in pooled] for lengths in (window.size, window.stride))
 
     def pool(padded: tf.Tensor) -> tf.Tensor:
@@ -243,7 +268,8 @@ def _sum_pool(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, w
         return average * tf.constant(size[0] * size[1], operand.dtype)
 
     if traces_compiled() or not bound.allows_xla:
-        return _with_windows(pool, padded, initial, window, pooled)
+        return _with_windows(pool, operand, initial, window, pooled)
+    padded = pad(operand, initial, window.low, window.high)
     return _if_windows(
         lambda: pool(padded), lambda: windowed(bound, [operand], [initial], window)[0], padded, window, pooled
     )
