@@ -217,6 +217,16 @@ def reduce_window(draw: Draw) -> Case:
     )
 
 
+EDGES = {
+    "one before": lambda n: (1, 0),
+    "its size before": lambda n: (n, 0),
+    "its size after": lambda n: (0, n),
+    "moved": lambda n: (n - 1, 1 - n),
+    "all cut": lambda n: (1, -n),
+}
+"""Padding of a dimension by its size, which may be symbolic: windows may lie in it."""
+
+
 @st.composite
 def pool(draw: Draw) -> Case:
     """Pools as models have them, values with ties, NaN and signed zeros, and their derivatives."""
@@ -226,7 +236,8 @@ def pool(draw: Draw) -> Case:
     shape = (sizes.size(1, 3), height, width, draw(st.integers(1, 3)))
     kind = draw(st.sampled_from(["max", "min", "add", "mean"]))
     lengths, strides = ((1, draw(st.integers(1, 3)), draw(st.integers(1, 3)), 1) for _ in range(2))
-    padding = draw(st.sampled_from(["SAME", "VALID"]))
+    named = st.sampled_from(["SAME", "VALID"])
+    padding = draw(named | st.tuples(st.sampled_from(list(EDGES)), st.sampled_from(list(EDGES))))
     dtype = draw(dtypes(FLOATS))
     values = draw(st.sampled_from(["small", "ties", "special"])) if kind in ("max", "min") else "small"
     region, initial = {
@@ -237,7 +248,10 @@ def pool(draw: Draw) -> Case:
     }[kind]
 
     def function(x: Any) -> Any:
-        pooled = lax.reduce_window(x, np.array(initial, x.dtype), region, lengths, strides, padding)
+        edges: Any = padding
+        if not isinstance(padding, str):
+            edges = [(0, 0), *(EDGES[name](n) for name, n in zip(padding, x.shape[1:3], strict=True)), (0, 0)]
+        pooled = lax.reduce_window(x, np.array(initial, x.dtype), region, lengths, strides, edges)
         return pooled / (lengths[1] * lengths[2]) if kind == "mean" else pooled
 
     return Case(
