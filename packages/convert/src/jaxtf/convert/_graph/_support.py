@@ -131,15 +131,15 @@ def one_by_one(operand: tf.Tensor, axes: Sequence[int], apply: Callable[[tf.Tens
 def negated(truth: tf.Tensor) -> tf.Tensor:
     """The other truth value of each.
 
-    LogicalNot only of what it is known to be right for: Grappler (2.21) makes `x >= y` of `not x < y`, which is another
-    value where one is NaN.
+    Grappler (2.21) makes `x >= y` of LogicalNot of `x < y`, which is another value where one is NaN; a LogicalAnd
+    between them keeps it from that, in the least time of what does and other consumers have.
     """
     made_by = truth.op if tf.is_symbolic_tensor(truth) else None
     if made_by is None or made_by.type in ("Equal", "NotEqual"):
         return tf.logical_not(truth)
     if made_by.type in ("Less", "LessEqual", "Greater", "GreaterEqual") and made_by.inputs[0].dtype.is_integer:
         return tf.logical_not(truth)
-    return tf.not_equal(truth, tf.constant(True))
+    return tf.logical_not(tf.logical_and(truth, truth))
 
 
 def backwards(integers: tf.Tensor) -> tf.Tensor:
