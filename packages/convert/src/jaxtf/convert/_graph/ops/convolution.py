@@ -35,7 +35,7 @@ def convolution(bound: Bound, operand: tf.Tensor, kernel: tf.Tensor) -> tf.Tenso
     Integers are exact, modulo 2**bits.
 
     Differs: `precision_config` is not heeded; not compiled, padding is not multiplied by what is infinite or NaN in the
-    kernel; compiled, a sum of nothing but -0 may be -0.
+    kernel; a sum of nothing but -0 may be 0 or -0.
     Source: StableHLO specification, `convolution`.
     """
     spatial = operand.shape.rank - 2

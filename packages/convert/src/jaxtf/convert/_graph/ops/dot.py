@@ -27,7 +27,8 @@ def dot_general(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     Integers are exact modulo 2**bits. Sums of 16-bit floats are rounded once, as with XLA for CPU; the order of adding
     is not promised. NaN and infinities take part as in any product, also with zeros.
 
-    Differs: `precision_config` and `algorithm` are not heeded: TensorFlow has no such choice.
+    Differs: `precision_config` and `algorithm` are not heeded: TensorFlow has no such choice; a sum of nothing but -0
+    may be 0 or -0.
     Source: StableHLO specification, `dot_general`.
     """
     numbers: Mapping[str, Sequence[int]] = bound["dot_dimension_numbers"]

@@ -52,7 +52,7 @@ def reduce(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Tensor]:
     CPU; any other region combines one element after the other.
 
     Differs: the order of combining, as between any two backends; an initial value counts also where XLA leaves it out,
-    in a reduction of one element.
+    in a reduction of one element; a sum of nothing but -0 may be 0 or -0.
     Source: StableHLO specification, `reduce`.
     """
     count = len(operands_and_initial) // 2

@@ -53,8 +53,8 @@ def reduce_window(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Ten
     than 16 elements, as with XLA for CPU; any other region combines one element after the other.
 
     Differs: the order of combining, as between any two backends: of padded windows over several dimensions XLA for CPU
-    combines the elements in another order than row-major; a sum of nothing but -0 may be -0; with `enable_xla=False` a
-    MaxPool that is not compiled loses NaN, and its maximum of nothing but -inf is finite.
+    combines the elements in another order than row-major; a sum of nothing but -0 may be 0 or -0; with
+    `enable_xla=False` a MaxPool that is not compiled loses NaN, and its maximum of nothing but -inf is finite.
     Source: StableHLO specification, `reduce_window`.
     """
     count = len(operands_and_initial) // 2
