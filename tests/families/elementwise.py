@@ -254,6 +254,9 @@ STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "stop gradient": lambda a, b: lax.stop_gradient(a) * b,
     "sigmoid": lambda a, b: a * jax.nn.sigmoid(a),
     "tanh": lambda a, b: jnp.tanh(a),
+    "log": lambda a, b: jnp.log(a),
+    "max of all": lambda a, b: jnp.broadcast_to(jnp.max(a, initial=-5), a.shape),
+    "min of all": lambda a, b: jnp.broadcast_to(jnp.min(a, initial=5), a.shape),
 }
 
 
@@ -293,6 +296,14 @@ INTEGER_UNARY: dict[str, Callable[[Any], Any]] = {
     name: getattr(lax, name) for name in ["abs", "neg", "sign", "bitwise_not", "population_count", "clz"]
 }
 INTEGER_UNARY |= {"power 3": lambda a: lax.integer_pow(a, 3), "bit_count": jnp.bitwise_count}
+INTEGER_UNARY |= {
+    "square of a difference": lambda a: (a - 3) * (a - 3),
+    "from zero": lambda a: 0 - a,
+    "largest of negated": lambda a: jnp.max(-a, initial=0),
+    "least of negated": lambda a: jnp.min(0 - a, initial=0),
+    "place of the largest negated": lambda a: jnp.argmax(-jnp.append(a, jnp.ones((), a.dtype))),
+    "place of the least sign": lambda a: jnp.argmin(jnp.sign(jnp.append(a, jnp.ones((), a.dtype)))),
+}
 INTEGER_BINARY: dict[str, Callable[[Any, Any], Any]] = {
     name: getattr(lax, name)
     for name in [

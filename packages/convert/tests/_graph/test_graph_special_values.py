@@ -288,6 +288,63 @@ def test_zero_minus_zero_is_zero_and_not_its_negation(dtype, mode):
             same_as_jax(lambda x: [1 / (0 - x), jnp.asarray(-0.0, x.dtype) - x], x, mode=mode)
 
 
+MONOTONIC = (jnp.sqrt, jnp.log, jnp.log1p, lax.rsqrt, jnp.arccosh, jnp.arcsin, jnp.arccos, jnp.arctanh, jnp.negative)
+MONOTONIC += (jnp.exp, jnp.expm1, jnp.tanh, jax.scipy.special.erf, jax.nn.relu, jax.nn.sigmoid, jnp.sign, jnp.floor)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("allows_xla", [False, True])
+@pytest.mark.parametrize("values", [[], [-3, 4, 0.25, -np.inf, np.inf], [-0.5, 0.5, 1, -1], [2.0, 0.5, 3]])
+def test_an_extreme_of_a_function_is_not_the_function_of_an_extreme(values, allows_xla, mode):
+    x = np.array(values, "float32")
+
+    def function(x):
+        extremes = (jnp.max, -5), (jnp.max, 5), (jnp.min, -5), (jnp.min, 5)
+        return [
+            f(g(x), axis=0, initial=i, keepdims=keeps)
+            for f, i in extremes
+            for g in MONOTONIC
+            for keeps in (True, False)
+        ]
+
+    if mode == "compiled" and values:
+        pytest.skip("compiled, XLA's CPU backend drops NaN in max and min")
+    same_as_jax(function, x, mode=mode, max_error_in_eps=4, allows_xla=allows_xla)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("allows_xla", [False, True])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+def test_integers_wrap_where_grappler_rewrites(dtype, allows_xla, mode):
+    def places(x):
+        return [search(function(x)) for search in (jnp.argmax, jnp.argmin) for function in (jnp.negative, jnp.sign)]
+
+    def function(x, y):
+        from_zero = 0 - x
+        extremes = [f(g, initial=0) for f in (jnp.max, jnp.min) for g in (-x, from_zero, jnp.zeros_like(x) - x)]
+        products = [(x - y) * (x - y), jnp.square(x - y), (from_zero * from_zero), (x - y) ** jnp.asarray(2, x.dtype)]
+        held = [lax.cond(x.shape[0] > 3, lambda d: d, lambda d: d * d, x - y), lax.rem(0 * x, y) * lax.rem(x, y)]
+        return [from_zero, *extremes, *products, *held, jax.jit(lambda a, b: a * b)(x - y, x - y)]
+
+    with jax.enable_x64(dtype.endswith("64")):
+        lowest = np.iinfo(dtype).min
+        for values in ([lowest, 5], [5, lowest], [2, 5, 5], [0, 3, lowest], [7]):
+            x = np.array(values, dtype)
+            same_as_jax(places, x, mode=mode, allows_xla=allows_xla)
+            same_as_jax(function, x, np.full_like(x, 3), mode=mode, allows_xla=allows_xla)
+        nothing = np.zeros(0, dtype)
+        same_as_jax(function, nothing, nothing, mode=mode, allows_xla=allows_xla)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("rank", [6, 7, 8, 9])
+def test_extremes_and_their_places_in_arrays_of_many_dimensions(rank, mode):
+    x = np.random.RandomState(0).permutation(2**rank).reshape((2,) * rank).astype("float32")
+    same_as_jax(
+        lambda x: [jnp.argmax(x, 1), jnp.argmin(-x, 0), jnp.max(-x, (0, 2)), jnp.min(x, 1, keepdims=True)], x, mode=mode
+    )
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_function_of_a_constant_that_grappler_rewrites_has_the_values_of_jax(mode):
     # Small functions are put where they are called; large ones, called twice, are functions that Grappler puts there.

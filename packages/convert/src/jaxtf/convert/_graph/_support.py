@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph.errors import REMEDY, REMEDY_BY_XLA, unsupported
+from jaxtf.convert._graph.grappler import multiplied
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.registry import Bound, registered
@@ -27,7 +28,6 @@ __all__ = [
     "is_empty",
     "is_identity_of",
     "largest",
-    "negated",
     "neutral",
     "one_by_one",
     "pad",
@@ -126,20 +126,6 @@ def one_by_one(operand: tf.Tensor, axes: Sequence[int], apply: Callable[[tf.Tens
         flat = apply(flat, axis)
         operand = tf.reshape(flat, as_shape([*shape[:axis], sizes(flat)[1], *shape[axis + 1 :]]))
     return operand
-
-
-def negated(truth: tf.Tensor) -> tf.Tensor:
-    """The other truth value of each.
-
-    Grappler (2.21) makes `x >= y` of LogicalNot of `x < y`, which is another value where one is NaN; a LogicalAnd
-    between them keeps it from that, in the least time of what does and other consumers have.
-    """
-    made_by = truth.op if tf.is_symbolic_tensor(truth) else None
-    if made_by is None or made_by.type in ("Equal", "NotEqual"):
-        return tf.logical_not(truth)
-    if made_by.type in ("Less", "LessEqual", "Greater", "GreaterEqual") and made_by.inputs[0].dtype.is_integer:
-        return tf.logical_not(truth)
-    return tf.logical_not(tf.logical_and(truth, truth))
 
 
 def backwards(integers: tf.Tensor) -> tf.Tensor:
@@ -266,19 +252,18 @@ def product(factors: Sequence[Size]) -> Size:
     return result
 
 
-def _binary(op_type: str, function: Any, of_truth: Any) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+def _binary(numbers: Any, of_truth: Any) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
     """An operation of numbers, and what it is of truth values."""
-    numbers = elementwise(op_type, function)
     return lambda a, b: of_truth(a, b) if a.dtype == tf.bool else numbers(a, b)
 
 
 BINARY: Mapping[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
-    "add": _binary("AddV2", tf.add, tf.logical_or),
-    "multiply": _binary("Mul", tf.multiply, tf.logical_and),
-    "minimum": _binary("Minimum", tf.minimum, tf.logical_and),
-    "maximum": _binary("Maximum", tf.maximum, tf.logical_or),
-    "and": _binary("BitwiseAnd", tf.bitwise.bitwise_and, tf.logical_and),
-    "or": _binary("BitwiseOr", tf.bitwise.bitwise_or, tf.logical_or),
-    "xor": _binary("BitwiseXor", tf.bitwise.bitwise_xor, tf.not_equal),
+    "add": _binary(elementwise("AddV2", tf.add), tf.logical_or),
+    "multiply": _binary(multiplied, tf.logical_and),
+    "minimum": _binary(elementwise("Minimum", tf.minimum), tf.logical_and),
+    "maximum": _binary(elementwise("Maximum", tf.maximum), tf.logical_or),
+    "and": _binary(elementwise("BitwiseAnd", tf.bitwise.bitwise_and), tf.logical_and),
+    "or": _binary(elementwise("BitwiseOr", tf.bitwise.bitwise_or), tf.logical_or),
+    "xor": _binary(elementwise("BitwiseXor", tf.bitwise.bitwise_xor), tf.not_equal),
 }
 """The operations that the regions of reductions and scatters mostly consist of."""

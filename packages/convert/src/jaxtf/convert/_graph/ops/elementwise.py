@@ -14,6 +14,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BINARY, MOVED, where, widening
+from jaxtf.convert._graph.grappler import difference, multiplied
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.optimizer import may_be_product, uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
@@ -38,7 +39,7 @@ PLAIN: dict[str, Callable[..., tf.Tensor]] = {
     "chlo.broadcast_atan2": tf.atan2,
     "chlo.broadcast_complex": tf.complex,
     "chlo.conj": tf.math.conj,
-    "chlo.square": tf.square,
+    "chlo.square": lambda x: multiplied(x, x) if x.dtype.is_integer else tf.square(x),
     "chlo.tan": tf.tan,
 }
 
@@ -60,7 +61,6 @@ DIFFERS = {
 }
 
 NEGATIVE, RSQRT = elementwise("Neg", tf.negative), elementwise("Rsqrt", tf.math.rsqrt)
-SUBTRACT = elementwise("Sub", tf.subtract)
 
 # Cube roots lose the last bits in their own precision.
 CUBE_ROOT_IN = MOVED | widening(float32=("bfloat16", "float16"))
@@ -106,7 +106,7 @@ def subtract(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     Source: StableHLO specification, `subtract`.
     """
     is_inexact = left.dtype.is_floating or left.dtype.is_complex
-    return _from_zero(left, right) if is_inexact and _is_zero(left) else SUBTRACT(left, right)
+    return _from_zero(left, right) if is_inexact and _is_zero(left) else difference(left, right)
 
 
 def _is_zero(tensor: tf.Tensor) -> bool:

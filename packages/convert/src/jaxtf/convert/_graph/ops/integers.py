@@ -12,7 +12,8 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BITS, MOVED, SIGNED, UNSIGNED, backwards, negated, where, widening
+from jaxtf.convert._graph._support import BITS, MOVED, SIGNED, UNSIGNED, backwards, where, widening
+from jaxtf.convert._graph.grappler import difference, multiplied, negated
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.optimizer import uniform_of
@@ -66,7 +67,7 @@ def remainder(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tenso
     Source: StableHLO specification, `remainder`.
     """
     if dividend.dtype.is_integer:
-        return dividend - divide(bound, dividend, divisor) * divisor
+        return difference(dividend, divide(bound, dividend, divisor) * divisor)
     # TFLite and TF.js have no TruncateMod; of positive numbers FloorMod is the same, and exact.
     magnitude = tf.math.floormod(tf.abs(dividend), tf.abs(divisor))
     signed = where(dividend < 0, -magnitude, magnitude)
@@ -91,7 +92,7 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     for bit in range(width):
         is_set = tf.not_equal(tf.bitwise.bitwise_and(exponent, tf.constant(1 << bit, base.dtype)), zero)
         result = where(is_set, result * factor, result)
-        factor = factor * factor
+        factor = multiplied(factor, factor)
     if base.dtype.is_unsigned:
         return result
     is_odd = tf.not_equal(tf.bitwise.bitwise_and(exponent, one), zero)

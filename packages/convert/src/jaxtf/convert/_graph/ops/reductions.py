@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BINARY, MOST_DIMENSIONS, MOVED, Size, as_shape, is_identity_of, product, sizes
+from jaxtf.convert._graph.grappler import extreme
 from jaxtf.convert._graph.nodes import reduction
 from jaxtf.convert._graph.ops.combining import Combine, in_order, is_associative, region_of
 from jaxtf.convert._graph.registry import Bound, translates
@@ -23,8 +24,8 @@ __all__ = ["Combine", "region_of"]
 REDUCERS: dict[str, Callable[..., tf.Tensor]] = {
     "add": reduction("Sum", tf.reduce_sum),
     "multiply": reduction("Prod", tf.reduce_prod),
-    "minimum": reduction("Min", tf.reduce_min),
-    "maximum": reduction("Max", tf.reduce_max),
+    "minimum": extreme("Min", tf.reduce_min),
+    "maximum": extreme("Max", tf.reduce_max),
 }
 ANY, ALL = reduction("Any", tf.reduce_any), reduction("All", tf.reduce_all)
 TRUTH: dict[str, Callable[..., tf.Tensor]] = {
@@ -80,10 +81,10 @@ def _with_few_dimensions(
 ) -> list[tf.Tensor]:
     """What a function of arrays and axes gives; where arrays have many dimensions, of ones with two: the rest as one.
 
-    TensorFlow's kernels for ArgMax and for slices take up to seven and eight.
+    TensorFlow's kernels for ArgMax and for slices take up to seven and eight; for ArgMax one is added (`_extreme`).
     """
     rank = operands[0].shape.rank
-    if rank < MOST_DIMENSIONS:
+    if rank < MOST_DIMENSIONS - 1:
         return reduced(operands, axes)
     shape = sizes(operands[0])
     kept = [i for i in range(rank) if i not in axes]
@@ -218,10 +219,14 @@ def _rows_of_blocks(
 
 
 def _extreme(direction: str, operand: tf.Tensor, indices: tf.Tensor, axis: int) -> list[tf.Tensor]:
-    """The extreme value along an axis and its index, by ArgMax or ArgMin, which find the first; a NaN comes first."""
+    """The extreme value along an axis and its index, by ArgMax or ArgMin, which find the first; a NaN comes first.
+
+    As of extremes (`grappler`), Grappler makes `argmax(x)` of `argmax(f(x))`, and `argmin(x)` of `argmax(-x)`.
+    """
     search = tf.argmax if direction == "GT" else tf.argmin
     searched = tf.cast(operand, tf.int32) if operand.dtype == tf.bool else operand
-    position = search(searched, axis, output_type=tf.int32)
+    position = search(tf.expand_dims(searched, searched.shape.rank), axis, output_type=tf.int32)
+    position = tf.squeeze(position, [-1])
     if operand.dtype.is_floating:
         unordered = tf.not_equal(operand, operand)
         first = tf.argmax(tf.cast(unordered, tf.int32), axis, output_type=tf.int32)

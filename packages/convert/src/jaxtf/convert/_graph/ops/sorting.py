@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from jaxtf.convert import _tf
-from jaxtf.convert._graph._support import BITS, MOST_DIMENSIONS, MOVED, as_shape, backwards, negated, refuse, sizes
+from jaxtf.convert._graph._support import BITS, MOST_DIMENSIONS, MOVED, as_shape, backwards, refuse, sizes
+from jaxtf.convert._graph.grappler import negated
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.ops.comparison import total_order
 from jaxtf.convert._graph.registry import Bound, translates
