@@ -298,7 +298,8 @@ def test_reshapes_that_need_not_be_are_left_out(name, shapes):
     # An unknown size is asked for once, for the assertion that it is at least 1, which has two more.
     assert types.count("Reshape") == count + (2 if shapes else 0)
     assert types.count("Shape") == (1 if shapes else 0)
-    assert not {"Pack", "ConcatV2", "BroadcastTo", "ExpandDims"} & set(types)
+    assert types.count("ExpandDims") == types.count("Max")  # so that Grappler does not rewrite it
+    assert not {"Pack", "ConcatV2", "BroadcastTo"} & set(types)
     converted = convert(function, native_serialization=False, polymorphic_shapes=shapes)
     for y in (Y, Y[:1]) if shapes else (Y,):
         found, expected = jax.tree.leaves(converted(y)), jax.tree.leaves(function(y))
