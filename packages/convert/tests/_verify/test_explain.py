@@ -101,7 +101,7 @@ def test_of_what_tflite_leaves_over_only_the_lines_of_that_dtype_are_shown():
         y = x - 1  # a builtin operation
         return y, n - 1
 
-    mode = explain(mixed, SPEC, jax.ShapeDtypeStruct((2,), jnp.uint32))["tflite"]
+    mode = explain(mixed, SPEC, jax.ShapeDtypeStruct((2,), jnp.int16))["tflite"]
     assert found(mode) == [("Sub", line(2, mixed), 1)]
 
 
