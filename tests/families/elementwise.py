@@ -271,6 +271,8 @@ def composed(draw: Draw) -> Case:
     # What compares comes first, where values are exact: later, rounding would decide.
     names = [draw(st.sampled_from(list(STEPS)))]
     names += draw(st.lists(st.sampled_from([name for name in STEPS if not COMPARES.search(name)]), max_size=3))
+    if not draw(st.integers(0, 3)):
+        names.append(draw(st.sampled_from(["max of all", "min of all"])))
     dtype = draw(st.sampled_from(["float32", "float64"]))
 
     def function(a: Any, b: Any) -> Any:
