@@ -120,7 +120,7 @@ CHANGES: dict[str, Step] = {
     "and one": lambda x, y, k: x + 1,
     "and one less two": lambda x, y, k: (x + 1) - 2,
     "square": lambda x, y, k: _small(x * x),
-    "square of a difference": lambda x, y, k: _small((x - k) * (x - k)),
+    "square of a difference": lambda x, y, k: _small((x - jnp.flip(x)) * (x - jnp.flip(x))),
     "from zero": lambda x, y, k: 0 - x,
     "not negative": lambda x, y, k: jnp.maximum(x, 0),
     "at most": lambda x, y, k: jnp.minimum(x, k),

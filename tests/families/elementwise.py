@@ -298,13 +298,19 @@ INTEGER_UNARY: dict[str, Callable[[Any], Any]] = {
     name: getattr(lax, name) for name in ["abs", "neg", "sign", "bitwise_not", "population_count", "clz"]
 }
 INTEGER_UNARY |= {"power 3": lambda a: lax.integer_pow(a, 3), "bit_count": jnp.bitwise_count}
+
+
+def _and_least(a: Any) -> Any:
+    return jnp.append(a, jnp.array(jnp.iinfo(a.dtype).min, a.dtype))
+
+
 INTEGER_UNARY |= {
-    "square of a difference": lambda a: (a - 3) * (a - 3),
     "from zero": lambda a: 0 - a,
-    "largest of negated": lambda a: jnp.max(-a, initial=0),
-    "least of negated": lambda a: jnp.min(0 - a, initial=0),
-    "place of the largest negated": lambda a: jnp.argmax(-jnp.append(a, jnp.ones((), a.dtype))),
-    "place of the least sign": lambda a: jnp.argmin(jnp.sign(jnp.append(a, jnp.ones((), a.dtype)))),
+    "largest of negated": lambda a: jnp.max(-_and_least(a)),
+    "least of negated": lambda a: jnp.min(0 - _and_least(a)),
+    "least of negated or 0": lambda a: jnp.min(-a, initial=0),
+    "place of the largest negated": lambda a: jnp.argmax(-_and_least(a)),
+    "place of the least sign": lambda a: jnp.argmin(jnp.sign(_and_least(a))),
 }
 INTEGER_BINARY: dict[str, Callable[[Any, Any], Any]] = {
     name: getattr(lax, name)
@@ -331,6 +337,7 @@ INTEGER_BINARY: dict[str, Callable[[Any, Any], Any]] = {
     ]
 }
 INTEGER_BINARY |= {
+    "square of a difference": lambda a, b: (a - b) * (a - b),
     "floor_divide": jnp.floor_divide,
     "mod": jnp.mod,
     "clamp": lambda a, b: lax.clamp(jnp.minimum(a, b), a ^ b, jnp.maximum(a, b)),
