@@ -261,6 +261,7 @@ STEPS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 COMPARES = re.compile("not|equal|where|select|integers")
+MONOTONIC = ("sqrt", "1 / sqrt", "log", "log (1 + a)", "-a", "exp - 1", "tanh")
 INVERT = {"1 / a", "a ** -1", "1 / sqrt"}  # the sign of a zero becomes that of an infinity
 
 
@@ -272,7 +273,7 @@ def composed(draw: Draw) -> Case:
     names = [draw(st.sampled_from(list(STEPS)))]
     names += draw(st.lists(st.sampled_from([name for name in STEPS if not COMPARES.search(name)]), max_size=3))
     if not draw(st.integers(0, 3)):
-        names.append(draw(st.sampled_from(["max of all", "min of all"])))
+        names += [draw(st.sampled_from(MONOTONIC)), draw(st.sampled_from(["max of all", "min of all"]))]
     dtype = draw(st.sampled_from(["float32", "float64"]))
 
     def function(a: Any, b: Any) -> Any:
