@@ -295,17 +295,16 @@ def composed(draw: Draw) -> Case:
     )
 
 
-INTEGER_UNARY: dict[str, Callable[[Any], Any]] = {
-    name: getattr(lax, name) for name in ["abs", "neg", "sign", "bitwise_not", "population_count", "clz"]
-}
-INTEGER_UNARY |= {"power 3": lambda a: lax.integer_pow(a, 3), "bit_count": jnp.bitwise_count}
-
-
 def _and_least(a: Any) -> Any:
     return jnp.append(a, jnp.array(jnp.iinfo(a.dtype).min, a.dtype))
 
 
+INTEGER_UNARY: dict[str, Callable[[Any], Any]] = {
+    name: getattr(lax, name) for name in ["abs", "neg", "sign", "bitwise_not", "population_count", "clz"]
+}
 INTEGER_UNARY |= {
+    "power 3": lambda a: lax.integer_pow(a, 3),
+    "bit_count": jnp.bitwise_count,
     "from zero": lambda a: 0 - a,
     "largest of negated": lambda a: jnp.max(-_and_least(a)),
     "least of negated": lambda a: jnp.min(0 - _and_least(a)),

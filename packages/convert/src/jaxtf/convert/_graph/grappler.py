@@ -2,7 +2,7 @@
 
 It replaces some pairs of operations by one without regard to NaN, to integers that wrap and to arrays without elements,
 or by one that has no kernel of the dtype. It looks at an operation and at what makes its operand: another one between
-the two, which costs little or nothing, keeps it from that.
+the two, which costs little or nothing, keeps it from that. What it may know of a tensor is in `optimizer`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ _SQUARED_DIFFERENCE = (
     *(tf.int32, tf.int64, tf.complex64, tf.complex128),
 )
 _MULTIPLY, _SUBTRACT = elementwise("Mul", tf.multiply), elementwise("Sub", tf.subtract)
-_SIGNED = {tf.uint8: tf.int8, tf.uint16: tf.int16, tf.uint32: tf.int32, tf.uint64: tf.int64}
 
 
 def multiplied(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
-    """The product of two tensors of numbers.
+    """The product of two tensors of numbers of one dtype, whose shapes broadcast; integers modulo 2**bits.
 
     Grappler makes SquaredDifference of `(x - y) * (x - y)`, which TensorFlow has of few integers.
     """
@@ -35,14 +34,15 @@ def multiplied(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
 
 
 def difference(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
-    """The difference of two tensors of numbers.
+    """The difference of two tensors of numbers of one dtype, whose shapes broadcast; integers modulo 2**bits.
 
     Grappler makes Neg of `0 - x`, which TensorFlow does not have of unsigned integers.
     """
     dtype = left.dtype
     if not dtype.is_unsigned or traces_compiled():
         return _SUBTRACT(left, right)
-    return tf.bitcast(_SUBTRACT(*(tf.bitcast(x, _SIGNED[dtype]) for x in (left, right))), dtype)
+    signed = tf.as_dtype(dtype.name.removeprefix("u"))
+    return tf.bitcast(_SUBTRACT(*(tf.bitcast(x, signed) for x in (left, right))), dtype)
 
 
 def extreme(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
@@ -65,8 +65,8 @@ def extreme(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[..., t
 def negated(truth: tf.Tensor) -> tf.Tensor:
     """The other truth value of each.
 
-    Grappler makes `x >= y` of LogicalNot of `x < y`, which is another value where one is NaN. The LogicalAnd takes the
-    least time of what other consumers have too.
+    Grappler makes `x >= y` of LogicalNot of `x < y`, which is another value where one is NaN. Of the operations
+    that TFLite and TF.js have too, LogicalAnd takes the least time between the two.
     """
     made_by = truth.op if tf.is_symbolic_tensor(truth) else None
     if made_by is None or made_by.type in ("Equal", "NotEqual"):
