@@ -130,10 +130,42 @@ for texts, shape in (((1, 3), (1, 3)), (symbolic_shape("1, b"), (1, 4)), (symbol
     assert [(y.shape, y.dtype) for y in results] == [((0, shape[1] - 1), np.float32)] * 2
 """
 
+CUT_ALONE = """
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+from jaxtf.serialization import deserialize, export
+from jaxtf.shapepoly import symbolic_shape
+reducers = {
+    "sum": (lax.add, 0), "sum from 5": (lax.add, 5), "least": (lax.min, np.inf), "greatest": (lax.max, -np.inf),
+    "any": (lambda a, b: 2 * a + b, 1),
+}
+x = np.arange(12, dtype=np.float32).reshape(4, 3)
+for name, (reducer, initial) in reducers.items():
+    for padding in (((0, -1), (0, 0)), ((-1, 0), (0, -1)), ((-2, -1), (-1, -1)), ((-2, -2), (0, 0))):
+        def function(*arrays):
+            start = (np.float32(initial),) * len(arrays)
+            if len(arrays) == 1:
+                return lax.reduce_window(*arrays, *start, reducer, (1, 1), (1, 1), padding)
+            by_both = lambda f, g: tuple(reducer(a, b) for a, b in zip(f, g))
+            return lax.reduce_window(arrays, start, by_both, (1, 1), (1, 1), padding)
 
-@pytest.mark.parametrize("program", [REFUSED_BY_THE_VERIFIER, MORE_PADDING_THAN_ELEMENTS], ids=["verifier", "padding"])
+        (top, bottom), (left, right) = padding
+        expected = reducer(np.float32(initial), jnp.asarray(x[-top:4 + bottom, -left:3 + right]))
+        for shape in (x.shape, symbolic_shape("a, b", constraints=["a >= 4", "b >= 3"])):
+            for count in (1, 2):
+                exported = export(jax.jit(function))(*[jax.ShapeDtypeStruct(shape, np.float32)] * count)
+                for result in jax.tree.leaves(jax.jit(deserialize(exported.serialize()).call)(*[x] * count)):
+                    np.testing.assert_array_equal(result, expected, f"{name}, {padding}, {shape}")
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [REFUSED_BY_THE_VERIFIER, MORE_PADDING_THAN_ELEMENTS, CUT_ALONE],
+    ids=["verifier", "padding", "cut alone"],
+)
 def test_the_process_survives(program):
     """A module that the verifier refuses damages the process, which ends some dozens of exports later; XLA ends it
-    where padding takes away more than there is.
+    where padding takes away more than there is, or only takes away from windows of one element.
     """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)

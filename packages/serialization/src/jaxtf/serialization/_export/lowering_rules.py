@@ -1,7 +1,7 @@
 """Which lowering rules take the place of JAX's. Imports JAX.
 
 Those of linear algebra: expanded, they need no LAPACK on CPU (`linear_algebra`); named, they are custom calls
-(`named_operations`). That of windows by any reducer, always.
+(`named_operations`). Those of windows (`reducers`), always.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from jax.interpreters import mlir
 from jaxtf.serialization import _jax
 from jaxtf.serialization._export import linear_algebra as linear_algebra_module
 from jaxtf.serialization._export.named_operations import call_by_name
-from jaxtf.serialization._export.reducers import lower_reduce_window
+from jaxtf.serialization._export.reducers import lower_reduce_window, lower_usual_window
 from jaxtf.serialization._export.target import LinearAlgebra
 
 __all__ = ["overriding_rules"]
 
-_ALWAYS: tuple[tuple[Any, Callable[..., Any]], ...] = ((jax.lax.reduce_window_p, lower_reduce_window),)
+_USUAL_WINDOWS = (jax.lax.reduce_window_sum_p, jax.lax.reduce_window_max_p, jax.lax.reduce_window_min_p)
+_ALWAYS: tuple[tuple[Any, Callable[..., Any]], ...] = (
+    (jax.lax.reduce_window_p, lower_reduce_window),
+    *((primitive, functools.partial(lower_usual_window, primitive)) for primitive in _USUAL_WINDOWS),
+)
 
 
 def overriding_rules(linear_algebra: LinearAlgebra, platforms: tuple[str, ...]) -> Any:

@@ -1,4 +1,7 @@
-"""The lowering rule for windows by any reducer: of none, and of symbolic sizes. Imports JAX.
+"""The lowering rules for windows: of one element, by any reducer of none, and of symbolic sizes. Imports JAX.
+
+XLA takes windows of one element for operations on each element. Where padding only takes away, the sizes are not those,
+and XLA ends the process (JAX 0.10, TensorFlow 2.21): the array is cut first.
 
 Where several arrays are reduced together and padding takes away more than a dimension has, XLA ends the process (JAX
 0.10 to 0.12, TensorFlow 2.21). There is nothing to compute: results without elements are written as such.
@@ -12,7 +15,7 @@ is nothing to hand on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -25,7 +28,7 @@ from jaxtf.serialization._errors import LoweringRuleMissing
 from jaxtf.serialization._export.jaxprs import equations
 from jaxtf.shapepoly import is_symbolic_dim
 
-__all__ = ["lower_reduce_window"]
+__all__ = ["lower_reduce_window", "lower_usual_window"]
 
 # Equations that compute what one of their parameters says, on their operands: the parameter.
 _BODIES = ("jaxpr", "call_jaxpr", "fun_jaxpr")
@@ -45,6 +48,8 @@ def lower_reduce_window(ctx: Any, *args: Any, jaxpr: Any, consts: Any, **params:
     avals = _jax.result_avals(ctx)
     if any(isinstance(size, int) and size == 0 for aval in avals for size in aval.shape):
         return mlir.lower_fun(lambda *_: _zeros(avals), multiple_results=True)(ctx, *args)
+    if _only_cuts(params):
+        return _lower_cut(jax.lax.reduce_window_p, len(avals), ctx, *args, jaxpr=jaxpr, consts=consts, **params)
     rule = _jax.default_rule(jax.lax.reduce_window_p)
     sizes = [
         *params["window_dimensions"],
@@ -58,6 +63,35 @@ def lower_reduce_window(ctx: Any, *args: Any, jaxpr: Any, consts: Any, **params:
         _check(written_out)
         jaxpr, consts = written_out.jaxpr, written_out.consts
     return rule(ctx, *args, jaxpr=jaxpr, consts=tuple(consts), **params)
+
+
+def lower_usual_window(primitive: Any, ctx: Any, *args: Any, **params: Any) -> Any:
+    """Lowers `lax.reduce_window` by the sum, the least or the greatest, which have primitives of their own."""
+    if _only_cuts(params):
+        return _lower_cut(primitive, 1, ctx, *args, **params)
+    return _jax.default_rule(primitive)(ctx, *args, **params)
+
+
+def _only_cuts(params: Mapping[str, Any]) -> bool:
+    """Whether windows of one element lie side by side, and padding takes away and nowhere adds."""
+    numbers = [size for name in ("window_dimensions", "window_strides", "base_dilation") for size in params[name]]
+    edges = [size for pair in params["padding"] for size in pair]
+    if any(map(is_symbolic_dim, (*numbers, *edges))):
+        return False
+    return set(numbers) == {1} and min(edges) < 0 and max(edges) <= 0
+
+
+def _lower_cut(primitive: Any, count: int, ctx: Any, *args: Any, **params: Any) -> Any:
+    """Lowers such windows of the first `count` arguments after a slice of each."""
+    size = _jax.result_avals(ctx)[0].shape
+    start = [-low for low, _ in params["padding"]]
+    limit = [low + length for low, length in zip(start, size, strict=True)]
+
+    def cut(*operands: Any) -> Any:
+        parts = [jax.lax.slice(x, start, limit) for x in operands[:count]]
+        return primitive.bind(*parts, *operands[count:], **params | {"padding": ((0, 0),) * len(start)})
+
+    return mlir.lower_fun(cut, multiple_results=primitive.multiple_results)(ctx, *args)
 
 
 def _zeros(avals: Sequence[Any]) -> list[jax.Array]:
