@@ -90,13 +90,6 @@ EXPECTED: tuple[Known, ...] = (
         strict=False,
     ),
     Known(
-        "regularized_incomplete_beta__float32",
-        "TensorFlow's graph optimizer brings constants together, (x + 1) - 3 is x - 2: an error of 80 * eps * max abs "
-        "value",
-        modes=("graph",),
-        strict=False,
-    ),
-    Known(
         "(min|max)_inf_nan_(bfloat16|float)",
         "compiled, XLA's CPU backend drops NaN in minimum and maximum",
         modes=("compiled",),

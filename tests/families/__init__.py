@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from hypothesis import strategies as st
 
-from . import chains, contractions, control, elementwise, indexing, windows
+from . import arithmetic, chains, contractions, control, elementwise, indexing, windows
 from .case import Case
 
 __all__ = ["FAMILIES"]
@@ -28,6 +28,7 @@ FAMILIES: Mapping[str, Callable[[], st.SearchStrategy[Case]]] = {
     "sort": elementwise.sort,
     "top_k": elementwise.top_k,
     "floats": elementwise.floats,
+    "arithmetic": arithmetic.arithmetic,
     "composed": elementwise.composed,
     "complexes": elementwise.complexes,
     "integers": elementwise.integers,

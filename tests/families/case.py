@@ -40,13 +40,13 @@ class Argument:
       shape: Sizes, those that are symbolic by name.
       dtype: By name.
       values: `small` integers, `special` ones too (NaN, infinities, signed zeros), `edges`: those without a tiny
-        one, `ties` of three values, `bits` of the whole range, `normal`, `wide`: floats of any exponent, or a pair:
-        integers between the two, both included.
+        one, `ties` of three values, `bits` of the whole range, `normal`, `wide`: floats of any exponent, a pair:
+        integers between the two, both included, or more numbers: some of these.
     """
 
     shape: tuple[Dimension, ...]
     dtype: str = "float32"
-    values: str | tuple[int, int] = "small"
+    values: str | tuple[int, int] | tuple[float, ...] = "small"
 
     def array(self, sizes: Mapping[str, int], random: np.random.Generator) -> np.ndarray:
         """The array for sizes by name."""
@@ -55,7 +55,9 @@ class Argument:
         if dtype == np.bool_:
             return random.integers(0, 2, shape).astype(bool)
         numbers: Any
-        if isinstance(self.values, tuple):
+        if isinstance(self.values, tuple) and len(self.values) > 2:
+            numbers = random.choice(self.values, shape)
+        elif isinstance(self.values, tuple):
             numbers = random.integers(*self.values, size=shape, endpoint=True)
             if dtype.kind == "c":
                 numbers = numbers + 1j * random.integers(*self.values, size=shape, endpoint=True)
@@ -94,6 +96,8 @@ class Case:
       max_error_in_eps: Allowed error of floating-point results, relative to eps * max abs value.
       scale: The least size of an element that the error is relative to, where differences of larger ones are taken.
       has_derivative: Whether it is to be differentiated too.
+      reference: A function of NumPy arrays that gives the results, in place of JAX; only where XLA does not compile
+        it, which would compute it otherwise.
       tags: Facts that the table of documented differences looks at.
     """
 
@@ -104,6 +108,7 @@ class Case:
     max_error_in_eps: float = 4
     scale: float = 0.0
     has_derivative: bool = True
+    reference: Callable[..., Any] | None = field(default=None, repr=False)
     tags: frozenset[str] = frozenset()
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph.errors import REMEDY, REMEDY_BY_XLA, unsupported
-from jaxtf.convert._graph.grappler import multiplied
+from jaxtf.convert._graph.grappler import in_order, multiplied
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.registry import Bound, registered
@@ -258,7 +258,7 @@ def _binary(numbers: Any, of_truth: Any) -> Callable[[tf.Tensor, tf.Tensor], tf.
 
 
 BINARY: Mapping[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
-    "add": _binary(elementwise("AddV2", tf.add), tf.logical_or),
+    "add": _binary(in_order("AddV2", tf.add), tf.logical_or),
     "multiply": _binary(multiplied, tf.logical_and),
     "minimum": _binary(elementwise("Minimum", tf.minimum), tf.logical_and),
     "maximum": _binary(elementwise("Maximum", tf.maximum), tf.logical_or),

@@ -1,26 +1,155 @@
 """Operations that keep their value when Grappler (TensorFlow 2.21) rewrites the graph around them.
 
 It replaces some pairs of operations by one without regard to NaN, to integers that wrap and to arrays without elements,
-or by one that has no kernel of the dtype. It looks at an operation and at what makes its operand: another one between
-the two, which costs little or nothing, keeps it from that. What it may know of a tensor is in `optimizer`.
+or by one that has no kernel of the dtype, and computes sums and products in another order. It looks at an operation and
+at what makes its operand. It leaves an operation with the attribute `_grappler_do_not_remove` as it is, and often what
+is computed from it; where not, another operation between the two, which costs little or nothing, keeps it from that.
+What it may know of a tensor is in `optimizer`.
+
+Source: arithmetic_optimizer.cc, constant_folding.cc and grappler_item.cc of TensorFlow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import ml_dtypes
+import numpy as np
 import tensorflow as tf
 
+from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise, reduction
-from jaxtf.convert._tf import traces_compiled
+from jaxtf.convert._graph.optimizer import maker_of, may_be_constant
+from jaxtf.convert._tf import left_by_grappler, traces_compiled
 
-__all__ = ["difference", "extreme", "multiplied", "negated"]
+__all__ = ["before_convolution", "difference", "divided", "extreme", "in_order", "multiplied", "negated", "with_order"]
+
+_SUMS = frozenset(("Add", "AddV2", "Sub"))
+_PRODUCTS = frozenset(("Mul", "RealDiv", "Div"))
+_CONVOLUTIONS = frozenset(("Conv2D", "Conv3D"))
 
 _SQUARED_DIFFERENCE = (
     *(tf.bfloat16, tf.float16, tf.float32, tf.float64),
     *(tf.int32, tf.int64, tf.complex64, tf.complex128),
 )
-_MULTIPLY, _SUBTRACT = elementwise("Mul", tf.multiply), elementwise("Sub", tf.subtract)
+
+
+def in_order(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    """As `nodes.elementwise`, for a sum, a difference, a product or a quotient, whose operands are computed first.
+
+    Grappler takes sums of sums, and products of products, of floating point for sums and products of many, and brings
+    constants, or what is smaller, together: `(x * a) * b` becomes `x * (a * b)`, which may be infinite where the
+    product is a number, and `1e-8 - (1 - x)` becomes `x + (1e-8 - 1)`.
+    """
+    make = elementwise(op_type, function)
+    kind = _SUMS if op_type in _SUMS else _PRODUCTS
+
+    def apply(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+        result = make(left, right)
+        if result.dtype.is_integer or not tf.is_symbolic_tensor(result) or traces_compiled():
+            return result
+        for operand, other in ((left, right), (right, left)):
+            maker = maker_of(operand)
+            is_scaled = kind is _PRODUCTS and maker is not None and maker.type in _CONVOLUTIONS
+            if maker is not None and (maker.type in kind or (is_scaled and _overflow(maker.inputs[1], other))):
+                left_by_grappler(maker)
+        return result
+
+    return apply
+
+
+def before_convolution(operand: tf.Tensor, kernel: tf.Tensor) -> None:
+    """Has an operand be computed before the convolution with a kernel.
+
+    Grappler multiplies a kernel that is constant by a constant that its operand, or its result, is multiplied by. That
+    is not rounded as without, and is kept from it only where such a product is infinite or 0.
+    """
+    maker = maker_of(operand)
+    while maker is not None and maker.type in ("Transpose", "ReverseV2"):
+        maker = maker_of(maker.inputs[0])
+    if maker is not None and maker.type == "Mul" and any(_overflow(kernel, factor) for factor in maker.inputs):
+        left_by_grappler(maker)
+
+
+def _overflow(*factors: tf.Tensor) -> bool:
+    """Whether a product of elements is out of the range of the dtype; of factors that are both known."""
+    known = [known_value(factor) for factor in factors]
+    if any(factor is None or not factor.size for factor in known) or not factors[0].dtype.is_floating:
+        return False
+    sizes = [np.abs(factor.astype(np.float64)) for factor in known]
+    greatest = np.prod([np.max(size) for size in sizes])
+    least = np.prod([np.min(size, where=size > 0, initial=np.inf) for size in sizes])
+    smallest, largest = _range_of(factors[0].dtype)
+    return not (greatest <= largest and least >= smallest)
+
+
+def _range_of(dtype: tf.DType) -> tuple[float, float]:
+    """The least positive number that is not subnormal, and the greatest."""
+    limits: Any = ml_dtypes.finfo(dtype.as_numpy_dtype)  # type: ignore[no-untyped-call]
+    return float(limits.tiny), float(limits.max)
+
+
+def divided(dividend: tf.Tensor, divisor: tf.Tensor, *, in_function: bool) -> tf.Tensor:
+    """The quotient of two tensors of floating point, whose shapes broadcast.
+
+    Grappler makes Reciprocal of `1 / x`, and a product with it of `x / c`, which TensorFlow for CPU rounds otherwise
+    than quotients: that of 1 is 0.99999994. For `x / c` it is a product with 1 / c here, as XLA has it, or a quotient
+    still. Of `x / sqrt(y)` Grappler makes `x * rsqrt(y)`, which may be larger than 1 where y is the square of x.
+
+    Args:
+      dividend: A tensor.
+      divisor: A tensor.
+      in_function: Whether they are in a function of the graph that is called elsewhere, perhaps with constants.
+    """
+    if not (tf.is_symbolic_tensor(dividend) and tf.is_symbolic_tensor(divisor)) or traces_compiled():
+        return _DIVIDE(dividend, divisor)
+    maker = maker_of(divisor)
+    if maker is not None and maker.type == "Sqrt":
+        left_by_grappler(maker)
+    if may_be_constant(dividend, in_function=in_function):
+        dividend = _hidden(dividend)
+    if may_be_constant(divisor, in_function=in_function):
+        reciprocal = _reciprocal(divisor)
+        if reciprocal is None:
+            divisor = _hidden(divisor)
+        elif divisor.shape.rank:  # of one number Reciprocal is exact
+            return _MULTIPLY(dividend, tf.constant(reciprocal))
+    return _DIVIDE(dividend, divisor)
+
+
+def _reciprocal(divisor: tf.Tensor) -> np.ndarray | None:
+    """The reciprocals of numbers that are known; None where a product with them is not a quotient as XLA has it.
+
+    So it is where one is so small that it may count as 0, and of 16 bits, which XLA divides in 32.
+    """
+    known = known_value(divisor)
+    if known is None or divisor.dtype.is_complex or divisor.dtype.size <= 2:
+        return None
+    with np.errstate(all="ignore"):
+        made = np.divide(1, known, dtype=known.dtype)
+    sizes = np.abs(np.stack([made, known])).astype(np.float64)
+    return None if ((sizes < _range_of(divisor.dtype)[0]) & (sizes > 0)).any() else made
+
+
+def _hidden(tensor: tf.Tensor) -> tf.Tensor:
+    """The tensor, as one of which Grappler does not know that it is a constant."""
+    same = tf.identity(tensor)
+    left_by_grappler(same.op)
+    return same
+
+
+def with_order(tensors: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
+    """Tensors that go into a function of the graph, or come out of one, whose operations may be sums of these."""
+    for tensor in tensors:
+        maker = maker_of(tensor)
+        if maker is not None and maker.type in _SUMS | _PRODUCTS and not tensor.dtype.is_integer:
+            left_by_grappler(maker)
+    return tensors
+
+
+_MULTIPLY, _SUBTRACT = in_order("Mul", tf.multiply), in_order("Sub", tf.subtract)
+_DIVIDE = in_order("RealDiv", tf.realdiv)
 
 
 def multiplied(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:

@@ -9,9 +9,11 @@ import tensorflow as tf
 
 from jaxtf.convert._graph.known import known_value
 
-__all__ = ["may_be_product", "uniform_of"]
+__all__ = ["maker_of", "may_be_constant", "may_be_product", "uniform_of"]
 
 _LEFT_OUT = frozenset(("Identity", "IdentityN", "StopGradient", "Reshape", "Squeeze", "ExpandDims", "BroadcastTo"))
+# An operation from which more than these are reached counts as one of constants.
+_MOST_LOOKED_AT = 32
 _CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
 
 
@@ -29,6 +31,31 @@ def uniform_of(tensor: tf.Tensor) -> complex | None:
         else:
             return None
     return None
+
+
+def maker_of(tensor: tf.Tensor) -> tf.Operation | None:
+    """The operation that makes a tensor of a graph, but for those that Grappler leaves out; None in eager mode."""
+    while tf.is_symbolic_tensor(tensor):
+        operation = tensor.op
+        if operation.type not in _LEFT_OUT:
+            return operation
+        tensor = operation.inputs[tensor.value_index]
+    return None
+
+
+def may_be_constant(tensor: tf.Tensor, *, in_function: bool) -> bool:
+    """Whether a tensor of a graph may be found to depend on constants alone.
+
+    What a function of the graph takes may be a constant where it is called.
+    """
+    left, seen = [tensor], 0
+    while left and seen < _MOST_LOOKED_AT and not tf.executing_eagerly():
+        operation = left.pop().op
+        if not operation.inputs and operation.type not in ("Const", "NoOp"):
+            return in_function and operation.type == "Placeholder"
+        left += operation.inputs
+        seen += 1
+    return not tf.executing_eagerly()
 
 
 def may_be_product(tensor: tf.Tensor, *, in_function: bool) -> bool:

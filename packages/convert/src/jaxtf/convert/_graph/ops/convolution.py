@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import Size, as_shape, is_empty, pad, product, refuse, sizes
+from jaxtf.convert._graph.grappler import before_convolution
 from jaxtf.convert._graph.ops.conversion import cast, width
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, with_holes
@@ -35,7 +36,8 @@ def convolution(bound: Bound, operand: tf.Tensor, kernel: tf.Tensor) -> tf.Tenso
     Integers are exact, modulo 2**bits.
 
     Differs: `precision_config` is not heeded; not compiled, padding is not multiplied by what is infinite or NaN in the
-    kernel; a sum of nothing but -0 may be 0 or -0.
+    kernel, and a constant kernel may be multiplied by a constant that the operand or the result is; a sum of nothing
+    but -0 may be 0 or -0.
     Source: StableHLO specification, `convolution`.
     """
     spatial = operand.shape.rank - 2
@@ -361,6 +363,7 @@ def _grouped(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: in
 
 
 def _plain(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
+    before_convolution(operand, kernel)
     if operand.shape.rank == 4:
         return tf.nn.conv2d(operand, kernel, windows.stride, padding, dilations=windows.kernel_dilation)
     kernel = with_holes(kernel, windows.kernel_dilation)

@@ -13,14 +13,14 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BITS, MOVED, SIGNED, UNSIGNED, backwards, where, widening
-from jaxtf.convert._graph.grappler import difference, multiplied, negated
+from jaxtf.convert._graph.grappler import difference, divided, multiplied, negated
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.optimizer import uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
 
-REALDIV, POW = elementwise("RealDiv", tf.realdiv), elementwise("Pow", tf.pow)
+POW = elementwise("Pow", tf.pow)
 
 # Of a remainder of floats; it is exact in a wider type.
 REMAINDER_IN = MOVED | widening(float32=("bfloat16", "float16"))
@@ -50,7 +50,7 @@ def divide(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     Source: StableHLO specification, `divide`.
     """
     if not dividend.dtype.is_integer:
-        return REALDIV(dividend, divisor)
+        return divided(dividend, divisor, in_function=bound.in_function)
     if _is_known(divisor, lambda d: (d != 0) & (d.astype(object) != -1)):
         return tf.truncatediv(dividend, divisor)
     by_zero = tf.equal(divisor, tf.zeros([], divisor.dtype))
@@ -84,6 +84,8 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     if base.dtype.is_complex:
         return _complex_power(base, exponent)
     if not base.dtype.is_integer:
+        if uniform_of(exponent) == -1:  # of which Grappler makes Reciprocal
+            return divided(tf.ones([], base.dtype), base, in_function=bound.in_function)
         half = _known_half(exponent)
         return POW(base, exponent) if half is None else _root(bound, base, half)
     one, zero = tf.ones([], base.dtype), tf.zeros([], base.dtype)

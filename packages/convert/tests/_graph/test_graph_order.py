@@ -1,0 +1,128 @@
+"""Sums, products and quotients are computed as they are written, each rounded by itself, whatever Grappler would do."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+from jax import lax
+
+from jaxtf.convert import convert
+
+# Not compiled: XLA has an order of its own.
+MATRIX = np.float32([[1.3, 2.7, -0.4, 1e-30, 1e30, 0, 3e38, 1]] * 2)
+ROW = np.float32([1e30, 1, 1e-30, 1e30, 1e8, 1, 1e-30, -1])
+LARGE, SMALL, MAGIC = np.float32(1e30), np.float32(1e-30), np.float32(12582912)
+
+PROGRAMS = {
+    "factors": (lambda x, s, t: (x * s) * t, (MATRIX, LARGE, LARGE)),
+    "factors, the other side": (lambda x, s, t: t * (s * x), (MATRIX, LARGE, SMALL)),
+    "row and scalar": (lambda x, y, s: (x * y) * s, (MATRIX, ROW, LARGE)),
+    "constant factors": (lambda x: (x * LARGE) * ROW, (MATRIX,)),
+    "quotient of a product": (lambda x, y, s: (x * s) / y, (MATRIX, np.float32([2] * 8), SMALL)),
+    "terms": (lambda x, s, t: (x + s) + t, (MATRIX, LARGE, -LARGE)),
+    "terms, the other side": (lambda x, s, t: t + (s + x), (MATRIX, LARGE, -LARGE)),
+    "four terms": (lambda a, b, c, d: a + (b + (c + d)), tuple(np.float32([x]) for x in (1e30, -1e30, 1, 2))),
+    "equal terms": (lambda a, b: ((a + a) + a) * b, (np.float32([3e38, 1e38]), np.float32([0, 1]))),
+    "common factor": (
+        lambda x, a, b, c: x * a + x * b + x * c,
+        tuple(np.float32([v] * 9) for v in (3, 3e38, -3e38, 1)),
+    ),
+    "difference from a constant": (lambda x: 1e-8 - (1 - x), (np.float32([1, 0.5, 1e-9]),)),
+    "rounded by adding": (lambda x: MAGIC - (MAGIC - x), (np.float32([0.4, 1.6, -2.5]),)),
+    "sum less a constant": (lambda x, y: (x + y) - LARGE, (np.float32([1, 2]), np.float32([1e30, 2]))),
+    "reciprocal": (lambda x: 1 / x, (np.float32(2.0 ** np.arange(-60, 60)),)),
+    "power of -1": (lambda x: lax.integer_pow(x, -1), (np.float32(2.0 ** np.arange(-60, 60)),)),
+    "floating power of -1": (lambda x: x ** np.float32(-1), (np.float32(2.0 ** np.arange(-60, 60)),)),
+    "whole quotients": (
+        lambda x: jnp.floor(x / np.float32(2.0 ** np.arange(9))),
+        (np.float32(6.0 * 2 ** np.arange(9)),),
+    ),
+    "quotients by what is computed": (
+        lambda x: jnp.floor(x / jnp.cumsum(jnp.ones(64, x.dtype))),
+        (np.float32(np.arange(1, 65) * 3.0),),
+    ),
+    "by its size": (lambda x: jnp.arccos(x / jnp.sqrt(x * x)), (np.arange(1, 400, dtype=np.float32),)),
+    "reciprocal of a root": (lambda x: 1 / jnp.sqrt(x), (np.float32(4.0 ** np.arange(-30, 30)),)),
+    "quotient by a large constant": (lambda x: x / np.float32([3e38] * 8), (np.float32([3e38] * 8),)),
+}
+
+
+# Of those whose results are not what NumPy makes of the same function: each element of the results.
+RESULTS = {
+    "reciprocal": lambda x: 1 / x,
+    "power of -1": lambda x: 1 / x,
+    "whole quotients": lambda x: np.full_like(x, 6),
+    "quotients by what is computed": lambda x: np.full_like(x, 3),
+    "by its size": np.zeros_like,
+    "reciprocal of a root": lambda x: 1 / np.sqrt(x),
+    "quotient by a large constant": np.ones_like,
+}
+# Their constants have a size, or are computed from one.
+HAVE_SIZES = {"constant factors", "whole quotients", "quotients by what is computed", "quotient by a large constant"}
+TINY = np.finfo(np.float32).tiny
+
+
+def assert_gives(expected, function, arguments, shapes, *, mode, enable_xla):
+    converted = convert(function, polymorphic_shapes=shapes, native_serialization=False, enable_xla=enable_xla)
+    if mode == "graph":
+        signature = [tf.TensorSpec([None] * x.ndim if shapes else x.shape, x.dtype) for x in arguments]
+        converted = tf.function(converted, signature, autograph=False)
+    found = converted(*arguments).numpy()
+    # What is smaller may count as 0.
+    np.testing.assert_array_equal(*(np.where(np.abs(x) < TINY, np.float32(0), x) for x in (found, expected)))
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+@pytest.mark.parametrize("enable_xla", [False, True])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_operation_is_rounded_by_itself(name, enable_xla, mode):
+    function, arguments = PROGRAMS[name]
+    with np.errstate(all="ignore"):
+        expected = np.asarray(RESULTS.get(name, function)(*arguments))
+    assert_gives(expected, function, arguments, None, mode=mode, enable_xla=enable_xla)
+    if name not in HAVE_SIZES:
+        shapes = [f"({', '.join('ab'[2 - x.ndim :])}{',' if x.ndim == 1 else ''})" for x in arguments]
+        assert_gives(expected, function, arguments, shapes, mode=mode, enable_xla=enable_xla)
+
+
+def test_in_functions_of_the_graph_and_what_they_are_called_with():
+    """A function of more than a few operations that is called twice is one of the graph, put where it is called."""
+
+    def called(x, y):
+        for _ in range(3):
+            x = jnp.where(x > 1e35, jnp.sin(x), x)
+        return (x + y) - 1e8
+
+    jitted = jax.jit(called)
+
+    def function(x):
+        return jitted(x + 1e8, np.float32(1e8)) + jitted(x - 1e8, -np.float32(1e8)), jitted(x, np.float32(3)) + 1e8
+
+    x = np.float32([0.3, 1e-8, 7])
+    large = np.float32(1e8)
+    first = ((x + large) + large - large) + ((x - large) - large - large)
+    second = ((x + np.float32(3)) - large) + large
+    found = tf.function(convert(function, native_serialization=False), autograph=False)(x)
+    for ours, expected in zip(found, (first, second), strict=True):
+        np.testing.assert_array_equal(ours.numpy(), expected)
+
+
+@pytest.mark.parametrize("which", ["before", "after"])
+@pytest.mark.parametrize("rank", [2, 3])
+def test_a_factor_is_not_taken_into_a_kernel_where_that_overflows(rank, which):
+    letters = "HWD"[:rank]
+    names = f"N{letters}C", f"{letters}IO", f"N{letters}C"
+    kernel = np.full((3,) * rank + (2, 2), 1e30, np.float32)
+    large = np.float32(1e30)
+
+    def function(x):
+        x = x.transpose(0, *range(2, rank + 2), 1) if which == "before" else x
+        scaled = x * large if which == "before" else x
+        made = lax.conv_general_dilated(scaled, kernel, (1,) * rank, "VALID", dimension_numbers=names)
+        return made if which == "before" else made * large
+
+    places = (4,) * rank
+    x = np.full((1, 2, *places) if which == "before" else (1, *places, 2), 1e-30, np.float32)
+    found = tf.function(convert(function, native_serialization=False), autograph=False)(x).numpy()
+    np.testing.assert_allclose(found, np.full_like(found, 3**rank * 2 * 1e30), rtol=1e-5)
