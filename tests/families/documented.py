@@ -87,26 +87,6 @@ DOCUMENTED: tuple[Documented, ...] = (
     Documented(
         "composed",
         "AssertionError: composed",
-        "with enable_xla=False, TensorFlow makes LogSoftmax of log(softmax(x)), a number where softmax gives 0",
-        tags=frozenset({"log softmax", "special"}),
-        backends="eager|graph",
-    ),
-    *(
-        Documented(
-            "composed",
-            "AssertionError: composed",
-            f"TensorFlow makes {made} of {written}, which is -0 for -0",
-            tags=frozenset({step, "1 / a"}),
-            backends="(eager|graph).*",
-        )
-        for made, written, step in (
-            ("log1p(x)", "log(1 + x)", "log (1 + a)"),
-            ("expm1(x)", "exp(x) - 1", "exp - 1"),
-        )
-    ),
-    Documented(
-        "composed",
-        "AssertionError: composed",
         "of 0 and -0 TensorFlow gives either as their maximum or minimum",
         tags=frozenset({"max", "1 / a"}),
         backends="(eager|graph).*",

@@ -44,6 +44,9 @@ PROGRAMS = {
     ),
     "by its size": (lambda x: jnp.arccos(x / jnp.sqrt(x * x)), (np.arange(1, 400, dtype=np.float32),)),
     "reciprocal of a root": (lambda x: 1 / jnp.sqrt(x), (np.float32(4.0 ** np.arange(-30, 30)),)),
+    "logarithm of a sum": (lambda x: jnp.log(1 + x), (np.float32([1e-9] * 8),)),
+    "power less one": (lambda x: jnp.exp(x) - 1, (np.float32([1e-9] * 8),)),
+    "logarithm of a softmax": (lambda x: jnp.log(jax.nn.softmax(x)), (np.float32([0, -1000]),)),
     "quotient by a large constant": (lambda x: x / np.float32([3e38] * 8), (np.float32([3e38] * 8),)),
 }
 
@@ -56,6 +59,9 @@ RESULTS = {
     "quotients by what is computed": lambda x: np.full_like(x, 3),
     "by its size": np.zeros_like,
     "reciprocal of a root": lambda x: 1 / np.sqrt(x),
+    "logarithm of a sum": np.zeros_like,
+    "power less one": np.zeros_like,
+    "logarithm of a softmax": lambda x: np.float32([0, -np.inf]),
     "quotient by a large constant": np.ones_like,
 }
 # Their constants have a size, or are computed from one.

@@ -22,7 +22,7 @@ from jaxtf.convert._graph.agreement import at_broadcast_places, with_required_si
 from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.calls import functions_kept
 from jaxtf.convert._graph.errors import is_of_tensorflow, unsupported
-from jaxtf.convert._graph.grappler import with_order
+from jaxtf.convert._graph.grappler import between_functions
 from jaxtf.convert._graph.optimizer import uniform_of
 from jaxtf.convert._graph.registry import Bound, Entry
 from jaxtf.convert._graph.reshapes import RESHAPE
@@ -111,7 +111,7 @@ class Emitter:
             return results
         if name not in self._functions:
             self._functions[name] = self._as_function(name, body)
-        return list(self._functions[name](*with_order(arguments)))
+        return list(self._functions[name](*between_functions(arguments)))
 
     def at_once(self, operation: Operation, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The results of one operation of the program, in eager mode."""
@@ -121,7 +121,7 @@ class Emitter:
         """A function of the module as one of TensorFlow."""
 
         def run(*arguments: tf.Tensor) -> list[tf.Tensor]:
-            return list(with_order(self._block(body, _Scope(body, arguments, None, in_function=True))))
+            return between_functions(self._block(body, _Scope(body, arguments, None, in_function=True)))
 
         run.__name__ = _NOT_IN_NAMES.sub("_", name).strip("_") or "function"
         types = [argument.type for argument in body.arguments]

@@ -11,7 +11,7 @@ Source: arithmetic_optimizer.cc, constant_folding.cc and grappler_item.cc of Ten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -23,11 +23,22 @@ from jaxtf.convert._graph.nodes import elementwise, reduction
 from jaxtf.convert._graph.optimizer import maker_of, may_be_constant
 from jaxtf.convert._tf import left_by_grappler, traces_compiled
 
-__all__ = ["before_convolution", "difference", "divided", "extreme", "in_order", "multiplied", "negated", "with_order"]
+__all__ = [
+    "before_convolution",
+    "between_functions",
+    "difference",
+    "divided",
+    "extreme",
+    "in_order",
+    "logarithm",
+    "multiplied",
+    "negated",
+]
 
 _SUMS = frozenset(("Add", "AddV2", "Sub"))
 _PRODUCTS = frozenset(("Mul", "RealDiv", "Div"))
 _CONVOLUTIONS = frozenset(("Conv2D", "Conv3D"))
+_TAKEN_TOGETHER = _SUMS | _PRODUCTS | {"Exp", "Softmax", "Sqrt"}
 
 _SQUARED_DIFFERENCE = (
     *(tf.bfloat16, tf.float16, tf.float32, tf.float64),
@@ -139,15 +150,27 @@ def _hidden(tensor: tf.Tensor) -> tf.Tensor:
     return same
 
 
-def with_order(tensors: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
-    """Tensors that go into a function of the graph, or come out of one, whose operations may be sums of these."""
-    for tensor in tensors:
-        maker = maker_of(tensor)
-        if maker is not None and maker.type in _SUMS | _PRODUCTS and not tensor.dtype.is_integer:
-            left_by_grappler(maker)
-    return tensors
+def logarithm(operand: tf.Tensor) -> tf.Tensor:
+    """The logarithm.
+
+    Grappler makes Log1p of `log(1 + x)`, which is x where the sum is 1, and LogSoftmax of `log(softmax(x))`, which is a
+    number where the softmax is 0.
+    """
+    return _LOG(_apart_from(("Add", "AddV2", "Softmax"), operand))
 
 
+def _apart_from(op_types: Collection[str], operand: tf.Tensor) -> tf.Tensor:
+    """The operand of an operation that Grappler would take together with one of those types, which makes it."""
+    maker = None if traces_compiled() else maker_of(operand)
+    return operand if maker is None or maker.type not in op_types else _hidden(operand)
+
+
+def between_functions(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """What goes into a function of the graph, or comes out of one; Grappler puts it where it is called."""
+    return [_apart_from(_TAKEN_TOGETHER, x) if x.dtype.is_floating or x.dtype.is_complex else x for x in tensors]
+
+
+_LOG = elementwise("Log", tf.math.log)
 _MULTIPLY, _SUBTRACT = in_order("Mul", tf.multiply), in_order("Sub", tf.subtract)
 _DIVIDE = in_order("RealDiv", tf.realdiv)
 
@@ -165,11 +188,12 @@ def multiplied(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
 def difference(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     """The difference of two tensors of numbers of one dtype, whose shapes broadcast; integers modulo 2**bits.
 
-    Grappler makes Neg of `0 - x`, which TensorFlow does not have of unsigned integers.
+    Grappler makes Neg of `0 - x`, which TensorFlow does not have of unsigned integers, and Expm1 of `exp(x) - 1`, which
+    is x where the power is 1.
     """
     dtype = left.dtype
     if not dtype.is_unsigned or traces_compiled():
-        return _SUBTRACT(left, right)
+        return _SUBTRACT(_apart_from(("Exp",), left), right)
     signed = tf.as_dtype(dtype.name.removeprefix("u"))
     return tf.bitcast(_SUBTRACT(*(tf.bitcast(x, signed) for x in (left, right))), dtype)
 

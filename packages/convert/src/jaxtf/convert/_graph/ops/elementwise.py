@@ -14,7 +14,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BINARY, MOVED, where, widening
-from jaxtf.convert._graph.grappler import difference, multiplied
+from jaxtf.convert._graph.grappler import difference, logarithm, multiplied
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.optimizer import may_be_product, uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
@@ -29,7 +29,7 @@ PLAIN: dict[str, Callable[..., tf.Tensor]] = {
     "stablehlo.exponential": elementwise("Exp", tf.exp),
     "stablehlo.floor": elementwise("Floor", tf.floor),
     "stablehlo.is_finite": elementwise("IsFinite", tf.math.is_finite),
-    "stablehlo.log": elementwise("Log", tf.math.log),
+    "stablehlo.log": logarithm,
     "stablehlo.logistic": elementwise("Sigmoid", tf.sigmoid),
     "stablehlo.round_nearest_even": elementwise("Round", tf.round),
     "stablehlo.sine": elementwise("Sin", tf.sin),
