@@ -16,15 +16,17 @@ from jax.interpreters import mlir
 from jaxtf.serialization import _jax
 from jaxtf.serialization._export import linear_algebra as linear_algebra_module
 from jaxtf.serialization._export.named_operations import call_by_name
-from jaxtf.serialization._export.reducers import lower_reduce_window, lower_usual_window
+from jaxtf.serialization._export.reducers import lower_known_reduce_window, lower_reduce_window
 from jaxtf.serialization._export.target import LinearAlgebra
 
 __all__ = ["overriding_rules"]
 
-_USUAL_WINDOWS = (jax.lax.reduce_window_sum_p, jax.lax.reduce_window_max_p, jax.lax.reduce_window_min_p)
 _ALWAYS: tuple[tuple[Any, Callable[..., Any]], ...] = (
     (jax.lax.reduce_window_p, lower_reduce_window),
-    *((primitive, functools.partial(lower_usual_window, primitive)) for primitive in _USUAL_WINDOWS),
+    *(
+        (primitive, functools.partial(lower_known_reduce_window, primitive))
+        for primitive in (jax.lax.reduce_window_sum_p, jax.lax.reduce_window_max_p, jax.lax.reduce_window_min_p)
+    ),
 )
 
 

@@ -1,10 +1,11 @@
-"""The lowering rules for windows: of one element, by any reducer of none, and of symbolic sizes. Imports JAX.
-
-XLA takes windows of one element for operations on each element. Where padding only takes away, the sizes are not those,
-and XLA ends the process (JAX 0.10, TensorFlow 2.21): the array is cut first.
+"""The lowering rules for windows: those that JAX's own rules write as XLA cannot compile them. Imports JAX.
 
 Where several arrays are reduced together and padding takes away more than a dimension has, XLA ends the process (JAX
 0.10 to 0.12, TensorFlow 2.21). There is nothing to compute: results without elements are written as such.
+
+Where windows have one element, next to each other, and padding only takes elements away, XLA replaces a sum, a maximum
+or a minimum by the operation on the whole operand, and ends the process because the shape is another one (the same
+releases). Here the operand is cut first, also by symbolic sizes that are known to be no padding.
 
 Of windows of symbolic sizes JAX lowers the reducer to a function of the module of its own, and each call in it
 (`jnp.where` is one: of a function under `jax.jit`) to a call that hands on the sizes of the function around it. A
@@ -15,7 +16,7 @@ is nothing to hand on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -26,9 +27,9 @@ from jax.interpreters import mlir
 from jaxtf.serialization import _jax
 from jaxtf.serialization._errors import LoweringRuleMissing
 from jaxtf.serialization._export.jaxprs import equations
-from jaxtf.shapepoly import is_symbolic_dim
+from jaxtf.shapepoly import is_symbolic_dim, max_dim, min_dim, symbolic_dim_bounds
 
-__all__ = ["lower_reduce_window", "lower_usual_window"]
+__all__ = ["lower_known_reduce_window", "lower_reduce_window"]
 
 # Equations that compute what one of their parameters says, on their operands: the parameter.
 _BODIES = ("jaxpr", "call_jaxpr", "fun_jaxpr")
@@ -48,8 +49,8 @@ def lower_reduce_window(ctx: Any, *args: Any, jaxpr: Any, consts: Any, **params:
     avals = _jax.result_avals(ctx)
     if any(isinstance(size, int) and size == 0 for aval in avals for size in aval.shape):
         return mlir.lower_fun(lambda *_: _zeros(avals), multiple_results=True)(ctx, *args)
-    if _only_cuts(params):
-        return _lower_cut(jax.lax.reduce_window_p, len(avals), ctx, *args, jaxpr=jaxpr, consts=consts, **params)
+    if _only_cuts(**params):
+        return _cut_first(jax.lax.reduce_window_p, ctx, args, jaxpr=jaxpr, consts=consts, **params)
     rule = _jax.default_rule(jax.lax.reduce_window_p)
     sizes = [
         *params["window_dimensions"],
@@ -65,33 +66,54 @@ def lower_reduce_window(ctx: Any, *args: Any, jaxpr: Any, consts: Any, **params:
     return rule(ctx, *args, jaxpr=jaxpr, consts=tuple(consts), **params)
 
 
-def lower_usual_window(primitive: Any, ctx: Any, *args: Any, **params: Any) -> Any:
-    """Lowers `lax.reduce_window` by the sum, the least or the greatest, which have primitives of their own."""
-    if _only_cuts(params):
-        return _lower_cut(primitive, 1, ctx, *args, **params)
+def lower_known_reduce_window(primitive: Any, ctx: Any, *args: Any, **params: Any) -> Any:
+    """Lowers `lax.reduce_window` by a sum, a maximum or a minimum, each of which is a primitive of its own."""
+    if _only_cuts(**params):
+        return _cut_first(primitive, ctx, args, **params)
     return _jax.default_rule(primitive)(ctx, *args, **params)
 
 
-def _only_cuts(params: Mapping[str, Any]) -> bool:
-    """Whether windows of one element lie side by side, and padding takes away and nowhere adds."""
-    numbers = [size for name in ("window_dimensions", "window_strides", "base_dilation") for size in params[name]]
-    edges = [size for pair in params["padding"] for size in pair]
-    if any(map(is_symbolic_dim, (*numbers, *edges))):
-        return False
-    return set(numbers) == {1} and min(edges) < 0 and max(edges) <= 0
+def _only_cuts(
+    *,
+    window_dimensions: Sequence[Any],
+    window_strides: Sequence[Any],
+    base_dilation: Sequence[Any],
+    padding: Sequence[tuple[Any, Any]],
+    window_dilation: Sequence[Any],
+) -> bool:
+    """Whether windows may have one element each, next to each other, with padding that takes elements away only.
+
+    A size that is symbolic may be 1.
+    """
+    del window_dilation  # A window of one element is the same with any.
+    edges = [symbolic_dim_bounds(size) if is_symbolic_dim(size) else (size, size) for pair in padding for size in pair]
+    return (
+        all(is_symbolic_dim(size) or size == 1 for size in (*window_dimensions, *window_strides))
+        and all(size == 1 for size in base_dilation)
+        and all(upper <= 0 for _, upper in edges)
+        and any(lower < 0 for lower, _ in edges)
+    )
 
 
-def _lower_cut(primitive: Any, count: int, ctx: Any, *args: Any, **params: Any) -> Any:
-    """Lowers such windows of the first `count` arguments after a slice of each."""
-    size = _jax.result_avals(ctx)[0].shape
-    start = [-low for low, _ in params["padding"]]
-    limit = [low + length for low, length in zip(start, size, strict=True)]
+def _cut_first(
+    primitive: Any, ctx: Any, args: Sequence[Any], *, padding: Sequence[tuple[Any, Any]], **params: Any
+) -> Any:
+    """Lowers windows over operands from which their negative padding is taken away before."""
+    count = len(_jax.result_avals(ctx))
 
-    def cut(*operands: Any) -> Any:
-        parts = [jax.lax.slice(x, start, limit) for x in operands[:count]]
-        return primitive.bind(*parts, *operands[count:], **params | {"padding": ((0, 0),) * len(start)})
+    def reduced(*args: Any) -> Any:
+        cut = [_cut(operand, padding) for operand in args[:count]]
+        return primitive.bind(*cut, *args[count:], padding=((0, 0),) * len(padding), **params)
 
-    return mlir.lower_fun(cut, multiple_results=primitive.multiple_results)(ctx, *args)
+    return mlir.lower_fun(reduced, primitive.multiple_results)(ctx, *args)
+
+
+def _cut(operand: jax.Array, padding: Sequence[tuple[Any, Any]]) -> jax.Array:
+    """The operand without what negative padding takes away, which may be more than there is."""
+    starts: list[Any] = [min_dim(-low, size) for (low, _), size in zip(padding, operand.shape, strict=True)]
+    sizes = zip(starts, padding, operand.shape, strict=True)
+    ends: list[Any] = [max_dim(start, size + high) for start, (_, high), size in sizes]
+    return jax.lax.slice(operand, starts, ends)
 
 
 def _zeros(avals: Sequence[Any]) -> list[jax.Array]:
