@@ -102,7 +102,7 @@ def _range_of(dtype: tf.DType) -> tuple[float, float]:
 
 
 def divided(dividend: tf.Tensor, divisor: tf.Tensor, *, in_function: bool) -> tf.Tensor:
-    """The quotient of two tensors of floating point, whose shapes broadcast.
+    """The quotient of two tensors of inexact numbers, whose shapes broadcast.
 
     Grappler makes Reciprocal of `1 / x`, and a product with it of `x / c`, which TensorFlow for CPU rounds otherwise
     than quotients: that of 1 is 0.99999994. For `x / c` it is a product with 1 / c here, as XLA has it, or a quotient
@@ -113,8 +113,9 @@ def divided(dividend: tf.Tensor, divisor: tf.Tensor, *, in_function: bool) -> tf
       divisor: A tensor.
       in_function: Whether they are in a function of the graph that is called elsewhere, perhaps with constants.
     """
-    if not (tf.is_symbolic_tensor(dividend) and tf.is_symbolic_tensor(divisor)) or traces_compiled():
-        return _DIVIDE(dividend, divisor)
+    are_symbolic = tf.is_symbolic_tensor(dividend) and tf.is_symbolic_tensor(divisor)
+    if not are_symbolic or dividend.dtype.is_complex or traces_compiled():
+        return _DIVIDE(dividend, divisor)  # of complex numbers Reciprocal gives for 0 what XLA gives
     maker = maker_of(divisor)
     if maker is not None and maker.type == "Sqrt":
         left_by_grappler(maker)
@@ -135,7 +136,7 @@ def _reciprocal(divisor: tf.Tensor) -> np.ndarray | None:
     So it is where one is so small that it may count as 0, and of 16 bits, which XLA divides in 32.
     """
     known = known_value(divisor)
-    if known is None or divisor.dtype.is_complex or divisor.dtype.size <= 2:
+    if known is None or divisor.dtype.size <= 2:
         return None
     with np.errstate(all="ignore"):
         made = np.divide(1, known, dtype=known.dtype)
