@@ -132,3 +132,15 @@ def test_a_factor_is_not_taken_into_a_kernel_where_that_overflows(rank, which):
     x = np.full((1, 2, *places) if which == "before" else (1, *places, 2), 1e-30, np.float32)
     found = tf.function(convert(function, native_serialization=False), autograph=False)(x).numpy()
     np.testing.assert_allclose(found, np.full_like(found, 3**rank * 2 * 1e30), rtol=1e-5)
+
+
+@pytest.mark.parametrize("exponent", [-1, 0.5, -0.5])
+@pytest.mark.parametrize("shape", ["static", "symbolic"])
+def test_a_power_of_what_is_broadcast_has_its_shape(exponent, shape):
+    def function(x):
+        return jnp.broadcast_to(jnp.max(x), x.shape) ** jnp.full_like(x, exponent)
+
+    shapes = ["(a, b)"] if shape == "symbolic" else None
+    converted = convert(function, polymorphic_shapes=shapes, native_serialization=False)
+    x = np.float32([[1, 4, 2]])
+    np.testing.assert_array_equal(converted(x).numpy(), np.full((1, 3), 4.0**exponent, np.float32))

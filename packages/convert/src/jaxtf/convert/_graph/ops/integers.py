@@ -85,9 +85,10 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
         return _complex_power(base, exponent)
     if not base.dtype.is_integer:
         if uniform_of(exponent) == -1:  # of which Grappler makes Reciprocal
-            return divided(tf.ones([], base.dtype), base, in_function=bound.in_function)
+            whole = _in_shape_of_both(base, exponent)
+            return divided(tf.ones([], base.dtype), whole, in_function=bound.in_function)
         half = _known_half(exponent)
-        return POW(base, exponent) if half is None else _root(bound, base, half)
+        return POW(base, exponent) if half is None else _root(bound, _in_shape_of_both(base, exponent), half)
     one, zero = tf.ones([], base.dtype), tf.zeros([], base.dtype)
     result, factor = one, base
     width = base.dtype.size * 8 - (0 if base.dtype.is_unsigned else 1)
@@ -100,6 +101,13 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     is_odd = tf.not_equal(tf.bitwise.bitwise_and(exponent, one), zero)
     of_negative = where(tf.equal(base, one), one, where(tf.equal(base, -one), where(is_odd, -one, one), zero))
     return where(exponent < zero, of_negative, result)
+
+
+def _in_shape_of_both(base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
+    """The base in the shape of the power; it may be broadcast by its exponent."""
+    if not exponent.shape.rank or (base.shape.is_fully_defined() and base.shape == exponent.shape):
+        return base
+    return tf.broadcast_to(base, tf.broadcast_dynamic_shape(tf.shape(base), tf.shape(exponent)))
 
 
 def _known_half(exponent: tf.Tensor) -> float | None:
