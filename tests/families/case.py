@@ -98,6 +98,8 @@ class Case:
       has_derivative: Whether it is to be differentiated too.
       reference: A function of NumPy arrays that gives the results, in place of JAX; only where XLA does not compile
         it, which would compute it otherwise.
+      specification: A function of NumPy arrays that gives the results of the specification, where XLA for CPU may
+        compute others: a documented difference from JAX is one only where these agree.
       tags: Facts that the table of documented differences looks at.
     """
 
@@ -109,6 +111,7 @@ class Case:
     scale: float = 0.0
     has_derivative: bool = True
     reference: Callable[..., Any] | None = field(default=None, repr=False)
+    specification: Callable[..., Any] | None = field(default=None, repr=False)
     tags: frozenset[str] = frozenset()
 
     @property

@@ -86,7 +86,7 @@ def compare(case: Case, trial: Trial, *, with_jit: bool = True) -> None:
         if case.reference is None:
             expected = [in_jax(function, values, with_jit) for values in arguments]
         else:
-            expected = [[case.reference(*values)] for values in arguments]
+            expected = [jax.tree.leaves(case.reference(*values)) for values in arguments]
         run = runner(function, arguments[0], case, trial)
         for values, wanted, sizes in zip(arguments, expected, rounds, strict=True):
             found = run(*values)
@@ -228,7 +228,7 @@ def _numbers_differ(ours: np.ndarray, theirs: np.ndarray, max_error_in_eps: floa
     finite = np.isfinite(theirs)
     same_others = np.array_equal(ours[~finite], theirs[~finite], equal_nan=True)
     largest = np.abs(theirs[finite]).max(initial=max(scale, float(limits.tiny)))
-    allowed = max_error_in_eps * float(limits.eps) * largest + float(limits.tiny)  # which may count as 0
+    allowed = max_error_in_eps * float(limits.eps) * largest or float(limits.tiny)  # what is smaller may count as 0
     with np.errstate(invalid="ignore"):
         is_near = np.abs(ours[finite] - theirs[finite]) <= allowed
     if same_others and is_near.all():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -170,6 +171,37 @@ def _windows(draw: Draw, rank: int) -> dict[str, Any]:
     return windows | named
 
 
+def _by_specification(region: Any, starts: Any, window: Any, *arrays: np.ndarray) -> list[np.ndarray]:
+    """Each window of several arrays combined from the initial values, its elements in row-major order.
+
+    Padding does not count. Source: StableHLO specification, `reduce_window`.
+    """
+    options = window(arrays[0])
+    shape, lengths, strides = arrays[0].shape, options["window_dimensions"], options["window_strides"]
+    spread = [max((n - 1) * step + 1, 0) for n, step in zip(shape, options["base_dilation"], strict=True)]
+    reach = [(n - 1) * step + 1 for n, step in zip(lengths, options["window_dilation"], strict=True)]
+    edges = options["padding"]
+    if isinstance(edges, str):
+        edges = lax.padtype_to_pads(spread, reach, strides, edges)
+    counts = [
+        max((n + sum(edge) - r) // stride + 1, 0)
+        for n, edge, r, stride in zip(spread, edges, reach, strides, strict=True)
+    ]
+    made = [np.empty(counts, start.dtype) for start in starts]
+    for place in np.ndindex(*counts):
+        values = tuple(starts)
+        for offset in np.ndindex(*lengths):
+            steps = zip(place, strides, offset, options["window_dilation"], edges, strict=True)
+            at = [p * stride + o * step - low for p, stride, o, step, (low, _) in steps]
+            own = zip(at, spread, options["base_dilation"], strict=True)
+            if all(0 <= i < n and i % step == 0 for i, n, step in own):
+                index = tuple(i // step for i, step in zip(at, options["base_dilation"], strict=True))
+                values = region(values, tuple(array[index] for array in arrays))
+        for result, value in zip(made, values, strict=True):
+            result[place] = value
+    return made
+
+
 @st.composite
 def reduce_window(draw: Draw) -> Case:
     """`lax.reduce_window` by any region from any initial value, with any windows, also as large as a symbolic size."""
@@ -202,6 +234,7 @@ def reduce_window(draw: Draw) -> Case:
             tuple(Argument(shape, dtype, "ties") for _ in range(2)),
             sizes.symbolic,
             has_derivative=False,
+            specification=partial(_by_specification, region, starts, window),
             tags=frozenset({"window", kind, "" if options["padding"] == "VALID" else "padded"}),
         )
     kind, dtype, region, initial = _single(draw)
@@ -215,6 +248,7 @@ def reduce_window(draw: Draw) -> Case:
         (Argument(shape, dtype, values),),
         sizes.symbolic,
         has_derivative=is_plain and values != "special" and dtype in FLOATS,
+        specification=partial(_by_specification, lambda f, g: (region(f[0], g[0]),), (initial,), window),
         tags=frozenset({"window", kind, str(values), dtype, "" if options["padding"] == "VALID" else "padded"}),
     )
 

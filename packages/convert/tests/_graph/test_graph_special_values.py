@@ -160,11 +160,7 @@ OF_SOME = {
     ("float", "eager"): {"clamp within": {"zero"}},
     ("float", "graph"): {"clamp within": {"zero"}},
     ("complex", "eager"): {"abs": {"nan"}, "pow": {"infinity", "nan", "number", "zero"}},
-    ("complex", "graph"): {
-        "abs": {"nan"},
-        "pow": {"infinity", "nan", "number", "zero"},
-        "square": {"infinity", "nan"},  # where Grappler makes Square of it
-    },
+    ("complex", "graph"): {"abs": {"nan"}, "pow": {"infinity", "nan", "number", "zero"}},
     ("complex", "compiled"): {"abs": {"nan"}, "mul": {"infinity", "nan"}},
 }
 
