@@ -122,6 +122,8 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "softplus": jax.nn.softplus,
     "mish": jax.nn.mish,
     "larger": lambda x: jnp.maximum(x, 2 * x),
+    "like gelu": lambda x: (jnp.tanh((x + 0.04 * x * x * x) * 0.8) + 1) * 0.5 * x,
+    "like erf gelu": lambda x: (lax.erf(x * 0.7) + 1) * 0.5 * x,
 }
 LAYOUT = ("NHWC", "HWIO", "NHWC")
 
@@ -130,7 +132,8 @@ LAYOUT = ("NHWC", "HWIO", "NHWC")
 def fused(draw: Draw) -> Case:
     """What TensorFlow's graph optimizer fuses: a product or convolution, a scale, biases, an activation.
 
-    Biases have any shape that broadcasts, also one that makes the result larger.
+    Biases have any shape that broadcasts, also one that makes the result larger. Numbers are so large that a product
+    is a number only if an operand is scaled before it, or as they are.
     """
     sizes = Sizes(draw)
     kind = draw(st.sampled_from(["matmul", "batch matmul", "convolution", "depthwise"]))
@@ -145,21 +148,26 @@ def fused(draw: Draw) -> Case:
         shapes = (batch, 5, 5, 2), (3, 3, 2 if kind == "convolution" else 1, 4)
     biases = [_bias(draw, result) for _ in range(draw(st.integers(0, 2)))]
     scale, activation = draw(st.sampled_from([None, 0.25, -2.0])), draw(st.sampled_from(list(ACTIVATIONS)))
+    dtype = draw(st.one_of(st.just("float32"), st.sampled_from(FLOATS)))
+    place = draw(st.sampled_from(["before", "after"]))
+    is_large = dtype == "float32" and draw(st.booleans())
 
     def function(x: Any, y: Any, *more: Any) -> Any:
+        if is_large:
+            x, y = (x * 2.0**80) * 2.0**-160, y * 2.0**80
+        x = x if scale is None or place == "after" else x * scale
         if kind.endswith("matmul"):
             made = x @ y
         else:
             groups = 1 if kind == "convolution" else 2
             made = lax.conv_general_dilated(x, y, (1, 1), "SAME", dimension_numbers=LAYOUT, feature_group_count=groups)
-        made = made if scale is None else made * scale
+        made = made if scale is None or place == "before" else made * scale
         for bias in more:
             made = made + bias
         return ACTIVATIONS[activation](made)
 
-    dtype = draw(st.one_of(st.just("float32"), st.sampled_from(FLOATS)))
     return Case(
-        f"{kind}, scaled {scale}, {len(biases)} biases, {activation}",
+        f"{kind}{' of large numbers' if is_large else ''}, scaled {scale} {place}, {len(biases)} biases, {activation}",
         function,
         tuple(Argument(shape, dtype) for shape in (*shapes, *biases)),
         sizes.symbolic,
@@ -172,8 +180,11 @@ def fused(draw: Draw) -> Case:
 def _bias(draw: Draw, result: tuple[Any, ...]) -> tuple[Any, ...]:
     """A shape that broadcasts with another: a row under any number of dimensions of size 1, or any other.
 
-    Of any other some sizes are 1, some dimensions are left out in front, or there is one more.
+    Of any other some sizes are 1, some dimensions are left out in front, or there is one more. Of four dimensions the
+    second is often 1, as in a mask for attention.
     """
+    if len(result) == 4 and draw(st.booleans()):
+        return result[0], 1, *result[2:]
     if draw(st.booleans()):
         return (*(1,) * draw(st.integers(0, len(result) + 1)), result[-1])
     sizes = [draw(st.sampled_from([size, size, 1])) for size in result]

@@ -41,7 +41,66 @@ MAXIMA = {
     "reshaped": lambda x: jnp.maximum(x, (x.reshape(8, 9) * 2).reshape(-1)),
     "behind a barrier": lambda x: jnp.maximum(x, jax.lax.optimization_barrier(x) * 2),
     "leaky relu": lambda x: jax.nn.leaky_relu(x, 2.0),
+    "clamp": lambda x: jax.lax.clamp(2 * x, x, x + 5),
 }
+# It fuses products of matrices, a scale and a sum, in four dimensions, and takes numbers near those of GELU for them.
+LARGE = np.float32(1e30)
+FUSED = {
+    "scale before": lambda q, k, mask: (q * (1 / LARGE)) @ k + mask,
+    "quotient before": lambda q, k, mask: (q / LARGE) @ k + mask,
+    "scale after": lambda q, k, mask: (q @ k) * (1 / LARGE) + mask,
+    "results of qr": lambda q, k, mask: (q * (1 / LARGE)) @ k * 0.1 + jnp.linalg.qr(mask)[1],
+}
+OF_TWO_RESULTS = {
+    "mask": lambda q, k, masks, scales: ((q @ k) * np.float32(0.25) + masks[1],),
+    "mask, the other side": lambda q, k, masks, scales: (masks[1] + np.float32(0.25) * (q @ k),),
+    "scale": lambda q, k, masks, scales: ((q @ k) * scales[1] + masks[0],),
+    "scale of an operand": lambda q, k, masks, scales: ((q * scales[1]) @ k + masks[1],),
+    "operand": lambda q, k, masks, scales: ((masks[1] * np.float32(0.25)) @ masks[0] + masks[0],),
+    "maximum": lambda q, k, masks, scales: (jnp.maximum(masks[0], masks[1] * np.float32(0.5)),),
+    "product with a sigmoid": lambda q, k, masks, scales: (masks[0] * jax.nn.sigmoid(masks[1]),),
+    "two sums": lambda q, k, masks, scales: ((q @ k) * scales[0] + masks[0], (q @ k) * scales[1] + masks[1]),
+}
+
+
+def like_gelu(inner, half, one, cubed=None):
+    """GELU with other numbers."""
+    inner, half, one = np.float32([inner, half, one])
+
+    def by_erf(x):
+        return (jax.lax.erf(x * inner) + one) * half * x
+
+    def by_tanh(x):
+        return (jnp.tanh((x + np.float32(cubed) * x * jnp.square(x)) * inner) + one) * half * x
+
+    return by_erf if cubed is None else by_tanh
+
+
+NEAR_GELU = {
+    "erf": like_gelu(0.70710678, 0.5, 1),
+    "erf 0.7": like_gelu(0.7, 0.5, 1),
+    "erf, half": like_gelu(0.70710678, 0.495, 1),
+    "erf, one": like_gelu(0.70710678, 0.5, 1.008),
+    "tanh": like_gelu(0.79788456, 0.5, 1, 0.044715),
+    "tanh 0.8": like_gelu(0.8, 0.5, 1, 0.044715),
+    "tanh, cubed": like_gelu(0.79788456, 0.5, 1, 0.04),
+    "tanh, one": like_gelu(0.79788456, 0.5, 1.008, 0.044715),
+}
+
+
+def normalized(axes, epsilon, mean_first):
+    """A row or an image less its mean, by its deviation, scaled and shifted: for oneDNN epsilon is 0.001."""
+    gamma, beta = np.float32([0.5, 2, 1]), np.float32([1, 0, -1])
+
+    def function(x):
+        mean = jnp.mean(x, axes, keepdims=True)
+        variance = jnp.mean(jnp.square(x - mean), axes, keepdims=True)
+        scale = jax.lax.rsqrt(variance + np.float32(epsilon)) * gamma
+        return x * scale + (beta - (mean * scale if mean_first else scale * mean))
+
+    return function
+
+
 SHAPES = ((3,), (1, 3), (4, 3), (4, 1), (1, 1, 3), (5, 1, 3), (1, 4, 3), ())
 ACTIVATIONS = (lambda x: x, jax.nn.relu, jax.nn.gelu, jnp.tanh, jax.nn.elu)
 
@@ -54,6 +113,22 @@ def differs(name, function, *arguments):
         print("differs:", name, found.ravel()[:9], expected.ravel()[:9])
 
 
+def differs_of_two_results(name, function, *arguments):
+    """The same for a function that takes two results of one operation, called as it is and by a `tf.function`."""
+    q, k, masks, scales = arguments
+    expected = jax.jit(function)(q, k, np.split(masks, 2, 1), scales)
+    converted = convert(function, native_serialization=False, with_gradient=False)
+    for called in (converted, tf.function(converted, autograph=False)):
+
+        def of_whole(q, k, masks, scales, called=called):
+            return called(q, k, tf.split(masks, 2, 1), tf.unstack(scales))
+
+        found = tf.function(of_whole, autograph=False)(q, k, masks, scales)
+        for ours, result in zip(found, expected, strict=True):
+            if not np.allclose(ours, result, rtol=1e-5, atol=1e-5):
+                print("differs:", name, np.ravel(ours)[:9], np.ravel(result)[:9])
+
+
 for name, function in MAXIMA.items():
     differs(name, function, X)
 random = np.random.default_rng(0)
@@ -61,4 +136,18 @@ for shape in SHAPES:
     x, w, b = (random.normal(size=size).astype(np.float32) for size in ((4, 2), (2, 3), shape))
     for activation in ACTIVATIONS:
         differs(f"bias of {shape}", lambda x, w, b, f=activation: f(x @ w + b), x, w, b)
+    for name, activation in NEAR_GELU.items():
+        differs(f"GELU, {name}, bias of {shape}", lambda x, w, b, f=activation: f(x @ w + b), x, w, b)
+shapes = (2, 3, 4, 5), (2, 3, 5, 4), (2, 1, 4, 4)
+q, k, mask = (random.normal(size=shape).astype(np.float32) for shape in shapes)
+for name, function in FUSED.items():
+    large = np.float32(1 if name == "results of qr" else 1e25)
+    differs(name, function, q * large * (LARGE / large if large == 1 else 1), k * large, mask)
+for name, function in OF_TWO_RESULTS.items():
+    differs_of_two_results(name, function, q, k, np.concatenate([mask, 2 - mask], 1), np.float32([0.25, 3]))
+for epsilon in (1e-6, 1e-3):
+    for mean_first in (False, True):
+        for axes, shape in ((1, (4, 3)), (2, (2, 4, 3)), ((1, 2), (2, 4, 4, 3))):
+            small = random.normal(scale=1e-3, size=shape).astype(np.float32)
+            differs(f"normalized {axes}, {epsilon}", normalized(axes, epsilon, mean_first), small)
 print("done")

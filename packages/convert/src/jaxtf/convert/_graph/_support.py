@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph.errors import REMEDY, REMEDY_BY_XLA, unsupported
-from jaxtf.convert._graph.grappler import in_order, multiplied
+from jaxtf.convert._graph.grappler import in_order, larger, multiplied
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.registry import Bound, registered
@@ -261,7 +261,7 @@ BINARY: Mapping[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
     "add": _binary(in_order("AddV2", tf.add), tf.logical_or),
     "multiply": _binary(multiplied, tf.logical_and),
     "minimum": _binary(elementwise("Minimum", tf.minimum), tf.logical_and),
-    "maximum": _binary(elementwise("Maximum", tf.maximum), tf.logical_or),
+    "maximum": _binary(larger, tf.logical_or),
     "and": _binary(elementwise("BitwiseAnd", tf.bitwise.bitwise_and), tf.logical_and),
     "or": _binary(elementwise("BitwiseOr", tf.bitwise.bitwise_or), tf.logical_or),
     "xor": _binary(elementwise("BitwiseXor", tf.bitwise.bitwise_xor), tf.not_equal),

@@ -20,16 +20,18 @@ import tensorflow as tf
 
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise, reduction
-from jaxtf.convert._graph.optimizer import maker_of, may_be_constant
+from jaxtf.convert._graph.optimizer import is_part_of, maker_of, may_be_constant, may_be_product, uniform_of
 from jaxtf.convert._tf import left_by_grappler, traces_compiled
 
 __all__ = [
     "before_convolution",
+    "before_matmul",
     "between_functions",
     "difference",
     "divided",
     "extreme",
     "in_order",
+    "larger",
     "logarithm",
     "multiplied",
     "negated",
@@ -57,6 +59,7 @@ def in_order(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[[tf.T
     kind = _SUMS if op_type in _SUMS else _PRODUCTS
 
     def apply(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+        left, right = _beside_matmul(op_type, left, right)
         result = make(left, right)
         if result.dtype.is_integer or not tf.is_symbolic_tensor(result) or traces_compiled():
             return result
@@ -64,10 +67,47 @@ def in_order(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[[tf.T
             maker = maker_of(operand)
             is_scaled = kind is _PRODUCTS and maker is not None and maker.type in _CONVOLUTIONS
             if maker is not None and (maker.type in kind or (is_scaled and _overflow(maker.inputs[1], other))):
-                left_by_grappler(maker)
+                _left(maker)
         return result
 
     return apply
+
+
+def _left(maker: tf.Operation) -> None:
+    """Keeps an operation; not a square, which Grappler computes at once, and then once more if the product is kept."""
+    if maker.type != "Mul" or maker.inputs[0] is not maker.inputs[1]:
+        left_by_grappler(maker)
+
+
+def _beside_matmul(op_type: str, left: tf.Tensor, right: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The operands of a sum or product, one of which Grappler may fuse with a product of matrices that the other is.
+
+    Of `matmul(x, y) * c + z` with four dimensions Grappler with oneDNN makes one operation, for which it takes the
+    first result of what makes `c` and `z`, whichever they are, as of `tf.split`; a function may be called with such.
+    """
+    if op_type not in ("AddV2", "Mul") or traces_compiled():
+        return left, right
+    operands = [left, right]
+    for i, maker in enumerate([maker_of(left), maker_of(right)]):
+        if maker is not None and op_type == "AddV2" and maker.type == "Mul":
+            makers = [maker_of(x) for x in maker.inputs]
+        else:
+            makers = [maker] if op_type == "Mul" else []
+        other = maker_of(operands[1 - i])
+        is_product = any(made_by is not None and made_by.type == "BatchMatMulV2" for made_by in makers)
+        if is_product and other is not None and (len(other.outputs) > 1 or other.type == "Placeholder"):
+            operands[1 - i] = _hidden(operands[1 - i])
+    return operands[0], operands[1]
+
+
+def before_matmul(left: tf.Tensor) -> None:
+    """Has the left operand of a product of matrices be computed before it.
+
+    Of `matmul(x * c, y) + z` Grappler with oneDNN makes `matmul(x, y) * c + z`, where the product may be infinite.
+    """
+    maker = None if traces_compiled() or not left.dtype.is_floating else maker_of(left)
+    if maker is not None and maker.type in _PRODUCTS:
+        _left(maker)
 
 
 def before_convolution(operand: tf.Tensor, kernel: tf.Tensor) -> None:
@@ -151,6 +191,22 @@ def _hidden(tensor: tf.Tensor) -> tf.Tensor:
     return same
 
 
+def larger(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """The larger of each two elements of tensors of numbers, NaN where one is.
+
+    Of `max(x, c * x)` Grappler with oneDNN makes a leaky relu for any c that is not negative, which is another thing if
+    c is 0 or larger than 1. It does so too for two results of one operation, as of `tf.split`, and where it has found
+    two expressions to be the same x.
+    """
+    are_symbolic = tf.is_symbolic_tensor(left) and tf.is_symbolic_tensor(right)
+    if are_symbolic and left.dtype.is_floating and not traces_compiled():
+        is_kept = any(uniform_of(x) is not None for x in (left, right))
+        is_kept = is_kept or is_part_of(left, right) or is_part_of(right, left)
+        if not is_kept and (may_be_product(left) or may_be_product(right)):
+            left = _hidden(left)
+    return _MAXIMUM(left, right)
+
+
 def logarithm(operand: tf.Tensor) -> tf.Tensor:
     """The logarithm.
 
@@ -171,7 +227,7 @@ def between_functions(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     return [_apart_from(_TAKEN_TOGETHER, x) if x.dtype.is_floating or x.dtype.is_complex else x for x in tensors]
 
 
-_LOG = elementwise("Log", tf.math.log)
+_LOG, _MAXIMUM = elementwise("Log", tf.math.log), elementwise("Maximum", tf.maximum)
 _MULTIPLY, _SUBTRACT = in_order("Mul", tf.multiply), in_order("Sub", tf.subtract)
 _DIVIDE = in_order("RealDiv", tf.realdiv)
 

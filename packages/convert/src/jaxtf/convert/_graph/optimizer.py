@@ -9,12 +9,12 @@ import tensorflow as tf
 
 from jaxtf.convert._graph.known import known_value
 
-__all__ = ["maker_of", "may_be_constant", "may_be_product", "uniform_of"]
+__all__ = ["is_part_of", "maker_of", "may_be_constant", "may_be_product", "uniform_of"]
 
 _LEFT_OUT = frozenset(("Identity", "IdentityN", "StopGradient", "Reshape", "Squeeze", "ExpandDims", "BroadcastTo"))
 # An operation from which more than these are reached counts as one of constants.
 _MOST_LOOKED_AT = 32
-_CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
+_MAY_BE_PRODUCTS = frozenset(("Mul", "RealDiv", "Div", "Placeholder", "PartitionedCall", "StatefulPartitionedCall"))
 
 
 def uniform_of(tensor: tf.Tensor) -> complex | None:
@@ -58,33 +58,26 @@ def may_be_constant(tensor: tf.Tensor, *, in_function: bool) -> bool:
     return not tf.executing_eagerly()
 
 
-def may_be_product(tensor: tf.Tensor, *, in_function: bool) -> bool:
-    """Whether a tensor of a graph may be found to be a product with a constant that is not in (0, 1].
+def may_be_product(tensor: tf.Tensor) -> bool:
+    """Whether a tensor of a graph may be found to be a product with a constant.
 
-    Quotients and sums of equal terms are; what a function gives is not looked into, and may be. So may what one takes,
-    where the tensor is in a function that is called elsewhere.
+    Quotients and sums of equal terms are; what a function gives, or takes, is not looked into, and may be.
     """
-    while not tf.executing_eagerly():
-        operation, inputs = tensor.op, list(tensor.op.inputs)
-        if operation.type in _LEFT_OUT:
-            tensor = inputs[tensor.value_index]
-        elif operation.type in ("Mul", "RealDiv", "Div"):
-            others = [given for given in inputs if not _is_at_most_one(given, operation.type == "Mul")]
-            if len(others) != 1 or (others[0] is inputs[1] and operation.type != "Mul"):
-                return True
-            (tensor,) = others
-        else:
-            is_argument = in_function and operation.type == "Placeholder"
-            return is_argument or operation.type in _CALLS or _is_sum_of_equals(operation)
-    return False
+    maker = maker_of(tensor)
+    return maker is not None and (maker.type in _MAY_BE_PRODUCTS or _is_sum_of_equals(maker))
 
 
-def _is_at_most_one(factor: tf.Tensor, multiplies: bool) -> bool:
-    """Whether a factor, or a divisor, is a constant by which something becomes smaller, or stays."""
-    known = known_value(factor)
-    if known is None or not known.size:
+def is_part_of(tensor: tf.Tensor, whole: tf.Tensor) -> bool:
+    """Whether a tensor of a graph is the product of another with one constant that is in (0, 1]."""
+    maker = maker_of(tensor)
+    if maker is None or maker.type != "Mul":
         return False
-    return bool(((known > 0) & (known <= 1)).all() if multiplies else (known >= 1).all())
+    return any(given is whole and _is_at_most_one(factor) for given, factor in (maker.inputs, list(maker.inputs)[::-1]))
+
+
+def _is_at_most_one(factor: tf.Tensor) -> bool:
+    known = known_value(factor)
+    return known is not None and bool(known.size) and bool(((known > 0) & (known <= 1)).all())
 
 
 def _is_sum_of_equals(operation: tf.Operation) -> bool:

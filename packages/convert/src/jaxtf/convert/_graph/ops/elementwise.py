@@ -1,7 +1,8 @@
 """Elementwise arithmetic: one TensorFlow operation for each, with the exceptions spelled out.
 
 NaN, infinities and signed zeros give what XLA gives, but where an entry says how it differs; results are rounded by
-TensorFlow's functions, which may be some units in the last place from XLA's.
+TensorFlow's functions, which may be some units in the last place from XLA's. Sums, products and quotients are computed
+in the order in which they are written.
 The operations of `chlo` with implicit broadcasting have the same entries, for TensorFlow broadcasts as they do.
 Source: StableHLO specification, the operation of each name.
 """
@@ -16,9 +17,8 @@ import tensorflow as tf
 from jaxtf.convert._graph._support import BINARY, MOVED, where, widening
 from jaxtf.convert._graph.grappler import difference, logarithm, multiplied
 from jaxtf.convert._graph.nodes import elementwise
-from jaxtf.convert._graph.optimizer import may_be_product, uniform_of
+from jaxtf.convert._graph.optimizer import uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
-from jaxtf.convert._tf import traces_compiled
 
 # TensorFlow operations that are the StableHLO operation as they are, for every dtype they have a kernel for.
 PLAIN: dict[str, Callable[..., tf.Tensor]] = {
@@ -77,26 +77,8 @@ def _plain(name: str, function: Callable[..., tf.Tensor]) -> None:
 for _name, _function in PLAIN.items():
     _plain(_name, _function)
 for _name, _function in BINARY.items():
-    if _name != "maximum":
-        _plain(f"stablehlo.{_name}", _function)
-        _plain(f"chlo.broadcast_{_name}", _function)
-
-
-@translates("stablehlo.maximum", "chlo.broadcast_maximum", computed_in=MOVED, differs=_OF_ZEROS)
-def maximum(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
-    """The larger one; NaN where one is.
-
-    Of `max(x, c * x)` Grappler with oneDNN (2.21) makes a leaky relu for any c that is not negative, which is another
-    thing if c is 0 or larger than 1; it does so too where it has found two expressions to be the same x.
-
-    Source: StableHLO specification, `maximum`.
-    """
-    operands = left, right
-    is_inexact = left.dtype.is_floating and not traces_compiled()
-    are_known = any(uniform_of(x) is not None for x in operands)
-    if is_inexact and not are_known and any(may_be_product(x, in_function=bound.in_function) for x in operands):
-        return NEGATIVE(BINARY["minimum"](NEGATIVE(left), NEGATIVE(right)))
-    return BINARY["maximum"](left, right)
+    _plain(f"stablehlo.{_name}", _function)
+    _plain(f"chlo.broadcast_{_name}", _function)
 
 
 @translates("stablehlo.subtract", "chlo.broadcast_subtract", computed_in=MOVED)
