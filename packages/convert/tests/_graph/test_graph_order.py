@@ -14,6 +14,11 @@ MATRIX = np.float32([[1.3, 2.7, -0.4, 1e-30, 1e30, 0, 3e38, 1]] * 2)
 ROW = np.float32([1e30, 1, 1e-30, 1e30, 1e8, 1, 1e-30, -1])
 LARGE, SMALL, MAGIC = np.float32(1e30), np.float32(1e-30), np.float32(12582912)
 
+
+def negated_twice(x):
+    return lax.neg(lax.neg(x))
+
+
 PROGRAMS = {
     "factors": (lambda x, s, t: (x * s) * t, (MATRIX, LARGE, LARGE)),
     "factors, the other side": (lambda x, s, t: t * (s * x), (MATRIX, LARGE, SMALL)),
@@ -29,6 +34,16 @@ PROGRAMS = {
         tuple(np.float32([v] * 9) for v in (3, 3e38, -3e38, 1)),
     ),
     "difference from a constant": (lambda x: 1e-8 - (1 - x), (np.float32([1, 0.5, 1e-9]),)),
+    "negated twice": (
+        lambda a, b, c, d: a + negated_twice(b + negated_twice(c + d)),
+        tuple(np.float32([x]) for x in (1e30, -1e30, 1, 2)),
+    ),
+    "less the negative": (lambda x: LARGE - (-(x - LARGE)), (np.float32([1.5, 2]),)),
+    "negative power less one": (lambda x: negated_twice(jnp.exp(x)) - 1, (np.float32([1e-9] * 8),)),
+    "by its negated size": (
+        lambda x: jnp.arccos(x / negated_twice(jnp.sqrt(x * x))),
+        (np.arange(1, 400, dtype=np.float32),),
+    ),
     "rounded by adding": (lambda x: MAGIC - (MAGIC - x), (np.float32([0.4, 1.6, -2.5]),)),
     "sum less a constant": (lambda x, y: (x + y) - LARGE, (np.float32([1, 2]), np.float32([1e30, 2]))),
     "reciprocal": (lambda x: 1 / x, (np.float32(2.0 ** np.arange(-60, 60)),)),
@@ -58,9 +73,11 @@ RESULTS = {
     "whole quotients": lambda x: np.full_like(x, 6),
     "quotients by what is computed": lambda x: np.full_like(x, 3),
     "by its size": np.zeros_like,
+    "by its negated size": np.zeros_like,
     "reciprocal of a root": lambda x: 1 / np.sqrt(x),
     "logarithm of a sum": np.zeros_like,
     "power less one": np.zeros_like,
+    "negative power less one": np.zeros_like,
     "logarithm of a softmax": lambda x: np.float32([0, -np.inf]),
     "quotient by a large constant": np.ones_like,
 }

@@ -12,6 +12,7 @@ from jaxtf.convert._graph.known import known_value
 __all__ = ["is_part_of", "maker_of", "may_be_constant", "may_be_product", "uniform_of"]
 
 _LEFT_OUT = frozenset(("Identity", "IdentityN", "StopGradient", "Reshape", "Squeeze", "ExpandDims", "BroadcastTo"))
+_TWICE_LEFT_OUT = frozenset(("Neg", "Conj"))
 # An operation from which more than these are reached counts as one of constants.
 _MOST_LOOKED_AT = 32
 _MAY_BE_PRODUCTS = frozenset(("Mul", "RealDiv", "Div", "Placeholder", "PartitionedCall", "StatefulPartitionedCall"))
@@ -34,10 +35,13 @@ def uniform_of(tensor: tf.Tensor) -> complex | None:
 
 
 def maker_of(tensor: tf.Tensor) -> tf.Operation | None:
-    """The operation that makes a tensor of a graph, but for those that Grappler leaves out; None in eager mode."""
+    """The operation that makes a tensor of a graph, but for those that Grappler leaves out; None in eager mode.
+
+    It leaves out two negations, and makes `x - y` of `x + (-y)`.
+    """
     while tf.is_symbolic_tensor(tensor):
         operation = tensor.op
-        if operation.type not in _LEFT_OUT:
+        if operation.type not in _LEFT_OUT and operation.type not in _TWICE_LEFT_OUT:
             return operation
         tensor = operation.inputs[tensor.value_index]
     return None
