@@ -23,6 +23,14 @@ def larger(x, y):
     return jnp.where(z > 1e9, z, jnp.maximum(x, y))
 
 
+@jax.jit
+def factors(x):
+    """So large too; it has two results."""
+    for _ in range(12):
+        x = jnp.where(x > 1e9, jnp.sin(x), x) + jnp.cos(x) * jnp.tanh(x)
+    return jnp.linalg.qr(x)
+
+
 # Grappler makes a leaky relu of `max(x, c * x)`.
 MAXIMA = {
     "2 * x": lambda x: jnp.maximum(x, 2 * x),
@@ -49,6 +57,9 @@ FUSED = {
     "scale before": lambda q, k, mask: (q * (1 / LARGE)) @ k + mask,
     "quotient before": lambda q, k, mask: (q / LARGE) @ k + mask,
     "scale after": lambda q, k, mask: (q @ k) * (1 / LARGE) + mask,
+    "results of functions": lambda q, k, mask: (
+        (q * (1 / LARGE)) @ k * 0.1 + factors(mask)[1] + ((q * (2 / LARGE)) @ k * 0.2 + factors(2 * mask)[1])
+    ),
     "results of qr": lambda q, k, mask: (q * (1 / LARGE)) @ k * 0.1 + jnp.linalg.qr(mask)[1],
 }
 OF_TWO_RESULTS = {
@@ -141,7 +152,7 @@ for shape in SHAPES:
 shapes = (2, 3, 4, 5), (2, 3, 5, 4), (2, 1, 4, 4)
 q, k, mask = (random.normal(size=shape).astype(np.float32) for shape in shapes)
 for name, function in FUSED.items():
-    large = np.float32(1 if name == "results of qr" else 1e25)
+    large = np.float32(1 if name.startswith("results") else 1e25)
     differs(name, function, q * large * (LARGE / large if large == 1 else 1), k * large, mask)
 for name, function in OF_TWO_RESULTS.items():
     differs_of_two_results(name, function, q, k, np.concatenate([mask, 2 - mask], 1), np.float32([0.25, 3]))

@@ -20,7 +20,14 @@ import tensorflow as tf
 
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise, reduction
-from jaxtf.convert._graph.optimizer import is_part_of, maker_of, may_be_constant, may_be_product, uniform_of
+from jaxtf.convert._graph.optimizer import (
+    is_part_of,
+    maker_of,
+    may_be_constant,
+    may_be_one_of_several,
+    may_be_product,
+    uniform_of,
+)
 from jaxtf.convert._tf import left_by_grappler, traces_compiled
 
 __all__ = [
@@ -120,9 +127,8 @@ def _beside_matmul(op_type: str, left: tf.Tensor, right: tf.Tensor) -> tuple[tf.
             makers = [maker_of(x) for x in maker.inputs]
         else:
             makers = [maker] if op_type == "Mul" else []
-        other = maker_of(operands[1 - i])
         is_product = any(made_by is not None and made_by.type == "BatchMatMulV2" for made_by in makers)
-        if is_product and other is not None and (len(other.outputs) > 1 or other.type == "Placeholder"):
+        if is_product and may_be_one_of_several(operands[1 - i]):
             operands[1 - i] = _hidden(operands[1 - i])
     return operands[0], operands[1]
 

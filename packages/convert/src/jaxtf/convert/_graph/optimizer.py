@@ -9,13 +9,20 @@ import tensorflow as tf
 
 from jaxtf.convert._graph.known import known_value
 
-__all__ = ["is_part_of", "maker_of", "may_be_constant", "may_be_product", "uniform_of"]
+__all__ = ["is_part_of", "maker_of", "may_be_constant", "may_be_one_of_several", "may_be_product", "uniform_of"]
 
 _LEFT_OUT = frozenset(("Identity", "IdentityN", "StopGradient", "Reshape", "Squeeze", "ExpandDims", "BroadcastTo"))
 _TWICE_LEFT_OUT = frozenset(("Neg", "Conj"))
 # An operation from which more than these are reached counts as one of constants.
 _MOST_LOOKED_AT = 32
-_MAY_BE_PRODUCTS = frozenset(("Mul", "RealDiv", "Div", "Placeholder", "PartitionedCall", "StatefulPartitionedCall"))
+# What gives results of a function, and what a function takes.
+_OF_FUNCTIONS = frozenset(
+    (
+        *("Placeholder", "PartitionedCall", "StatefulPartitionedCall"),
+        *("If", "StatelessIf", "Case", "StatelessCase"),
+    )
+)
+_MAY_BE_PRODUCTS = frozenset(("Mul", "RealDiv", "Div")) | _OF_FUNCTIONS
 
 
 def uniform_of(tensor: tf.Tensor) -> complex | None:
@@ -69,6 +76,12 @@ def may_be_product(tensor: tf.Tensor) -> bool:
     """
     maker = maker_of(tensor)
     return maker is not None and (maker.type in _MAY_BE_PRODUCTS or _is_sum_of_equals(maker))
+
+
+def may_be_one_of_several(tensor: tf.Tensor) -> bool:
+    """Whether a tensor of a graph may be found to be one of several results of an operation."""
+    maker = maker_of(tensor)
+    return maker is not None and (len(maker.outputs) > 1 or maker.type in _OF_FUNCTIONS)
 
 
 def is_part_of(tensor: tf.Tensor, whole: tf.Tensor) -> bool:
