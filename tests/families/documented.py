@@ -64,13 +64,16 @@ DOCUMENTED: tuple[Documented, ...] = (
     ),
     *(
         Documented(
-            "floats|composed|chained|reduce|reduce_window|pool|scatter|cumulative",
+            "floats|composed|chained|fused|reduce|reduce_window|pool|scatter|cumulative",
             "nan",
             "compiled, XLA's CPU backend drops NaN in minimum and maximum",
             tags=frozenset({"special", kind}),
             backends=COMPILED,
         )
-        for kind in ("max", "min", "scatter_max", "scatter_min", "cummax", "cummin", "clamp", "relu")
+        for kind in (
+            *("max", "min", "scatter_max", "scatter_min", "cummax", "cummin"),
+            *("clamp", "relu", "relu6", "larger"),
+        )
     ),
     *(
         Documented(

@@ -27,7 +27,7 @@ def larger(x, y):
 def factors(x):
     """So large too; it has two results."""
     for _ in range(12):
-        x = jnp.where(x > 1e9, jnp.sin(x), x) + jnp.cos(x) * jnp.tanh(x)
+        x = jnp.where(x > 1e9, jnp.sin(x), x) + 0.01 * jnp.cos(x) * jnp.tanh(x)
     return jnp.linalg.qr(x)
 
 
@@ -113,7 +113,18 @@ def normalized(axes, epsilon, mean_first):
 
 
 SHAPES = ((3,), (1, 3), (4, 3), (4, 1), (1, 1, 3), (5, 1, 3), (1, 4, 3), ())
-ACTIVATIONS = (lambda x: x, jax.nn.relu, jax.nn.gelu, jnp.tanh, jax.nn.elu)
+ACTIVATIONS = {
+    "none": lambda x: x,
+    "relu": jax.nn.relu,
+    "relu6": jax.nn.relu6,
+    "elu": jax.nn.elu,
+    "gelu": jax.nn.gelu,
+    "tanh": jnp.tanh,
+    "sigmoid": jax.nn.sigmoid,
+    "silu": jax.nn.silu,
+    "leaky relu": lambda x: jnp.maximum(x, 0.1 * x),
+    "maximum with zeros": lambda x: jnp.maximum(x, jnp.sin(jnp.zeros(3))),
+}
 
 
 def differs(name, function, *arguments):
@@ -145,15 +156,36 @@ for name, function in MAXIMA.items():
 random = np.random.default_rng(0)
 for shape in SHAPES:
     x, w, b = (random.normal(size=size).astype(np.float32) for size in ((4, 2), (2, 3), shape))
-    for activation in ACTIVATIONS:
-        differs(f"bias of {shape}", lambda x, w, b, f=activation: f(x @ w + b), x, w, b)
+    for name, activation in ACTIVATIONS.items():
+        differs(f"{name}, bias of {shape}", lambda x, w, b, f=activation: f(x @ w + b), x, w, b)
     for name, activation in NEAR_GELU.items():
         differs(f"GELU, {name}, bias of {shape}", lambda x, w, b, f=activation: f(x @ w + b), x, w, b)
+for name, activation in ACTIVATIONS.items():
+    # With NaN and infinities in what is summed.
+    x, w, b = (random.normal(size=size).astype(np.float32) for size in ((4, 2), (2, 3), (3,)))
+    x[0, 0], x[1, 1], w[1, 2] = np.nan, np.inf, -np.inf
+    differs(f"{name} of a product", lambda x, w, b, f=activation: f(x @ w + b), x, w, b)
+    for rank, groups in ((1, 1), (2, 1), (2, 3), (3, 1)):
+        images = random.normal(size=(2, *(5,) * rank, 3)).astype(np.float32)
+        kernel = random.normal(size=(*(3,) * rank, 3 // groups, 3)).astype(np.float32)
+        images[0, 0] = np.nan
+
+        def convolved(x, kernel, b, activation=activation, groups=groups):
+            rank = x.ndim - 2
+            names = tuple(name.replace("-", "HWD"[:rank]) for name in ("N-C", "-IO", "N-C"))
+            made = jax.lax.conv_general_dilated(
+                x, kernel, (1,) * rank, "SAME", dimension_numbers=names, feature_group_count=groups
+            )
+            return activation(made + b)
+
+        differs(f"{name} of a convolution of {rank} dimensions, {groups} groups", convolved, images, kernel, b)
 shapes = (2, 3, 4, 5), (2, 3, 5, 4), (2, 1, 4, 4)
 q, k, mask = (random.normal(size=shape).astype(np.float32) for shape in shapes)
 for name, function in FUSED.items():
-    large = np.float32(1 if name.startswith("results") else 1e25)
-    differs(name, function, q * large * (LARGE / large if large == 1 else 1), k * large, mask)
+    if name.startswith("results"):
+        differs(name, function, q * LARGE, k, mask)
+    else:
+        differs(name, function, q * np.float32(1e25), k * np.float32(1e25), mask)
 for name, function in OF_TWO_RESULTS.items():
     differs_of_two_results(name, function, q, k, np.concatenate([mask, 2 - mask], 1), np.float32([0.25, 3]))
 for epsilon in (1e-6, 1e-3):

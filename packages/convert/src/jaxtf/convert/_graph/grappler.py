@@ -26,6 +26,7 @@ from jaxtf.convert._graph.optimizer import (
     may_be_constant,
     may_be_one_of_several,
     may_be_product,
+    may_be_result,
     uniform_of,
 )
 from jaxtf.convert._tf import left_by_grappler, traces_compiled
@@ -33,6 +34,7 @@ from jaxtf.convert._tf import left_by_grappler, traces_compiled
 __all__ = [
     "before_convolution",
     "before_matmul",
+    "before_relu",
     "between_functions",
     "difference",
     "divided",
@@ -231,18 +233,41 @@ def _hidden(tensor: tf.Tensor) -> tf.Tensor:
     return same
 
 
+def before_relu(operand: tf.Tensor) -> tf.Tensor:
+    """An operand of which the larger of it and 0 is taken apart from what makes it.
+
+    Of a product of matrices or a convolution, a bias and a relu Grappler with oneDNN makes one operation, which gives 0
+    for NaN.
+    """
+    if not tf.is_symbolic_tensor(operand) or traces_compiled():
+        return operand
+    _keep_sum(operand)
+    return _hidden(operand) if may_be_result(operand) else operand
+
+
+def _keep_sum(tensor: tf.Tensor) -> None:
+    maker = maker_of(tensor)
+    if maker is not None and maker.type in _SUMS:
+        left_by_grappler(maker)
+
+
 def larger(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     """The larger of each two elements of tensors of numbers, NaN where one is.
 
     Of `max(x, c * x)` Grappler with oneDNN makes a leaky relu for any c that is not negative, which is another thing if
     c is 0 or larger than 1. It does so too for two results of one operation, as of `tf.split`, and where it has found
-    two expressions to be the same x.
+    two expressions to be the same x. Of `max(x, 0)` it makes a relu.
     """
     are_symbolic = tf.is_symbolic_tensor(left) and tf.is_symbolic_tensor(right)
-    if are_symbolic and left.dtype.is_floating and not traces_compiled():
-        is_kept = any(uniform_of(x) is not None for x in (left, right))
-        is_kept = is_kept or is_part_of(left, right) or is_part_of(right, left)
-        if not is_kept and (may_be_product(left) or may_be_product(right)):
+    is_leaky_relu = is_part_of(left, right) or is_part_of(right, left)
+    if not are_symbolic or not left.dtype.is_floating or traces_compiled() or is_leaky_relu:
+        return _MAXIMUM(left, right)
+    if any(uniform_of(x) is not None for x in (left, right)):
+        left, right = before_relu(left), before_relu(right)
+    else:
+        _keep_sum(left)
+        _keep_sum(right)
+        if may_be_product(left) or may_be_product(right):
             left = _hidden(left)
     return _MAXIMUM(left, right)
 

@@ -9,7 +9,15 @@ import tensorflow as tf
 
 from jaxtf.convert._graph.known import known_value
 
-__all__ = ["is_part_of", "maker_of", "may_be_constant", "may_be_one_of_several", "may_be_product", "uniform_of"]
+__all__ = [
+    "is_part_of",
+    "maker_of",
+    "may_be_constant",
+    "may_be_one_of_several",
+    "may_be_product",
+    "may_be_result",
+    "uniform_of",
+]
 
 _LEFT_OUT = frozenset(("Identity", "IdentityN", "StopGradient", "Reshape", "Squeeze", "ExpandDims", "BroadcastTo"))
 _TWICE_LEFT_OUT = frozenset(("Neg", "Conj"))
@@ -78,10 +86,16 @@ def may_be_product(tensor: tf.Tensor) -> bool:
     return maker is not None and (maker.type in _MAY_BE_PRODUCTS or _is_sum_of_equals(maker))
 
 
+def may_be_result(tensor: tf.Tensor) -> bool:
+    """Whether a tensor of a graph is what a function gives or takes, of which the maker is found later."""
+    maker = maker_of(tensor)
+    return maker is not None and maker.type in _OF_FUNCTIONS
+
+
 def may_be_one_of_several(tensor: tf.Tensor) -> bool:
     """Whether a tensor of a graph may be found to be one of several results of an operation."""
     maker = maker_of(tensor)
-    return maker is not None and (len(maker.outputs) > 1 or maker.type in _OF_FUNCTIONS)
+    return maker is not None and (len(maker.outputs) > 1 or may_be_result(tensor))
 
 
 def is_part_of(tensor: tf.Tensor, whole: tf.Tensor) -> bool:

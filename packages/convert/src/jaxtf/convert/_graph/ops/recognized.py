@@ -7,6 +7,7 @@ import tensorflow as tf
 from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._support import MOVED, one_by_one
 from jaxtf.convert._graph.broadcasts import EXPAND
+from jaxtf.convert._graph.grappler import before_relu
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import RESHAPE
 
@@ -21,8 +22,8 @@ MEAN = nodes.reduction("Mean", tf.reduce_mean)
 
 @translates("jaxtf.relu")
 def relu(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
-    """The larger of each element and 0."""
-    return RELU(operand)
+    """The larger of each element and 0; NaN where it is."""
+    return RELU(before_relu(operand))
 
 
 @translates("jaxtf.mean")
