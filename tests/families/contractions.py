@@ -128,6 +128,15 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 # Those that have a number or NaN for infinity, whatever is rounded.
 OF_SPECIAL = ("none", "relu", "relu", "relu6", "elu", "leaky_relu", "tanh", "sigmoid", "larger")
 LAYOUT = ("NHWC", "HWIO", "NHWC")
+NONE = (0, 0)
+# The sizes of an image and of a kernel that are padded, and by how much; the result is of 5x5.
+PADS = {
+    "image": ((5, 5, 2), (3, 3, 2, 4), (NONE, (1, 1), (2, 0), NONE), (NONE,) * 4),
+    "batch": ((5, 5, 2), (3, 3, 2, 4), ((1, 0), (1, 1), (1, 1), NONE), (NONE,) * 4),
+    "features": ((5, 5, 1), (3, 3, 2, 4), (NONE, (1, 1), (1, 1), (1, 0)), (NONE,) * 4),
+    "kernel": ((7, 7, 2), (1, 2, 2, 4), (NONE,) * 4, ((1, 1), (0, 1), NONE, NONE)),
+    "kernel's features": ((7, 7, 2), (3, 3, 1, 3), (NONE,) * 4, (NONE, NONE, (1, 0), (0, 1))),
+}
 
 
 @st.composite
@@ -148,6 +157,10 @@ def fused(draw: Draw) -> Case:
     else:
         result = (batch, 5, 5, 4)
         shapes = (batch, 5, 5, 2), (3, 3, 2 if kind == "convolution" else 1, 4)
+    pads = draw(st.sampled_from([None, *PADS])) if kind == "convolution" else None
+    if pads is not None:
+        (*image, features), (*window, inputs, outputs), _, _ = PADS[pads]
+        shapes = (batch, *image, features), (*window, inputs, outputs)
     biases = [_bias(draw, result) for _ in range(draw(st.integers(0, 2)))]
     scale = draw(st.sampled_from([None, 0.25, -2.0]))
     dtype = draw(st.one_of(st.just("float32"), st.sampled_from(FLOATS)))
@@ -165,15 +178,25 @@ def fused(draw: Draw) -> Case:
             made = x @ y
         else:
             groups = 1 if kind == "convolution" else 2
-            made = lax.conv_general_dilated(x, y, (1, 1), "SAME", dimension_numbers=LAYOUT, feature_group_count=groups)
+            if pads is not None:
+                x, y = jnp.pad(x, PADS[pads][2]), jnp.pad(y, PADS[pads][3])
+            made = lax.conv_general_dilated(
+                x,
+                y,
+                (1, 1),
+                "SAME" if pads is None else "VALID",
+                dimension_numbers=LAYOUT,
+                feature_group_count=groups,
+            )
+            made = made[1:] if pads == "batch" else made
         made = made if scale is None or place == "before" else made * scale
         for bias in more:
             made = made + bias
         return ACTIVATIONS[activation](made)
 
     return Case(
-        f"{kind} of {values}{', large' if is_large else ''} numbers, scaled {scale} {place}, {len(biases)} biases, "
-        f"{activation}",
+        f"{kind} of {values}{', large' if is_large else ''} numbers, padded: {pads}, scaled {scale} {place}, "
+        f"{len(biases)} biases, {activation}",
         function,
         (Argument(shapes[0], dtype, values), *(Argument(shape, dtype) for shape in (shapes[1], *biases))),
         sizes.symbolic,

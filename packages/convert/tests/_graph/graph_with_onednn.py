@@ -62,6 +62,32 @@ FUSED = {
     ),
     "results of qr": lambda q, k, mask: (q * (1 / LARGE)) @ k * 0.1 + jnp.linalg.qr(mask)[1],
 }
+# It makes one operation of a pad and a convolution, also where the pad is of the kernel, or of more than the image.
+PADS = {
+    "image": (((0, 0), (1, 2), (0, 1), (0, 0)), None),
+    "batch": (((1, 0), (1, 1), (1, 1), (0, 0)), None),
+    "features": (((0, 0), (1, 1), (1, 1), (1, 0)), None),
+    "kernel": (None, ((1, 1), (0, 2), (0, 0), (0, 0))),
+    "kernel's features": (None, ((0, 0), (0, 0), (1, 0), (0, 3))),
+    "image and kernel": (((0, 0), (1, 1), (1, 1), (0, 0)), ((1, 1), (1, 1), (0, 0), (0, 0))),
+}
+
+
+def padded_convolution(of_image, of_kernel, padding, rank):
+    """A convolution of three features, with a bias, whose operands are padded."""
+
+    def function(x, kernel, b):
+        if of_image is not None:
+            x = jnp.pad(x, (*of_image[:3], *((1, 0),) * (rank - 2), of_image[3]))
+        if of_kernel is not None:
+            none = ((0, 0),) * (rank - 2)
+            kernel = jnp.pad(kernel[..., of_kernel[2][0] :, :], (*of_kernel[:2], *none, *of_kernel[2:]))
+        names = tuple(name.replace("-", "HWD"[:rank]) for name in ("N-C", "-IO", "N-C"))
+        return jax.lax.conv_general_dilated(x, kernel, (1,) * rank, padding, dimension_numbers=names) + b
+
+    return function
+
+
 OF_TWO_RESULTS = {
     "mask": lambda q, k, masks, scales: ((q @ k) * np.float32(0.25) + masks[1],),
     "mask, the other side": lambda q, k, masks, scales: (masks[1] + np.float32(0.25) * (q @ k),),
@@ -188,6 +214,14 @@ for name, function in FUSED.items():
         differs(name, function, q * np.float32(1e25), k * np.float32(1e25), mask)
 for name, function in OF_TWO_RESULTS.items():
     differs_of_two_results(name, function, q, k, np.concatenate([mask, 2 - mask], 1), np.float32([0.25, 3]))
+for name, (of_image, of_kernel) in PADS.items():
+    for rank in (2, 3):
+        for padding in ("VALID", "SAME"):
+            size = 2 if name == "features" else 3
+            image = random.normal(size=(2, *(5,) * rank, size)).astype(np.float32)
+            kernel = random.normal(size=(*(2,) * rank, 3, 4)).astype(np.float32)
+            function = padded_convolution(of_image, of_kernel, padding, rank)
+            differs(f"padded {name}, {rank} dimensions, {padding}", function, image, kernel, np.float32(1))
 for epsilon in (1e-6, 1e-3):
     for mean_first in (False, True):
         for axes, shape in ((1, (4, 3)), (2, (2, 4, 3)), ((1, 2), (2, 4, 4, 3))):

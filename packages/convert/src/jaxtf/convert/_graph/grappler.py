@@ -32,6 +32,7 @@ from jaxtf.convert._graph.optimizer import (
 from jaxtf.convert._tf import left_by_grappler, traces_compiled
 
 __all__ = [
+    "apart_from_pads",
     "before_convolution",
     "before_matmul",
     "before_relu",
@@ -156,6 +157,35 @@ def before_convolution(operand: tf.Tensor, kernel: tf.Tensor) -> None:
         maker = maker_of(maker.inputs[0])
     if maker is not None and maker.type == "Mul" and any(_overflow(kernel, factor) for factor in maker.inputs):
         left_by_grappler(maker)
+
+
+def apart_from_pads(operand: tf.Tensor, kernel: tf.Tensor, padding: str) -> tuple[tf.Tensor, tf.Tensor]:
+    """The operand and the kernel of a convolution, features last, whose padding is `padding`, VALID or SAME.
+
+    TensorFlow with oneDNN makes one operation of Pad and a convolution, which leaves out what is padded in the batch
+    and in the features, and of three dimensions the padding of the convolution. Of a kernel that is padded it ends
+    the process.
+    """
+    if not tf.is_symbolic_tensor(operand) or not tf.is_symbolic_tensor(kernel) or traces_compiled():
+        return operand, kernel
+    maker, maker_of_kernel = maker_of(operand), maker_of(kernel)
+    if (maker_of_kernel is not None and maker_of_kernel.type == "Pad") or may_be_result(kernel):
+        kernel = _hidden(kernel)
+    if maker is not None and maker.type == "Pad":
+        is_apart = padding != "VALID" or not _pads_between(maker.inputs[1])
+        operand = _hidden(operand) if is_apart else operand
+    elif may_be_result(operand):
+        operand = _hidden(operand)
+    return operand, kernel
+
+
+def _pads_between(paddings: tf.Tensor) -> bool:
+    """Whether the first and the last dimension are known not to be padded."""
+    maker = maker_of(paddings)
+    rows = known_value(paddings)
+    if rows is None and maker is not None and maker.type == "Pack":
+        rows = [known_value(row) for row in maker.inputs]
+    return rows is not None and all(row is not None and not np.any(row) for row in (rows[0], rows[-1]))
 
 
 def _overflow(*factors: tf.Tensor) -> bool:

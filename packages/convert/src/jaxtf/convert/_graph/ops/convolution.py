@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import Size, as_shape, is_empty, pad, product, refuse, sizes
-from jaxtf.convert._graph.grappler import before_convolution
+from jaxtf.convert._graph.grappler import apart_from_pads, before_convolution
 from jaxtf.convert._graph.ops.conversion import cast, width
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, with_holes
@@ -365,8 +365,9 @@ def _grouped(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: in
 def _plain(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
     before_convolution(operand, kernel)
     if operand.shape.rank == 4:
+        operand, kernel = apart_from_pads(operand, kernel, padding)
         return tf.nn.conv2d(operand, kernel, windows.stride, padding, dilations=windows.kernel_dilation)
-    kernel = with_holes(kernel, windows.kernel_dilation)
+    operand, kernel = apart_from_pads(operand, with_holes(kernel, windows.kernel_dilation), padding)
     return tf.nn.conv3d(operand, kernel, [1, *windows.stride, 1], padding)
 
 
