@@ -131,40 +131,6 @@ def test_in_functions_of_the_graph_and_what_they_are_called_with():
         np.testing.assert_array_equal(ours.numpy(), expected)
 
 
-NUMBERS = {
-    "two": (lambda x: x * 0.1 * 0.3, 1),
-    "three": (lambda x: 0.1 * (x * 0.3) * 0.7, 1),
-    "divided": (lambda x: x / 3 * 0.7, 1),
-    "divided after": (lambda x: x * 0.7 / 3, 1),
-    "divided twice": (lambda x: x / 3 / 7, 1),
-    "infinite": (lambda x: x * 1e30 * 1e30, 2),
-    "subnormal": (lambda x: x * 1e-20 * 1e-20, 2),
-    "subnormal reciprocal": (lambda x: x / 3e38 * 2, 2),
-    "zero": (lambda x: x * 0 * 3, 1),
-}
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", NUMBERS)
-def test_numbers_that_follow_each_other_are_one_factor(name, dtype):
-    """As for XLA, where that is a number of the dtype: in 64 bits these all are."""
-    function, count = NUMBERS[name]
-    x = np.random.default_rng(0).normal(scale=1e3, size=99).astype(dtype)
-    converted = tf.function(convert(function, native_serialization=False), autograph=False)
-    with jax.enable_x64(dtype == np.float64):
-        found, graph = converted(x).numpy(), converted.get_concrete_function(x).graph
-        expected = np.asarray(jax.jit(function)(x))
-    if dtype == np.float64 or count == 1:
-        np.testing.assert_array_equal(found, expected)
-        return
-    used = {tensor.op.name for operation in graph.get_operations() for tensor in operation.inputs}
-    made = [op.name for op in graph.get_operations() if op.type in ("Mul", "RealDiv") and op.name in used]
-    with np.errstate(all="ignore"):
-        each = np.asarray(function(x))
-    assert len(made) == count, made
-    np.testing.assert_array_equal(np.where(np.abs(each) < TINY, 0, found), np.where(np.abs(each) < TINY, 0, each))
-
-
 @pytest.mark.parametrize("which", ["before", "after"])
 @pytest.mark.parametrize("rank", [2, 3])
 def test_a_factor_is_not_taken_into_a_kernel_where_that_overflows(rank, which):

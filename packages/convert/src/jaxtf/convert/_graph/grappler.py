@@ -69,8 +69,6 @@ def in_order(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[[tf.T
     kind = _SUMS if op_type in _SUMS else _PRODUCTS
 
     def apply(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
-        if op_type == "Mul":
-            left, right = _by_one_number(left, right) or _by_one_number(right, left) or (left, right)
         left, right = _beside_matmul(op_type, left, right)
         result = make(left, right)
         if result.dtype.is_integer or not tf.is_symbolic_tensor(result) or traces_compiled():
@@ -83,31 +81,6 @@ def in_order(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[[tf.T
         return result
 
     return apply
-
-
-def _by_one_number(product: tf.Tensor, number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor] | None:
-    """The x and the product of numbers c and d of `(x * c) * d` or `(x / c) * d`, where no number is out of range.
-
-    So XLA has it, and Grappler, which does not look at the range.
-    """
-    second = None if traces_compiled() else _constant_number(number)
-    if second is None or not tf.is_symbolic_tensor(product) or product.op.type not in ("Mul", "RealDiv"):
-        return None
-    operands = list(product.op.inputs)
-    for x, constant in (operands, operands[::-1])[: 2 if product.op.type == "Mul" else 1]:
-        first = _constant_number(constant)
-        if first is not None and product.op.type == "RealDiv":
-            first = _reciprocal(constant)
-        if first is not None and _is_in_range((first, second), product.dtype):
-            return x, tf.constant(first * second)
-    return None
-
-
-def _constant_number(tensor: tf.Tensor) -> np.ndarray | None:
-    """The number that a tensor without dimensions is; None if it isn't known, or not a float of 32 or 64 bits."""
-    if tensor.shape.rank != 0 or tensor.dtype not in (tf.float32, tf.float64) or not tf.is_symbolic_tensor(tensor):
-        return None
-    return known_value(tensor) if tensor.op.type == "Const" else None
 
 
 def _left(maker: tf.Operation) -> None:
@@ -193,16 +166,11 @@ def _overflow(*factors: tf.Tensor) -> bool:
     known = [known_value(factor) for factor in factors]
     if any(factor is None or not factor.size for factor in known) or not factors[0].dtype.is_floating:
         return False
-    return not _is_in_range(known, factors[0].dtype)
-
-
-def _is_in_range(factors: Sequence[np.ndarray], dtype: tf.DType) -> bool:
-    """Whether products of elements are not infinite, and not so small that they may count as 0, but of 0."""
-    sizes = [np.abs(factor.astype(np.float64)) for factor in factors]
+    sizes = [np.abs(factor.astype(np.float64)) for factor in known]
     greatest = np.prod([np.max(size) for size in sizes])
     least = np.prod([np.min(size, where=size > 0, initial=np.inf) for size in sizes])
-    smallest, largest = _range_of(dtype)
-    return bool(greatest <= largest and least >= smallest)
+    smallest, largest = _range_of(factors[0].dtype)
+    return not (greatest <= largest and least >= smallest)
 
 
 def _range_of(dtype: tf.DType) -> tuple[float, float]:
@@ -237,8 +205,6 @@ def divided(dividend: tf.Tensor, divisor: tf.Tensor, *, in_function: bool) -> tf
             divisor = _hidden(divisor)
         elif divisor.shape.rank:  # of one number Reciprocal is exact
             return _MULTIPLY(dividend, tf.constant(reciprocal))
-        elif (by_one := _by_one_number(dividend, tf.constant(reciprocal))) is not None:
-            return _MULTIPLY(*by_one)
     return _DIVIDE(dividend, divisor)
 
 

@@ -2,8 +2,7 @@
 
 NaN, infinities and signed zeros give what XLA gives, but where an entry says how it differs; results are rounded by
 TensorFlow's functions, which may be some units in the last place from XLA's. Sums, products and quotients are computed
-in the order in which they are written; constants without dimensions that follow each other as factors are one factor,
-as for XLA, where it is a number of the dtype.
+in the order in which they are written.
 The operations of `chlo` with implicit broadcasting have the same entries, for TensorFlow broadcasts as they do.
 Source: StableHLO specification, the operation of each name.
 """
