@@ -143,8 +143,8 @@ PADS = {
 def fused(draw: Draw) -> Case:
     """What TensorFlow's graph optimizer fuses: a product or convolution, a scale, biases, an activation.
 
-    Biases have any shape that broadcasts, also one that makes the result larger. Numbers are so large that a product
-    is a number only if an operand is scaled before it, or as they are.
+    Biases have any shape that broadcasts, also one that makes the result larger. Images and kernels are padded, or not.
+    Some numbers are so large that a product is a number only if an operand is scaled before it.
     """
     sizes = Sizes(draw)
     kind = draw(st.sampled_from(["matmul", "batch matmul", "convolution", "depthwise"]))

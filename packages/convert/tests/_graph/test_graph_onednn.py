@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).with_name("graph_with_onednn.py")
+FOLDER = Path(__file__).parent
 
 
 @pytest.mark.slow
-def test_what_is_fused_for_onednn_has_the_values_of_jax():
+@pytest.mark.parametrize("program", ["graph_with_onednn.py", "graph_left_out.py"])
+def test_what_is_fused_for_onednn_has_the_values_of_jax(program):
     environment = os.environ | {"TF_ENABLE_ONEDNN_OPTS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run([sys.executable, PROGRAM], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, FOLDER / program], env=environment, capture_output=True, text=True, check=False
+    )
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stdout + done.stderr

@@ -6,7 +6,10 @@ at what makes its operand. It leaves an operation with the attribute `_grappler_
 is computed from it; where not, another operation between the two, which costs little or nothing, keeps it from that.
 What it may know of a tensor is in `optimizer`.
 
-Source: arithmetic_optimizer.cc, constant_folding.cc and grappler_item.cc of TensorFlow.
+With oneDNN, which is TensorFlow's default on most processors, it fuses operations too, and a later pass does: those
+compute something else where an operand is not what they take it for, or lose NaN.
+
+Source: TensorFlow's arithmetic_optimizer.cc, constant_folding.cc, remapper.cc, grappler_item.cc, mkl_layout_pass.cc.
 """
 
 from __future__ import annotations
@@ -126,8 +129,6 @@ def before_convolution(operand: tf.Tensor, kernel: tf.Tensor) -> None:
     is not rounded as without, and is kept from it only where such a product is infinite or 0.
     """
     maker = maker_of(operand)
-    while maker is not None and maker.type in ("Transpose", "ReverseV2"):
-        maker = maker_of(maker.inputs[0])
     if maker is not None and maker.type == "Mul" and any(_overflow(kernel, factor) for factor in maker.inputs):
         left_by_grappler(maker)
 

@@ -20,9 +20,16 @@ __all__ = [
 ]
 
 _LEFT_OUT = frozenset(("Identity", "IdentityN", "StopGradient", "Reshape", "Squeeze", "ExpandDims", "BroadcastTo"))
-_TWICE_LEFT_OUT = frozenset(("Neg", "Conj"))
+# Left out if there are two, or, of a reversal, if it is of dimensions of size 1.
+_SOMETIMES_LEFT_OUT = frozenset(("Neg", "Conj", "Bitcast", "Transpose", "ReverseV2"))
 # An operation from which more than these are reached counts as one of constants.
 _MOST_LOOKED_AT = 32
+# More elements of a constant are not looked at.
+_MOST_ELEMENTS_LOOKED_AT = 4096
+# The second operand with which the first is the result.
+_NEUTRAL = {"Mul": 1, "RealDiv": 1, "Div": 1, "Pow": 1, "Add": 0, "AddV2": 0, "Sub": 0}
+_COMMUTATIVE = frozenset(("Mul", "Add", "AddV2"))
+_CHOICES = frozenset(("Select", "SelectV2"))
 # What gives results of a function, and what a function takes.
 _OF_FUNCTIONS = frozenset(
     (
@@ -52,14 +59,41 @@ def uniform_of(tensor: tf.Tensor) -> complex | None:
 def maker_of(tensor: tf.Tensor) -> tf.Operation | None:
     """The operation that makes a tensor of a graph, but for those that Grappler leaves out; None in eager mode.
 
-    It leaves out two negations, and makes `x - y` of `x + (-y)`.
+    It leaves out two negations or transposes, makes `x - y` of `x + (-y)`, and leaves out what gives one of its
+    operands as it is by a constant: `x * 1`, `x + 0`.
     """
     while tf.is_symbolic_tensor(tensor):
         operation = tensor.op
-        if operation.type not in _LEFT_OUT and operation.type not in _TWICE_LEFT_OUT:
+        if operation.type in _LEFT_OUT or operation.type in _SOMETIMES_LEFT_OUT:
+            tensor = operation.inputs[tensor.value_index]
+            continue
+        same = _same_operand(operation)
+        if same is None:
             return operation
-        tensor = operation.inputs[tensor.value_index]
+        tensor = same
     return None
+
+
+def _same_operand(operation: tf.Operation) -> tf.Tensor | None:
+    """The operand that is the result of an operation because of another one, a constant; None if none is."""
+    operands = list(operation.inputs)
+    if operation.type in _CHOICES:
+        chosen = _uniform_value(operands[0])
+        return None if chosen is None else operands[1 if chosen else 2]
+    neutral = _NEUTRAL.get(operation.type)
+    if neutral is None:
+        return None
+    orders = (operands, operands[::-1]) if operation.type in _COMMUTATIVE else (operands,)
+    return next((x for x, other in orders if _uniform_value(other) == neutral), None)
+
+
+def _uniform_value(tensor: tf.Tensor) -> complex | None:
+    """The number that all elements of a tensor of a graph are, where that is known; of constants of some elements."""
+    number = uniform_of(tensor)
+    if number is not None or (tensor.shape.num_elements() or 0) > _MOST_ELEMENTS_LOOKED_AT:
+        return number
+    known = known_value(tensor)
+    return complex(known.flat[0]) if known is not None and known.size and (known == known.flat[0]).all() else None
 
 
 def may_be_constant(tensor: tf.Tensor, *, in_function: bool) -> bool:

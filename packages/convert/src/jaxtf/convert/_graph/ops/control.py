@@ -76,7 +76,8 @@ def if_(bound: Bound, predicate: tf.Tensor) -> list[tf.Tensor]:
 
     Source: StableHLO specification, `if`.
     """
-    return _either(predicate, *bound.regions)
+    known = known_value(predicate)
+    return _either(predicate, *bound.regions) if known is None else bound.regions[0 if known else 1]()
 
 
 @translates("stablehlo.case")
@@ -88,6 +89,9 @@ def case(bound: Bound, index: tf.Tensor) -> list[tf.Tensor]:
     count = len(bound.regions)
     if count == 1:
         return bound.regions[0]()
+    known = known_value(index)
+    if known is not None:
+        return bound.regions[int(known) if 0 <= known < count else count - 1]()
     last = tf.constant(count - 1, index.dtype)
     if count > 2:
         index = tf.where(tf.logical_or(index < 0, index > last), last, index)
