@@ -26,8 +26,18 @@ BINARY: dict[str, Apply] = {
     "/": lambda a, b: a / b,
 }
 UNARY: dict[str, Apply] = {"negative": lambda a: -a, "1 /": lambda a: 1 / a}
-IN_JAX = BINARY | UNARY | {"floor": jnp.floor, "sqrt": jnp.sqrt, "to -1": lambda a: lax.integer_pow(a, -1)}
-IN_NUMPY = BINARY | UNARY | {"floor": np.floor, "sqrt": np.sqrt, "to -1": lambda a: 1 / a}
+IN_JAX = (
+    BINARY
+    | UNARY
+    | {
+        "floor": jnp.floor,
+        "sqrt": jnp.sqrt,
+        "to -1": lambda a: lax.integer_pow(a, -1),
+        # What graph mode does not compute when it plans; TensorFlow does when it optimizes the graph.
+        "computed": lambda a: jnp.max(jnp.stack([a, a]), 0),
+    }
+)
+IN_NUMPY = BINARY | UNARY | {"floor": np.floor, "sqrt": np.sqrt, "to -1": lambda a: 1 / a, "computed": lambda a: a}
 # Large and small, and sums of them: 12582912 + x is the nearest integer to x, more, in float32.
 VALUES = (1e30, -1e30, 1e8, 1.0, -1.0, 1e-8, 1e-30, 3e38, 0.3, 2.0, 3.0, 49.0, 12582912.0, -12582912.0, 0.0, np.inf)
 # A quotient by a constant may be a product with its reciprocal, which of these is exact.
@@ -65,8 +75,9 @@ def arithmetic(draw: Draw) -> Case:
             value = np.array(draw(st.sampled_from(values)), dtype)
         else:
             value = np.array([draw(st.sampled_from(values)) for _ in range(count)], dtype)
-        written.append(f"constant {value.tolist()}")
-        return lambda given, apply: value
+        is_computed = not draw(st.integers(0, 3))
+        written.append(f"{'computed ' if is_computed else ''}constant {value.tolist()}")
+        return lambda given, apply: apply("computed", value) if is_computed else value
 
     def by_number(operand: Node) -> Node:
         name = draw(st.sampled_from(["*", "*", "/"]))

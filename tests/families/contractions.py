@@ -127,6 +127,12 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 }
 # Those that have a number or NaN for infinity, whatever is rounded.
 OF_SPECIAL = ("none", "relu", "relu", "relu6", "elu", "leaky_relu", "tanh", "sigmoid", "larger")
+# What gives its operand, by a number that TensorFlow computes when it optimizes a graph.
+NEUTRAL: dict[str, Callable[[Any], Any]] = {
+    "times a computed 1": lambda x: x * jnp.max(jnp.ones(2, x.dtype)),
+    "and a computed 0": lambda x: x + jnp.sum(jnp.zeros(2, x.dtype)),
+    "chosen by what is computed": lambda x: jnp.where(jnp.any(jnp.arange(2) > 0), x, 7),
+}
 LAYOUT = ("NHWC", "HWIO", "NHWC")
 NONE = (0, 0)
 # The sizes of an image and of a kernel that are padded, and by how much; the result is of 5x5.
@@ -168,6 +174,7 @@ def fused(draw: Draw) -> Case:
     values = draw(st.sampled_from(["small", "special" if kind != "depthwise" else "small"]))
     activation = draw(st.sampled_from(OF_SPECIAL if values == "special" else list(ACTIVATIONS)))
     place = draw(st.sampled_from(["before", "after"]))
+    neutral = draw(st.sampled_from([None, *NEUTRAL]))
     is_large = dtype == "float32" and draw(st.booleans())
 
     def function(x: Any, y: Any, *more: Any) -> Any:
@@ -192,11 +199,11 @@ def fused(draw: Draw) -> Case:
         made = made if scale is None or place == "before" else made * scale
         for bias in more:
             made = made + bias
-        return ACTIVATIONS[activation](made)
+        return ACTIVATIONS[activation](made if neutral is None else NEUTRAL[neutral](made))
 
     return Case(
         f"{kind} of {values}{', large' if is_large else ''} numbers, padded: {pads}, scaled {scale} {place}, "
-        f"{len(biases)} biases, {activation}",
+        f"{len(biases)} biases, {neutral}, {activation}",
         function,
         (Argument(shapes[0], dtype, values), *(Argument(shape, dtype) for shape in (shapes[1], *biases))),
         sizes.symbolic,

@@ -56,12 +56,14 @@ class Trial:
       derivative: One of `DERIVATIVES`.
       x64: Whether JAX has types of 64 bits.
       seed: Of the numbers.
+      constants: Which arguments are constants where a graph is called, by index.
     """
 
     backend: str
     derivative: str
     x64: bool
     seed: int
+    constants: frozenset[int] = frozenset()
 
 
 def trials(case: Case) -> st.SearchStrategy[Trial]:
@@ -69,7 +71,11 @@ def trials(case: Case) -> st.SearchStrategy[Trial]:
     derivatives = st.sampled_from(("", "", *DERIVATIVES)) if case.has_derivative else st.just("")
     x64 = st.just(True) if case.needs_x64 else st.booleans()
     backends = [name for name in BACKENDS if case.reference is None or name.startswith(("eager", "graph"))]
-    return st.builds(Trial, st.sampled_from(backends), derivatives, x64, st.integers(0, 99))
+    count = len(case.arguments)
+    constants: st.SearchStrategy[frozenset[int]] = (
+        st.frozensets(st.integers(1, count - 1)) if count > 1 else st.just(frozenset())
+    )
+    return st.builds(Trial, st.sampled_from(backends), derivatives, x64, st.integers(0, 99), constants)
 
 
 def compare(case: Case, trial: Trial, *, with_jit: bool = True) -> None:
@@ -178,12 +184,26 @@ def runner(
         converted = tf.function(converted, specifications, autograph=False, jit_compile=backend == "compiled")
 
     def run(*args: np.ndarray) -> list[np.ndarray]:
+        called = with_constants(converted, args, trial.constants) if backend == "graph" else converted
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            results = converted(*map(tf.constant, args))
+            results = called(*map(tf.constant, args))
         return [np.asarray(leaf.numpy()) for leaf in tf.nest.flatten(results)]
 
     return run
+
+
+def with_constants(
+    function: Callable[..., Any], args: Sequence[np.ndarray], indices: frozenset[int]
+) -> Callable[..., Any]:
+    """A function that calls another of the graph with those of the arguments as constants."""
+    if not indices.intersection(range(len(args))):
+        return function
+
+    def calling(*tensors: tf.Tensor) -> Any:
+        return function(*(tf.constant(args[i]) if i in indices else x for i, x in enumerate(tensors)))
+
+    return tf.function(calling, autograph=False)
 
 
 def arguments_of(case: Case, count: int) -> list[Any]:

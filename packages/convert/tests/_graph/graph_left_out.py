@@ -58,7 +58,25 @@ STEPS = {
     "barrier": lax.optimization_barrier,
     "larger than -inf": lambda x: lax.max(x, F32(-np.inf) * all_ones(x)),
     "real part": by_complex,
+    "times a greatest": lambda x: x * jnp.max(jnp.ones(3, x.dtype)),
+    "plus a sum": lambda x: x + jnp.sum(jnp.zeros(3, x.dtype)),
+    "to the power of a sum": lambda x: lax.pow(x, jnp.sum(jnp.ones(1, x.dtype))),
+    "where any": lambda x: jnp.where(jnp.any(jnp.arange(3) > 1), x, 3),
+    "branch if any": lambda x: lax.cond(jnp.any(jnp.arange(3) > 1), lambda x: x, lambda x: x * 2, x),
 }
+
+
+def steps_by(one, zero, yes):
+    """Steps by what a program is called with."""
+    return {
+        "times an argument": lambda x: x * one,
+        "plus an argument": lambda x: x + zero,
+        "less an argument": lambda x: x - zero,
+        "over an argument": lambda x: x / one,
+        "to the power of an argument": lambda x: lax.pow(x, one),
+        "where an argument": lambda x: jnp.where(yes, x, 7),
+        "branch if an argument": lambda x: lax.cond(yes, lambda x: x, lambda x: x * 2, x),
+    }
 
 
 def convolution(x, kernel):
@@ -127,12 +145,43 @@ def agree(found, expected):
 # Of which the right result is so small that a tolerance would hide another.
 EXACT = {"logarithm", "power less one"}
 
+
+def report(name, step, found, function, arguments):
+    """Prints a result that is not that of JAX, with or without `jit`."""
+    alternatives = [np.asarray(f(*map(jnp.asarray, arguments))) for f in (function, jax.jit(function))]
+    compare = np.array_equal if name in EXACT else agree
+    if not any(compare(found, expected) for expected in alternatives):
+        print("differs:", name, step, found.ravel()[:4], *(x.ravel()[:4] for x in alternatives))
+
+
+def in_graph(function):
+    return tf.function(convert(function, native_serialization=False, with_gradient=False), autograph=False)
+
+
 for step, same in STEPS.items():
     for name, (function, arguments) in programs(same).items():
-        converted = convert(function, native_serialization=False, with_gradient=False)
-        found = tf.function(converted, autograph=False)(*arguments).numpy()
-        alternatives = [np.asarray(f(*map(jnp.asarray, arguments))) for f in (function, jax.jit(function))]
-        compare = np.array_equal if name in EXACT else agree
-        if not any(compare(found, expected) for expected in alternatives):
-            print("differs:", name, step, found.ravel()[:4], *(x.ravel()[:4] for x in alternatives))
+        report(name, step, in_graph(function)(*arguments).numpy(), function, arguments)
+
+CONSTANTS = F32(1), F32(0), np.True_
+for step in steps_by(*CONSTANTS):
+
+    def all_programs(one, zero, yes, arguments, step=step):
+        return {
+            name: function(*arguments[name]) for name, (function, _) in programs(steps_by(one, zero, yes)[step]).items()
+        }
+
+    @jax.jit
+    def large(one, zero, yes, arguments, all_programs=all_programs):
+        """It becomes a function of the graph."""
+        return all_programs(one, zero, yes, arguments)
+
+    def calling(arguments, large=large):
+        return large(*CONSTANTS, arguments), large(*CONSTANTS, {name: list(x)[:] for name, x in arguments.items()})
+
+    given = {name: list(arguments) for name, (_, arguments) in programs(None).items()}
+    called = in_graph(all_programs)
+    from_outside = tf.function(lambda x, called=called: called(*map(tf.constant, CONSTANTS), x), autograph=False)
+    for where, results in {"from outside": from_outside(given), "twice": in_graph(calling)(given)[0]}.items():
+        for name, (function, arguments) in programs(steps_by(*CONSTANTS)[step]).items():
+            report(name, f"{step}, called {where}", results[name].numpy(), function, arguments)
 print("done")

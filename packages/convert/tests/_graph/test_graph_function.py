@@ -625,7 +625,7 @@ def test_the_operations_of_a_graph_stand_between_the_arguments_and_the_results_o
         if op not in (x.op, y.op) and op not in reached:
             reached.add(op)
             before += [tensor.op for tensor in op.inputs]
-    assert {op.type for op in reached} == {"Sin", "Mul"}
+    assert {op.type for op in reached} - {"Identity"} == {"Sin", "Mul"}
 
 
 def test_a_version_of_tensorflow_is_refused_where_it_says_nothing():

@@ -105,6 +105,9 @@ __all__ = [
 ]
 
 
+# Nodes with this attribute are left as they are.
+_LEFT = "_grappler_do_not_remove"
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -496,7 +499,16 @@ def new_node(op_type: str, inputs: Sequence[tf.Tensor], attributes: Mapping[str,
 
 def left_by_grappler(operation: tf.Operation) -> None:
     """Keeps TensorFlow's graph optimizer from replacing an operation, or what is computed from it."""
-    operation._set_attr("_grappler_do_not_remove", tf.compat.v1.AttrValue(b=True))
+    operation._set_attr(_LEFT, tf.compat.v1.AttrValue(b=True))
+
+
+def is_left_by_grappler(operation: tf.Operation) -> bool:
+    """Whether an operation is one that `left_by_grappler` keeps."""
+    try:
+        operation.get_attr(_LEFT)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_plain(graph: tf.Graph) -> bool:

@@ -23,7 +23,8 @@ from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.calls import functions_kept
 from jaxtf.convert._graph.errors import is_of_tensorflow, unsupported
 from jaxtf.convert._graph.grappler import between_functions
-from jaxtf.convert._graph.optimizer import uniform_of
+from jaxtf.convert._graph.late_constants import LateConstants
+from jaxtf.convert._graph.optimizer import MOST_ELEMENTS_LOOKED_AT, uniform_of
 from jaxtf.convert._graph.registry import Bound, Entry
 from jaxtf.convert._graph.reshapes import RESHAPE
 from jaxtf.convert._graph.table import entries, entry_of
@@ -94,6 +95,7 @@ class Emitter:
         """
         body = next(iter(self._program.functions.values())).body
         scope = _Scope(body, arguments, None)
+        scope.late_constants.add_arguments(arguments)
         results = self._block(body, scope)
         if not scope.effects:
             return results
@@ -111,7 +113,7 @@ class Emitter:
             return results
         if name not in self._functions:
             self._functions[name] = self._as_function(name, body)
-        return list(self._functions[name](*between_functions(arguments)))
+        return list(self._functions[name](*arguments))
 
     def at_once(self, operation: Operation, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The results of one operation of the program, in eager mode."""
@@ -121,7 +123,9 @@ class Emitter:
         """A function of the module as one of TensorFlow."""
 
         def run(*arguments: tf.Tensor) -> list[tf.Tensor]:
-            return between_functions(self._block(body, _Scope(body, arguments, None, in_function=True)))
+            scope = _Scope(body, arguments, None)
+            scope.late_constants.add_arguments(arguments)
+            return between_functions(self._block(body, scope))
 
         run.__name__ = _NOT_IN_NAMES.sub("_", name).strip("_") or "function"
         types = [argument.type for argument in body.arguments]
@@ -139,7 +143,8 @@ class Emitter:
                 continue
             operands = [self._read(value, scope) for value in operation.operands]
             with _named(operation):
-                results = self._operation(operation, operands, scope)
+                results = self._operation(operation, scope.late_constants.operands(operation.name, operands), scope)
+            scope.late_constants.add_results(operation.name, operands, results)
             scope.values.update(zip(operation.results, results, strict=True))
         return [self._read(value, scope) for value in block.returned]
 
@@ -181,7 +186,6 @@ class Emitter:
             scope.constant,
             self._called,
             self._scans,
-            scope.in_function,
         )
         assert entry.emit is not None, f"{operation.name} is refused, or has an entry"
         if operation.name.startswith("chlo.broadcast_"):
@@ -224,8 +228,8 @@ class _Scope:
       values: The tensors so far.
       graph: Where they are; None in eager mode.
       effects: Operations without results that are to run before the results are there.
+      late_constants: The tensors of the graph that may be found to be constants.
       is_lifted: Whether the block is applied to arrays elementwise.
-      in_function: Whether it is in a function of the graph that is called elsewhere.
     """
 
     def __init__(
@@ -234,18 +238,18 @@ class _Scope:
         arguments: Sequence[tf.Tensor],
         outer: _Scope | None,
         caller: _Scope | None = None,
-        *,
-        in_function: bool = False,
     ) -> None:
         self.values: dict[Value, Any] = dict(zip(block.arguments, arguments, strict=True))
         self.graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
         self.effects: list[Any] = []
         self._outer = outer
-        self.in_function: bool = in_function or any(
-            around is not None and around.in_function for around in (outer, caller)
-        )
-        self._constants: dict[Any, tf.Tensor] = (
-            caller._constants if caller is not None and caller.graph is self.graph else {}
+        shared = caller if caller is not None and caller.graph is self.graph else None
+        self._constants: dict[Any, tf.Tensor] = {} if shared is None else shared._constants
+        around = outer if shared is None else shared
+        self.late_constants: LateConstants = (
+            around.late_constants
+            if around is not None and around.graph is self.graph
+            else LateConstants(None if around is None else around.late_constants)
         )
         self.is_lifted: bool = (outer is not None and outer.is_lifted) or any(
             map(_is_larger, arguments, block.arguments)
@@ -299,9 +303,17 @@ def _named(operation: Operation) -> AbstractContextManager[Any]:
 
 def _constant(value: np.ndarray[Any, Any]) -> tf.Tensor:
     """A constant; of equal elements, one of them is in the graph."""
-    if value.size > 1 and not any(value.strides):
+    if value.size > 1 and (not any(value.strides) or _has_equal_elements(value)):
         return tf.fill(value.shape, nodes.constant(value.flat[0]))
     return nodes.constant(value)
+
+
+def _has_equal_elements(value: np.ndarray[Any, Any]) -> bool:
+    """Whether all elements of an array have the same bytes, of one that is too large to be looked at in the graph."""
+    if value.size <= MOST_ELEMENTS_LOOKED_AT:
+        return False
+    first = value.flat[0].tobytes()
+    return bool(first == value.flat[-1].tobytes()) and bool(value.tobytes() == first * value.size)
 
 
 def _widened(tensor: Any, wider: Mapping[tf.DType, tf.DType]) -> Any:

@@ -43,6 +43,7 @@ __all__ = [
     "difference",
     "divided",
     "extreme",
+    "hidden",
     "in_order",
     "larger",
     "logarithm",
@@ -108,7 +109,7 @@ def _beside_matmul(op_type: str, left: tf.Tensor, right: tf.Tensor) -> tuple[tf.
             makers = [maker] if op_type == "Mul" else []
         is_product = any(made_by is not None and made_by.type == "BatchMatMulV2" for made_by in makers)
         if is_product and may_be_one_of_several(operands[1 - i]):
-            operands[1 - i] = _hidden(operands[1 - i])
+            operands[1 - i] = hidden(operands[1 - i])
     return operands[0], operands[1]
 
 
@@ -144,12 +145,12 @@ def apart_from_pads(operand: tf.Tensor, kernel: tf.Tensor, padding: str) -> tupl
         return operand, kernel
     maker, maker_of_kernel = maker_of(operand), maker_of(kernel)
     if (maker_of_kernel is not None and maker_of_kernel.type == "Pad") or may_be_result(kernel):
-        kernel = _hidden(kernel)
+        kernel = hidden(kernel)
     if maker is not None and maker.type == "Pad":
         is_apart = padding != "VALID" or not _pads_between(maker.inputs[1])
-        operand = _hidden(operand) if is_apart else operand
+        operand = hidden(operand) if is_apart else operand
     elif may_be_result(operand):
-        operand = _hidden(operand)
+        operand = hidden(operand)
     return operand, kernel
 
 
@@ -180,17 +181,12 @@ def _range_of(dtype: tf.DType) -> tuple[float, float]:
     return float(limits.tiny), float(limits.max)
 
 
-def divided(dividend: tf.Tensor, divisor: tf.Tensor, *, in_function: bool) -> tf.Tensor:
+def divided(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     """The quotient of two tensors of inexact numbers, whose shapes broadcast.
 
     Grappler makes Reciprocal of `1 / x`, and a product with it of `x / c`, which TensorFlow for CPU rounds otherwise
     than quotients: that of 1 is 0.99999994. For `x / c` it is a product with 1 / c here, as XLA has it, or a quotient
     still. Of `x / sqrt(y)` Grappler makes `x * rsqrt(y)`, which may be larger than 1 where y is the square of x.
-
-    Args:
-      dividend: A tensor.
-      divisor: A tensor.
-      in_function: Whether they are in a function of the graph that is called elsewhere, perhaps with constants.
     """
     are_symbolic = tf.is_symbolic_tensor(dividend) and tf.is_symbolic_tensor(divisor)
     if not are_symbolic or dividend.dtype.is_complex or traces_compiled():
@@ -198,12 +194,12 @@ def divided(dividend: tf.Tensor, divisor: tf.Tensor, *, in_function: bool) -> tf
     maker = maker_of(divisor)
     if maker is not None and maker.type == "Sqrt":
         left_by_grappler(maker)
-    if may_be_constant(dividend, in_function=in_function):
-        dividend = _hidden(dividend)
-    if may_be_constant(divisor, in_function=in_function):
+    if may_be_constant(dividend):
+        dividend = hidden(dividend)
+    if may_be_constant(divisor):
         reciprocal = _reciprocal(divisor)
         if reciprocal is None:
-            divisor = _hidden(divisor)
+            divisor = hidden(divisor)
         elif divisor.shape.rank:  # of one number Reciprocal is exact
             return _MULTIPLY(dividend, tf.constant(reciprocal))
     return _DIVIDE(dividend, divisor)
@@ -223,7 +219,7 @@ def _reciprocal(divisor: tf.Tensor) -> np.ndarray | None:
     return None if ((sizes < _range_of(divisor.dtype)[0]) & (sizes > 0)).any() else made
 
 
-def _hidden(tensor: tf.Tensor) -> tf.Tensor:
+def hidden(tensor: tf.Tensor) -> tf.Tensor:
     """The tensor, as one of which Grappler does not know that it is a constant."""
     same = tf.identity(tensor)
     left_by_grappler(same.op)
@@ -239,7 +235,7 @@ def before_relu(operand: tf.Tensor) -> tf.Tensor:
     if not tf.is_symbolic_tensor(operand) or traces_compiled():
         return operand
     _keep_sum(operand)
-    return _hidden(operand) if may_be_result(operand) else operand
+    return hidden(operand) if may_be_result(operand) else operand
 
 
 def _keep_sum(tensor: tf.Tensor) -> None:
@@ -265,7 +261,7 @@ def larger(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
         _keep_sum(left)
         _keep_sum(right)
         if may_be_product(left) or may_be_product(right):
-            left = _hidden(left)
+            left = hidden(left)
     return _MAXIMUM(left, right)
 
 
@@ -281,7 +277,7 @@ def logarithm(operand: tf.Tensor) -> tf.Tensor:
 def _apart_from(op_types: Collection[str], operand: tf.Tensor) -> tf.Tensor:
     """The operand of an operation that Grappler would take together with one of those types, which makes it."""
     maker = None if traces_compiled() else maker_of(operand)
-    return operand if maker is None or maker.type not in op_types else _hidden(operand)
+    return operand if maker is None or maker.type not in op_types else hidden(operand)
 
 
 def between_functions(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph.known import known_value
+from jaxtf.convert._tf import is_left_by_grappler
 
 __all__ = [
+    "MOST_ELEMENTS_LOOKED_AT",
     "is_part_of",
     "maker_of",
     "may_be_constant",
@@ -25,7 +27,7 @@ _SOMETIMES_LEFT_OUT = frozenset(("Neg", "Conj", "Bitcast", "Transpose", "Reverse
 # An operation from which more than these are reached counts as one of constants.
 _MOST_LOOKED_AT = 32
 # More elements of a constant are not looked at.
-_MOST_ELEMENTS_LOOKED_AT = 4096
+MOST_ELEMENTS_LOOKED_AT = 4096
 # The second operand with which the first is the result.
 _NEUTRAL = {"Mul": 1, "RealDiv": 1, "Div": 1, "Pow": 1, "Add": 0, "AddV2": 0, "Sub": 0}
 _COMMUTATIVE = frozenset(("Mul", "Add", "AddV2"))
@@ -46,7 +48,7 @@ def uniform_of(tensor: tf.Tensor) -> complex | None:
         operation = tensor.op
         if operation.type == "Fill":
             tensor = operation.inputs[1]
-        elif operation.type in _LEFT_OUT:
+        elif _is_left_out(operation):
             tensor = operation.inputs[tensor.value_index]
         elif operation.type == "Const" and tensor.shape.num_elements() == 1:
             known = known_value(tensor)
@@ -64,7 +66,7 @@ def maker_of(tensor: tf.Tensor) -> tf.Operation | None:
     """
     while tf.is_symbolic_tensor(tensor):
         operation = tensor.op
-        if operation.type in _LEFT_OUT or operation.type in _SOMETIMES_LEFT_OUT:
+        if _is_left_out(operation) or operation.type in _SOMETIMES_LEFT_OUT:
             tensor = operation.inputs[tensor.value_index]
             continue
         same = _same_operand(operation)
@@ -72,6 +74,10 @@ def maker_of(tensor: tf.Tensor) -> tf.Operation | None:
             return operation
         tensor = same
     return None
+
+
+def _is_left_out(operation: tf.Operation) -> bool:
+    return operation.type in _LEFT_OUT and not (operation.type == "Identity" and is_left_by_grappler(operation))
 
 
 def _same_operand(operation: tf.Operation) -> tf.Tensor | None:
@@ -90,22 +96,20 @@ def _same_operand(operation: tf.Operation) -> tf.Tensor | None:
 def _uniform_value(tensor: tf.Tensor) -> complex | None:
     """The number that all elements of a tensor of a graph are, where that is known; of constants of some elements."""
     number = uniform_of(tensor)
-    if number is not None or (tensor.shape.num_elements() or 0) > _MOST_ELEMENTS_LOOKED_AT:
+    if number is not None or (tensor.shape.num_elements() or 0) > MOST_ELEMENTS_LOOKED_AT:
         return number
     known = known_value(tensor)
     return complex(known.flat[0]) if known is not None and known.size and (known == known.flat[0]).all() else None
 
 
-def may_be_constant(tensor: tf.Tensor, *, in_function: bool) -> bool:
-    """Whether a tensor of a graph may be found to depend on constants alone.
-
-    What a function of the graph takes may be a constant where it is called.
-    """
+def may_be_constant(tensor: tf.Tensor) -> bool:
+    """Whether a tensor of a graph may be found to depend on constants alone."""
     left, seen = [tensor], 0
     while left and seen < _MOST_LOOKED_AT and not tf.executing_eagerly():
         operation = left.pop().op
-        if not operation.inputs and operation.type not in ("Const", "NoOp"):
-            return in_function and operation.type == "Placeholder"
+        is_hidden = operation.type == "Identity" and is_left_by_grappler(operation)
+        if is_hidden or (not operation.inputs and operation.type not in ("Const", "NoOp")):
+            return False
         left += operation.inputs
         seen += 1
     return not tf.executing_eagerly()

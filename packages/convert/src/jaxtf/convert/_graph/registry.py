@@ -33,7 +33,6 @@ class Bound(BoundOperation):
         all who ask for the same. Not for what an entry emits in graphs of its own.
       functions: Those of TensorFlow that the module calls by their index.
       scans: Whether cumulative sums and products are to be associative scans.
-      in_function: Whether it is in a function of the graph, of whose arguments nothing is known where it is emitted.
     """
 
     regions: tuple[Apply, ...]
@@ -42,7 +41,6 @@ class Bound(BoundOperation):
     constant: Callable[[Any], tf.Tensor]
     functions: Sequence[Any] = ()
     scans: bool = False
-    in_function: bool = False
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def divide(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     Source: StableHLO specification, `divide`.
     """
     if not dividend.dtype.is_integer:
-        return divided(dividend, divisor, in_function=bound.in_function)
+        return divided(dividend, divisor)
     if _is_known(divisor, lambda d: (d != 0) & (d.astype(object) != -1)):
         return tf.truncatediv(dividend, divisor)
     by_zero = tf.equal(divisor, tf.zeros([], divisor.dtype))
@@ -86,7 +86,7 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     if not base.dtype.is_integer:
         if uniform_of(exponent) == -1:  # of which Grappler makes Reciprocal
             whole = _in_shape_of_both(base, exponent)
-            return divided(tf.ones([], base.dtype), whole, in_function=bound.in_function)
+            return divided(tf.ones([], base.dtype), whole)
         half = _known_half(exponent)
         return POW(base, exponent) if half is None else _root(bound, _in_shape_of_both(base, exponent), half)
     one, zero = tf.ones([], base.dtype), tf.zeros([], base.dtype)
