@@ -80,12 +80,13 @@ DOCUMENTED: tuple[Documented, ...] = (
             "composed",
             "AssertionError: composed",
             f"XLA replaces {written}; TensorFlow computes all of it, as JAX does without jit",
-            tags=frozenset({step, "special"}),
+            tags=frozenset({*steps, "special"}),
             backends="(eager|graph).*",
             without_jit=True,
         )
-        for step, written in (
+        for *steps, written in (
             ("log exp", "log(exp(x)) by x, also where exp overflows or gives 0"),
+            ("a ** 0.5", "log", "log(x ** c) by c * log(abs(x))"),
             ("exp log", "log(x ** c) by c * log(abs(x)), and for CPU may take exp(log(inf)) for a finite number"),
         )
     ),
@@ -138,7 +139,7 @@ DOCUMENTED: tuple[Documented, ...] = (
     ),
     Documented(
         "convolution|pool",
-        "Module shape refinement failed|positive value for .* window dimension",
+        "Module shape refinement failed|Error refining shapes|positive value for .* window dimension",
         "XLA refuses a convolution of which a symbolic size leaves nothing, also for jax.export",
         backends="native|artifact",
     ),

@@ -16,6 +16,7 @@ from jaxtf.convert._graph._support import BITS, MOVED, SIGNED, UNSIGNED, backwar
 from jaxtf.convert._graph.grappler import difference, divided, multiplied, negated
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
+from jaxtf.convert._graph.ops.complex_quotients import complex_quotient
 from jaxtf.convert._graph.optimizer import uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
@@ -46,9 +47,11 @@ def _overflows(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
 def divide(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     """The quotient; of integers, towards zero, with x / 0 = -1 (all bits set) and the least by -1 itself, as in XLA.
 
-    Differs: complex, not compiled: by zero, NaN or infinity where XLA has another; by infinity, NaN where it has zero.
+    Differs: complex, not compiled: by the largest numbers, a number where XLA has 0 or NaN; 0 may have another sign.
     Source: StableHLO specification, `divide`.
     """
+    if dividend.dtype.is_complex:
+        return complex_quotient(dividend, divisor)
     if not dividend.dtype.is_integer:
         return divided(dividend, divisor)
     if _is_known(divisor, lambda d: (d != 0) & (d.astype(object) != -1)):

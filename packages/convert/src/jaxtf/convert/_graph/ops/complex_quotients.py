@@ -1,0 +1,57 @@
+"""Quotients of complex numbers by zero, by infinity and of it, for which TensorFlow has NaN."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from jaxtf.convert._graph.grappler import divided
+from jaxtf.convert._tf import traces_compiled
+
+__all__ = ["complex_quotient"]
+
+# What is smaller counts as zero.
+_LEAST = {tf.complex64: float.fromhex("0x1p-126"), tf.complex128: float.fromhex("0x1p-1022")}
+
+
+def complex_quotient(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
+    """The quotient of two tensors of complex numbers, whose shapes broadcast.
+
+    By zero, the parts of the dividend are multiplied by infinity, with the sign of the real part of the divisor. Of an
+    infinite number and a finite one it is infinite or 0, as in annex G of the C standard; XLA has the same. Where
+    TensorFlow's kernel gives no NaN, nothing else is computed.
+    """
+    quotient = divided(dividend, divisor)
+    if traces_compiled():
+        return quotient
+    is_nan = tf.logical_and(*(tf.math.is_nan(part(quotient)) for part in (tf.math.real, tf.math.imag)))
+
+    def repaired() -> tf.Tensor:
+        a, b, c, d = (part(x) for x in (dividend, divisor) for part in (tf.math.real, tf.math.imag))
+        least = tf.constant(_LEAST[divisor.dtype], c.dtype)
+        infinity = 1 / (c * 0)
+        result = quotient
+        for applies, real, imaginary in (
+            (_one_infinite(a, b, c, d), *_times(float("inf"), _unit(a), _unit(b), c, d)),
+            (_one_infinite(c, d, a, b), *_times(0.0, a, b, _unit(c), _unit(d))),
+            (tf.logical_and(tf.abs(c) < least, tf.abs(d) < least), a * infinity, b * infinity),
+        ):
+            result = tf.where(tf.logical_and(is_nan, applies), tf.complex(real, imaginary), result)
+        return result
+
+    return tf.cond(tf.reduce_any(is_nan), repaired, lambda: tf.identity(quotient))
+
+
+def _one_infinite(a: tf.Tensor, b: tf.Tensor, c: tf.Tensor, d: tf.Tensor) -> tf.Tensor:
+    """Whether a part of a + bi is infinite, and both of c + di are finite."""
+    is_infinite = tf.logical_or(tf.math.is_inf(a), tf.math.is_inf(b))
+    return tf.logical_and(is_infinite, tf.logical_and(tf.math.is_finite(c), tf.math.is_finite(d)))
+
+
+def _unit(part: tf.Tensor) -> tf.Tensor:
+    """1 with its sign for what is infinite, 0 for what is not."""
+    return tf.where(tf.math.is_inf(part), tf.sign(part), tf.zeros([], part.dtype))
+
+
+def _times(factor: float, a: tf.Tensor, b: tf.Tensor, c: tf.Tensor, d: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The parts of a + bi, times the conjugate of c + di and a number."""
+    return factor * (a * c + b * d), factor * (b * c - a * d)
