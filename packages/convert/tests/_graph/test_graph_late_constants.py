@@ -37,10 +37,22 @@ COMPUTED = {
     "branch": lambda x: lax.cond(jnp.any(jnp.arange(3) > 1), lambda x: x, lambda x: 2 * x, x),
     "in a loop": lambda x: lax.fori_loop(0, 1, lambda i, y: y * jnp.max(jnp.ones(3, x.dtype)), x),
 }
+# Of an array that has one element where it is called.
+BY_SIZES = {
+    "mean": lambda x, one: jnp.mean(jnp.broadcast_to(x, (one.size, 8)), 0),
+    "sum": lambda x, one: jnp.sum(jnp.broadcast_to(x, (one.size, 8)), 0),
+    "tile": lambda x, one: jnp.tile(x, one.size)[:8],
+    "pad": lambda x, one: jnp.pad(x, (0, one.size - 1))[:8],
+    "product": lambda x, one: x * one.size,
+    "quotient": lambda x, one: x / one.size,
+    "term": lambda x, one: x + (one.size - 1),
+    "choice": lambda x, one: jnp.where(jnp.asarray(one.size) == 1, x, 3),
+    "branch": lambda x, one: lax.cond(jnp.asarray(one.size) == 1, lambda x: x, lambda x: 2 * x, x),
+}
 
 
-def in_graph(function):
-    return convert(function, native_serialization=False, with_gradient=False)
+def in_graph(function, **options):
+    return convert(function, native_serialization=False, with_gradient=False, **options)
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +112,19 @@ def test_a_function_of_the_program_that_is_called_with_constants(name):
 def test_what_is_computed_from_constants(name):
     found = tf.function(in_graph(lambda x: jnp.log(COMPUTED[name](1 + x))), autograph=False)(TINY)
     assert not found.numpy().any()
+
+
+@pytest.mark.parametrize("name", BY_SIZES)
+def test_sizes_that_are_known_where_a_function_is_called(name):
+    def function(x, one):
+        return jnp.log(BY_SIZES[name](1 + x, one))
+
+    converted = in_graph(function, polymorphic_shapes=["(8,)", "(n,)"])
+    specs = tf.TensorSpec((8,), tf.float32), tf.TensorSpec((None,), tf.float32)
+    open_size = tf.function(converted, specs, autograph=False)
+    known_size = tf.function(lambda x: open_size(x, tf.ones(1)), autograph=False)
+    assert not open_size(TINY, np.ones(1, np.float32)).numpy().any()
+    assert not known_size(TINY).numpy().any()
 
 
 def test_a_large_constant_that_a_module_does_not_call_one_of_equal_elements():

@@ -143,7 +143,7 @@ def apart_from_pads(operand: tf.Tensor, kernel: tf.Tensor, padding: str) -> tupl
     """
     if not tf.is_symbolic_tensor(operand) or not tf.is_symbolic_tensor(kernel) or traces_compiled():
         return operand, kernel
-    maker, maker_of_kernel = maker_of(operand), maker_of(kernel)
+    maker, maker_of_kernel = maker_of(operand, or_type="Pad"), maker_of(kernel, or_type="Pad")
     if (maker_of_kernel is not None and maker_of_kernel.type == "Pad") or may_be_result(kernel):
         kernel = hidden(kernel)
     if maker is not None and maker.type == "Pad":

@@ -1,9 +1,10 @@
 """Which tensors of a graph an optimizer may find to be constants where the one who emits operations does not.
 
-A function of a graph, be it the whole program in a SavedModel, is put where it is called, perhaps with constants, and
-what is computed from constants alone is computed when the graph is optimized. Then `x * c` may be `x`, which hides what
-makes x. So operations that give another value, or may give their operand, take such a tensor as one that is not a
-constant (`hidden`); weights of products of matrices and of convolutions stay constants, which are prepared once.
+A function of a graph, be it the whole program in a SavedModel, is put where it is called, perhaps with constants or
+arrays of known sizes, and what is computed from constants and sizes alone is computed when the graph is optimized.
+Then `x * c` may be `x`, which hides what makes x. So operations that give another value, or may give their operand,
+take such a tensor as one that is not a constant (`hidden`). Weights of products of matrices stay constants, which are
+prepared once.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ _TAKE_AS_THEY_ARE = frozenset(
         *("stablehlo.get_dimension_size", "custom_call.shape_assertion"),
     )
 )
+# They say where elements are, or how many, by operands that entries look at.
+_MOVE_BY_SIZES = ".dynamic_", ".real_dynamic_", ".set_dimension_size"
 # What their regions use is not among their operands.
 _HAVE_REGIONS = frozenset(f"stablehlo.{name}" for name in ("case", "if", "while"))
 _CONTRACTIONS = frozenset(f"stablehlo.{name}" for name in ("convolution", "dot", "dot_general", "dynamic_conv"))
@@ -65,11 +68,13 @@ class LateConstants:
         if name in _CONTRACTIONS:
             is_apart = all(self._is_given(x) or self._is_computed(x) for x in operands[:2])
             return [self._apart(operands[0]), *operands[1:]] if is_apart else list(operands)
+        if any(part in name for part in _MOVE_BY_SIZES):
+            return [self._apart(x) if self._is_given(x) else x for x in operands]
         return [self._apart(x) for x in operands]
 
     def add_results(self, name: str, operands: Sequence[Any], results: Sequence[Any]) -> None:
         """The results of an operation, and the operands that it has in the program."""
-        if self._computes_constants(name, operands):
+        if name == "stablehlo.get_dimension_size" or self._computes_constants(name, operands):
             self._computed.update(x.ref() for x in results if tf.is_symbolic_tensor(x))
         elif name in _MOVE_ELEMENTS and all(self._is_given(x) or self._is_computed(x) for x in operands):
             self._given.update(x.ref() for x in results if tf.is_symbolic_tensor(x))
@@ -92,7 +97,7 @@ class LateConstants:
         return tensor.ref() in self._given or (self._outer is not None and self._outer._is_given(tensor))
 
     def _is_computed(self, tensor: Any) -> bool:
-        """Whether it is a constant, or computed from constants alone."""
+        """Whether it is a constant, or computed from constants and sizes alone."""
         if not tf.is_symbolic_tensor(tensor):
             return False
         if tensor.ref() in self._computed or (_is_constant(tensor) and not self._is_given(tensor)):

@@ -5,6 +5,8 @@ It looks through functions, which it puts where they are called, and so do those
 
 from __future__ import annotations
 
+import math
+
 import tensorflow as tf
 
 from jaxtf.convert._graph.known import known_value
@@ -24,6 +26,13 @@ __all__ = [
 _LEFT_OUT = frozenset(("Identity", "IdentityN", "StopGradient", "Reshape", "Squeeze", "ExpandDims", "BroadcastTo"))
 # Left out if there are two, or, of a reversal, if it is of dimensions of size 1.
 _SOMETIMES_LEFT_OUT = frozenset(("Neg", "Conj", "Bitcast", "Transpose", "ReverseV2"))
+# Left out if all elements stay, as of a sum over dimensions of size 1.
+_LEFT_OUT_IF_ALL_STAY = frozenset(
+    (
+        *("Sum", "Mean", "Prod", "Max", "Min", "Slice", "StridedSlice"),
+        *("Pad", "PadV2", "MirrorPad", "Tile", "Pack", "ConcatV2"),
+    )
+)
 # An operation from which more than these are reached counts as one of constants.
 _MOST_LOOKED_AT = 32
 # More elements of a constant are not looked at.
@@ -58,14 +67,20 @@ def uniform_of(tensor: tf.Tensor) -> complex | None:
     return None
 
 
-def maker_of(tensor: tf.Tensor) -> tf.Operation | None:
+def maker_of(tensor: tf.Tensor, *, or_type: str = "") -> tf.Operation | None:
     """The operation that makes a tensor of a graph, but for those that Grappler leaves out; None in eager mode.
 
     It leaves out two negations or transposes, makes `x - y` of `x + (-y)`, and leaves out what gives one of its
-    operands as it is by a constant: `x * 1`, `x + 0`.
+    operands as it is, by a constant or by its sizes, which may be known later: `x * 1`, `x + 0`, a mean of one. Those
+    of `or_type` count.
     """
     while tf.is_symbolic_tensor(tensor):
         operation = tensor.op
+        if operation.type == or_type:
+            return operation
+        if operation.type in _LEFT_OUT_IF_ALL_STAY and _may_keep_all(operation):
+            tensor = operation.inputs[0]
+            continue
         if _is_left_out(operation) or operation.type in _SOMETIMES_LEFT_OUT:
             tensor = operation.inputs[tensor.value_index]
             continue
@@ -74,6 +89,22 @@ def maker_of(tensor: tf.Tensor) -> tf.Operation | None:
             return operation
         tensor = same
     return None
+
+
+def _may_keep_all(operation: tf.Operation) -> bool:
+    """Whether as many elements may come out as go in."""
+    if operation.type in ("Pack", "ConcatV2"):
+        return len(list(operation.inputs)) == (2 if operation.type == "ConcatV2" else 1)
+    before, after = operation.inputs[0].shape, operation.outputs[0].shape
+    if before.rank is None or after.rank is None:
+        return True
+    (unknown_before, count_before), (unknown_after, count_after) = map(_counted, (before, after))
+    return unknown_before != unknown_after or count_before == count_after
+
+
+def _counted(shape: tf.TensorShape) -> tuple[int, int]:
+    """How many sizes are not known, and the product of the others."""
+    return list(shape).count(None), math.prod(size for size in shape if size is not None)
 
 
 def _is_left_out(operation: tf.Operation) -> bool:
