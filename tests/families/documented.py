@@ -139,7 +139,7 @@ DOCUMENTED: tuple[Documented, ...] = (
     ),
     Documented(
         "convolution|pool",
-        "Module shape refinement failed|Error refining shapes|positive value for .* window dimension",
+        "Module shape refinement failed|positive value for .* window dimension",
         "XLA refuses a convolution of which a symbolic size leaves nothing, also for jax.export",
         backends="native|artifact",
     ),

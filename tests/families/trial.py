@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
@@ -167,7 +168,16 @@ def runner(
         raise NotACase(str(error)) from error
     if trial.backend == "artifact":
         call = jax.jit(deserialize(bytes(exported.serialize())).call)
-        return lambda *args: [np.asarray(leaf) for leaf in jax.tree.leaves(call(*args))]
+
+        def run_artifact(*args: np.ndarray) -> list[np.ndarray]:
+            try:
+                return [np.asarray(leaf) for leaf in jax.tree.leaves(call(*args))]
+            except ValueError as error:
+                if "Error refining shapes" in str(error) and jax_export_refuses(function, values, shapes, args):
+                    raise NotACase(str(error)) from error
+                raise
+
+        return run_artifact
     backend, _, xla = trial.backend.partition("+")
     converted = convert(
         function,
@@ -191,6 +201,18 @@ def runner(
         return [np.asarray(leaf.numpy()) for leaf in tf.nest.flatten(results)]
 
     return run
+
+
+def jax_export_refuses(
+    function: Callable[..., Any], values: Sequence[np.ndarray], shapes: Sequence[str], args: Sequence[np.ndarray]
+) -> bool:
+    """Whether `jax.export` cannot compute the function for these arrays either, as where a size leaves nothing."""
+    specs = jax.export.symbolic_args_specs(tuple(values), tuple(shapes))
+    try:
+        jax.export.export(jax.jit(function))(*specs).call(*args)
+    except ValueError as error:
+        return "Error refining shapes" in str(error)
+    return False
 
 
 def with_constants(
