@@ -100,6 +100,7 @@ class Case:
         it, which would compute it otherwise.
       specification: A function of NumPy arrays that gives the results of the specification, where XLA for CPU may
         compute others: a documented difference from JAX is one only where these agree.
+      often: The backends of every other trial; any is drawn for the rest.
       tags: Facts that the table of documented differences looks at.
     """
 
@@ -112,6 +113,7 @@ class Case:
     has_derivative: bool = True
     reference: Callable[..., Any] | None = field(default=None, repr=False)
     specification: Callable[..., Any] | None = field(default=None, repr=False)
+    often: tuple[str, ...] = ()
     tags: frozenset[str] = frozenset()
 
     @property

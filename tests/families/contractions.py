@@ -126,7 +126,7 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "like erf gelu": lambda x: (lax.erf(x * 0.7) + 1) * 0.5 * x,
 }
 # Those that have a number or NaN for infinity, whatever is rounded.
-OF_SPECIAL = ("none", "relu", "relu", "relu6", "elu", "leaky_relu", "tanh", "sigmoid", "larger")
+OF_SPECIAL = ("relu", "relu", "relu", "relu", "relu6", "none", "elu", "leaky_relu", "tanh", "sigmoid", "larger")
 # What gives its operand, by a number that TensorFlow computes when it optimizes a graph.
 NEUTRAL: dict[str, Callable[[Any], Any]] = {
     "times a computed 1": lambda x: x * jnp.max(jnp.ones(2, x.dtype)),
@@ -167,14 +167,16 @@ def fused(draw: Draw) -> Case:
     if pads is not None:
         (*image, features), (*window, inputs, outputs), _, _ = PADS[pads]
         shapes = (batch, *image, features), (*window, inputs, outputs)
-    biases = [_bias(draw, result) for _ in range(draw(st.integers(0, 2)))]
+    biases = [_bias(draw, result) for _ in range(draw(st.sampled_from([1, 1, 2, 0])))]
     scale = draw(st.sampled_from([None, 0.25, -2.0]))
     dtype = draw(st.one_of(st.just("float32"), st.sampled_from(FLOATS)))
     # XLA for CPU takes a depthwise convolution for one with many zeros in its kernel, which make NaN of infinities.
-    values = draw(st.sampled_from(["small", "special" if kind != "depthwise" else "small"]))
+    values = draw(st.sampled_from(["special", "special", "small"])) if kind != "depthwise" else "small"
     activation = draw(st.sampled_from(OF_SPECIAL if values == "special" else list(ACTIVATIONS)))
     place = draw(st.sampled_from(["before", "after"]))
     neutral = draw(st.sampled_from([None, *NEUTRAL]))
+    # Where it is at both places all is left out at once, so that what is around is seen together.
+    places = draw(st.sampled_from(["product and sum", "product and sum", "product", "sum"]))
     is_large = dtype == "float32" and draw(st.booleans())
 
     def function(x: Any, y: Any, *more: Any) -> Any:
@@ -197,19 +199,24 @@ def fused(draw: Draw) -> Case:
             )
             made = made[1:] if pads == "batch" else made
         made = made if scale is None or place == "before" else made * scale
+        if neutral is not None and "product" in places:
+            made = NEUTRAL[neutral](made)
         for bias in more:
             made = made + bias
-        return ACTIVATIONS[activation](made if neutral is None else NEUTRAL[neutral](made))
+        if neutral is not None and "sum" in places:
+            made = NEUTRAL[neutral](made)
+        return ACTIVATIONS[activation](made)
 
     return Case(
         f"{kind} of {values}{', large' if is_large else ''} numbers, padded: {pads}, scaled {scale} {place}, "
-        f"{len(biases)} biases, {neutral}, {activation}",
+        f"{len(biases)} biases, {neutral} ({places}), {activation}",
         function,
         (Argument(shapes[0], dtype, values), *(Argument(shape, dtype) for shape in (shapes[1], *biases))),
         sizes.symbolic,
         max_error_in_eps=64,
         scale=8.0,
         has_derivative=False,
+        often=("graph",),
         tags=frozenset({values, activation}),
     )
 
@@ -223,7 +230,7 @@ def _bias(draw: Draw, result: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(result) == 4 and draw(st.booleans()):
         return result[0], 1, *result[2:]
     if draw(st.booleans()):
-        return (*(1,) * draw(st.integers(0, len(result) + 1)), result[-1])
+        return (*(1,) * draw(st.sampled_from([0, 0, *range(1, len(result) + 2)])), result[-1])
     sizes = [draw(st.sampled_from([size, size, 1])) for size in result]
     kept = sizes[draw(st.integers(0, len(sizes))) :]
     return (draw(st.integers(1, 2)), *kept) if len(kept) == len(sizes) and draw(st.booleans()) else tuple(kept)

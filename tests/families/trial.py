@@ -76,7 +76,10 @@ def trials(case: Case) -> st.SearchStrategy[Trial]:
     constants: st.SearchStrategy[frozenset[int]] = (
         st.frozensets(st.integers(1, count - 1)) if count > 1 else st.just(frozenset())
     )
-    return st.builds(Trial, st.sampled_from(backends), derivatives, x64, st.integers(0, 99), constants)
+    backend = st.sampled_from(backends)
+    if case.often:
+        backend = st.one_of(st.sampled_from(case.often), backend)
+    return st.builds(Trial, backend, derivatives, x64, st.integers(0, 99), constants)
 
 
 def compare(case: Case, trial: Trial, *, with_jit: bool = True) -> None:
