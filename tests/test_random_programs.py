@@ -98,7 +98,12 @@ def expected_of(program, given_arguments):
 @pytest.mark.slow
 @given(program=programs(), seed=st.integers(0, 3))
 @settings(
-    max_examples=PROGRAMS, deadline=None, derandomize=not FULL, suppress_health_check=list(HealthCheck), print_blob=True
+    max_examples=PROGRAMS,
+    deadline=None,
+    derandomize=not FULL,
+    backend="hypothesis-urandom" if FULL else "hypothesis",  # each program anew
+    suppress_health_check=list(HealthCheck),
+    print_blob=True,
 )
 def test_random_programs_give_the_numbers_of_jax_on_every_backend(program, seed):
     cases = [(inputs, *expected_of(program, inputs)) for inputs in (arguments(batch, seed) for batch in BATCHES)]

@@ -31,6 +31,7 @@ def drawn(fewer):
         max_examples=int(os.environ.get("RANDOM_PROGRAMS", "300")) if FULL else fewer,
         deadline=None,
         derandomize=not FULL,
+        backend="hypothesis-urandom" if FULL else "hypothesis",  # each case anew
         database=None,
         suppress_health_check=list(HealthCheck),
         print_blob=True,
