@@ -29,6 +29,8 @@ UNSIGNED = ("uint8", "uint32", "uint16", "uint64")
 COMPLEX = ("complex64", "complex128")
 WIDE = ("float64", "int64", "uint64", "complex128")
 
+# Sizes from which on XLA and TensorFlow take what is small in parts, in other orders.
+LARGE = (33, 64, 257, 1000)
 SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -1.5, 2.0, 7.0, 1e-3)
 
 
@@ -123,7 +125,7 @@ class Case:
 
 
 class Sizes:
-    """Draws the sizes of a case.
+    """Draws the sizes of a case; one of eight symbolic ones is large, at one of its values.
 
     Args:
       draw: Of hypothesis.
@@ -144,6 +146,8 @@ class Sizes:
         """The name of a symbolic size."""
         name = "abcdefgh"[len(self.symbolic)]
         self.symbolic[name] = (self._draw(st.integers(low, high)), self._draw(st.integers(low, high)))
+        if all(values[0] < LARGE[0] for values in self.symbolic.values()) and not self._draw(st.integers(0, 7)):
+            self.symbolic[name] = self._draw(st.sampled_from(LARGE)), self.symbolic[name][1]
         return name
 
     def shape(self, lowest_rank: int, highest_rank: int, high: int = 4, low: int = 0) -> tuple[Dimension, ...]:
@@ -157,6 +161,12 @@ class Sizes:
             int(np.prod([self.symbolic[size][i] if isinstance(size, str) else size for size in shape], initial=1))
             for i in range(2)
         ]
+
+    @property
+    def tags(self) -> frozenset[str]:
+        """Whether there is a large one, as tags of a case."""
+        is_large = any(max(values) >= LARGE[0] for values in self.symbolic.values())
+        return frozenset({"large"} if is_large else {})
 
     def least(self, size: Dimension) -> int:
         """The least value that a size is tried at."""

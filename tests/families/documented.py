@@ -58,10 +58,33 @@ DOCUMENTED: tuple[Documented, ...] = (
         derivative="vjp",
     ),
     Documented(
+        "scatter",
+        "AssertionError: scatter_",
+        "XLA for CPU leaves out updates by indices of 8 bits where a size is more than they can hold",
+        tags=frozenset({"narrow indices"}),
+        backends="(eager|graph|compiled).*",
+    ),
+    Documented(
         "reduce",
         "AssertionError: reduce",
         "XLA leaves out the initial value of a reduction of one element, the specification does not",
         tags=frozenset({"one element"}),
+        backends="(eager|graph|compiled).*",
+    ),
+    Documented(
+        "reduce",
+        "AssertionError: reduce",
+        "of more than 32 elements XLA for CPU takes an initial value that is not neutral several times",
+        tags=frozenset({"many elements"}),
+        backends="(eager|graph|compiled).*",
+        by_specification=True,
+    ),
+    Documented(
+        "reduce",
+        "AssertionError: reduce by from the next",
+        "the specification leaves open in which order a reducer that is not associative combines elements; of more "
+        "than 32 it is another than that of XLA for CPU",
+        tags=frozenset({"many elements", "from the next"}),
         backends="(eager|graph|compiled).*",
     ),
     *(
@@ -108,12 +131,44 @@ DOCUMENTED: tuple[Documented, ...] = (
         with_xla=True,
     ),
     Documented(
-        "composed",
-        "nan",
-        "with enable_xla=False, TensorFlow's softmax of a row with NaN or infinity is NaN there and 0 elsewhere",
-        tags=frozenset({"special", "log softmax"}),
-        backends="eager|graph",
-        with_xla=True,
+        "pool|reduce_window",
+        "nan|inf",
+        "of about a thousand windows that do not overlap XLA for CPU drops NaN in minimum and maximum",
+        tags=frozenset({"special", "window", "large"}),
+        backends="(eager|graph|compiled|native).*",
+    ),
+    *(
+        Documented(
+            family,
+            "nan",
+            "of thousands of elements XLA for CPU drops NaN in minimum and maximum",
+            tags=frozenset({"special", kind, count}),
+            backends="(eager|graph|compiled|native).*",
+        )
+        for family, kind, count in (
+            ("composed", "max", "large"),
+            ("reduce", "max", "many elements"),
+            ("reduce", "min", "many elements"),
+        )
+    ),
+    Documented(
+        "reduce_window",
+        "AssertionError: reduce_window by",
+        "of windows of more than 32 elements XLA for CPU takes an initial value that is not neutral several times",
+        tags=frozenset({"window", "large"}),
+        backends="(eager|graph|compiled).*",
+        by_specification=True,
+    ),
+    *(
+        Documented(
+            family,
+            "nan",
+            "with enable_xla=False, TensorFlow's softmax of a row with NaN or infinity is NaN there and 0 elsewhere",
+            tags=frozenset({"special", step}),
+            backends="eager|graph",
+            with_xla=True,
+        )
+        for family, step in (("composed", "log softmax"), ("floats", "softmax"))
     ),
     Documented(
         "pool",

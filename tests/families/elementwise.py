@@ -293,7 +293,7 @@ def composed(draw: Draw) -> Case:
         max_error_in_eps=FLOAT_MAX_ERROR_IN_EPS,
         scale=8.0,
         has_derivative=False,
-        tags=frozenset(tags | {"1 / a"} if tags & INVERT else tags),
+        tags=sizes.tags | (tags | {"1 / a"} if tags & INVERT else tags),
     )
 
 

@@ -51,6 +51,8 @@ class Indexed:
         batch = iter(self.batch_shape)
         self.result_shape = tuple(next(extents) if i in self.window_dims else next(batch) for i in range(count))
         self.index_dtype = draw(st.one_of(st.just("int32"), st.sampled_from(INDICES)))
+        self.tags = {"narrow indices"} if sizes.tags and self.index_dtype.endswith("int8") else set()
+        self.tags |= set() if indexed else {"no index"}
         self.mode = draw(st.sampled_from(MODES))
         last_starts = [sizes.least(self.shape[i]) - sizes.least(self.slices[i]) for i in self.indexed]
         if self.mode == "promise_in_bounds":
@@ -85,7 +87,7 @@ def gather(draw: Draw) -> Case:
         function,
         (Argument(parts.shape, dtype), Argument(parts.index_shape, parts.index_dtype, parts.bounds)),
         parts.sizes.symbolic,
-        tags=frozenset({"" if parts.indexed else "no index"}),
+        tags=frozenset(parts.tags),
     )
 
 
@@ -138,7 +140,7 @@ def scatter(draw: Draw) -> Case:
         parts.sizes.symbolic,
         scale=least_scale(dtype) if values == "wide" else 0.0,
         has_derivative=kind in ("add", "sub", "set"),
-        tags=frozenset({f"scatter_{kind}", values, "" if parts.indexed else "no index"}),
+        tags=frozenset({f"scatter_{kind}", values, *parts.tags}),
     )
 
 

@@ -58,6 +58,7 @@ class Trial:
       x64: Whether JAX has types of 64 bits.
       seed: Of the numbers.
       constants: Which arguments are constants where a graph is called, by index.
+      is_late: Whether a graph that is compiled was made as one that is not, as in a SavedModel.
     """
 
     backend: str
@@ -65,6 +66,7 @@ class Trial:
     x64: bool
     seed: int
     constants: frozenset[int] = frozenset()
+    is_late: bool = False
 
 
 def trials(case: Case) -> st.SearchStrategy[Trial]:
@@ -79,7 +81,7 @@ def trials(case: Case) -> st.SearchStrategy[Trial]:
     backend = st.sampled_from(backends)
     if case.often:
         backend = st.one_of(st.sampled_from(case.often), backend)
-    return st.builds(Trial, backend, derivatives, x64, st.integers(0, 99), constants)
+    return st.builds(Trial, backend, derivatives, x64, st.integers(0, 99), constants, st.booleans())
 
 
 def compare(case: Case, trial: Trial, *, with_jit: bool = True) -> None:
@@ -194,6 +196,8 @@ def runner(
             tf.TensorSpec([None if isinstance(n, str) else n for n in argument.shape], value.dtype)
             for argument, value in zip(arguments_of(case, len(values)), values, strict=True)
         ]
+        if trial.is_late:
+            converted = tf.function(converted, specifications, autograph=False).get_concrete_function()
         converted = tf.function(converted, specifications, autograph=False, jit_compile=backend == "compiled")
 
     def run(*args: np.ndarray) -> list[np.ndarray]:
