@@ -174,7 +174,7 @@ def _in_row_major_order(
         np.full(array.shape[len(axes) :], start, start.dtype) for array, start in zip(moved, starts, strict=True)
     )
     for place in np.ndindex(*moved[0].shape[: len(axes)]):
-        values = region(values, tuple(array[place] for array in moved))
+        values = region(values, tuple(np.asarray(array[place]) for array in moved))
     return [np.asarray(value) for value in values]
 
 
@@ -212,14 +212,14 @@ def _by_specification(region: Any, starts: Any, window: Any, *arrays: np.ndarray
     ]
     made = [np.empty(counts, start.dtype) for start in starts]
     for place in np.ndindex(*counts):
-        values = tuple(starts)
+        values = tuple(map(np.asarray, starts))  # of scalars NumPy warns where integers overflow
         for offset in np.ndindex(*lengths):
             steps = zip(place, strides, offset, options["window_dilation"], edges, strict=True)
             at = [p * stride + o * step - low for p, stride, o, step, (low, _) in steps]
             own = zip(at, spread, options["base_dilation"], strict=True)
             if all(0 <= i < n and i % step == 0 for i, n, step in own):
                 index = tuple(i // step for i, step in zip(at, options["base_dilation"], strict=True))
-                values = region(values, tuple(array[index] for array in arrays))
+                values = region(values, tuple(np.asarray(array[index]) for array in arrays))
         for result, value in zip(made, values, strict=True):
             result[place] = value
     return made

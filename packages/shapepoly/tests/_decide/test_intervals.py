@@ -63,3 +63,10 @@ def test_a_positive_part_is_enclosed_on_both_sides():
     enclosure = Enclosure(lambda name: Interval(1, 3))
     assert enclosure.of(positive_part(variable("a") - integer(10))) == Interval(0, 0)
     assert enclosure.of(positive_part(variable("a") - integer(2))) == Interval(0, 1)
+
+
+def test_a_sum_with_a_number_larger_than_any_float_is_enclosed():
+    large = integer(10**400)
+    enclosure = Enclosure(lambda name: Interval(1, inf))
+    assert enclosure.of(variable("a") - large) == Interval(1 - 10**400, inf)
+    assert enclosure.of(large - variable("a")) == Interval(-inf, 10**400 - 1)

@@ -4,7 +4,8 @@ from math import inf
 
 import pytest
 
-from jaxtf.shapepoly._isl import Regions, Row, TooHard
+from jaxtf.shapepoly import SymbolicScope
+from jaxtf.shapepoly._isl import Region, Regions, Row, TooHard
 
 BETWEEN = (Row({0: 3, 1: -2}, -1), Row({0: -3, 1: 2}, 1), Row({0: 1}, -1), Row({0: -1}, 2**40))
 
@@ -46,3 +47,26 @@ def test_making_sets_takes_nothing_from_the_work_of_a_question():
     for bound in range(300):
         region = region.where([Row({0: 1}, -bound)])
     assert region.minimum(Row({0: 1}, 0)) == 299
+
+
+def test_numbers_longer_than_those_that_python_reads_are_too_hard():
+    far = Regions(1).everything.where([Row({0: 1}, -(10**3000))])
+    assert far.minimum(Row({0: 1}, 0)) == 10**3000
+    with pytest.raises(TooHard, match=r"4[0-9]{3} digits"):
+        far.minimum(Row({0: 10**1500}, 0))
+    with pytest.raises(TooHard, match="bits"):
+        far.where([Row({0: 1}, 10**4000)])
+
+
+def test_points_that_lie_farther_and_farther_away_are_given_up(monkeypatch):
+    digits = []
+    point = Region.point
+
+    def seen(region):
+        found = point(region)
+        digits.extend(len(str(number)) for number in found or ())
+        return found
+
+    monkeypatch.setattr(Region, "point", seen)
+    SymbolicScope(["2 * b == ((3 * a * a) - floordiv(mod(a, b), c))"])
+    assert 10 < max(digits) < 400

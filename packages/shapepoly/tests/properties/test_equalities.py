@@ -53,6 +53,7 @@ def value_at(size, sizes):
 @example("a*c + floordiv(a*c, b)", ["a == 2*b"], [])
 @example("floordiv(a*c, floordiv(b, 2))", ["mod(b, 4) == 0"], ["b >= 2"])
 @example("floordiv(4*a*b, c) - 3*a*b", ["a * b == 2*c"], [])
+@example("a", ["2 * b == ((3 * a * a) - floordiv(mod(a, b), c))"], [])  # a point of thousands of digits
 def test_sizes_have_the_values_that_python_computes(text, declared, more):
     scope, allowed = scope_and_sizes([*declared, *more])
     size = by_operators(text, scope)
@@ -104,3 +105,20 @@ def test_comparisons_under_equalities_are_never_wrong(left, right, declared):
     except InconclusiveDimensionOperation:
         return
     assert all((value(left, sizes) >= value(right, sizes)) is answer for sizes in allowed)
+
+
+LARGE = {"3": str(10**310), "2": str(2**63)}  # the first is larger than any float
+
+
+@given(left=expressions, right=expressions, declared=constraints)
+@example("(3 * a) + b", "4", [])
+@example("a", "3", ["b <= 2"])
+def test_comparisons_with_numbers_of_any_size_are_never_wrong(left, right, declared):
+    texts = [text.translate(str.maketrans(LARGE)) for text in (left, right, *declared)]
+    scope, allowed = scope_and_sizes(texts[2:])
+    x, y = by_operators(texts[0], scope), by_operators(texts[1], scope)
+    try:
+        answer = x >= y
+    except InconclusiveDimensionOperation:
+        return
+    assert all((value(texts[0], sizes) >= value(texts[1], sizes)) is answer for sizes in allowed)

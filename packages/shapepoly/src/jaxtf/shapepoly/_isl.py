@@ -20,6 +20,9 @@ _OPERATIONS_PER_QUESTION = 5_000
 Knapsack equations in 14 and in 24 columns, where isl branches for long, stopped after 0.24 s and 0.06 s.
 """
 
+_MOST_DIGITS = 4_000
+"""Of a number. isl may find a point so far away that its numbers are longer than those that Python reads."""
+
 _STEPS_OF_A_SET, _STEPS_OF_A_ROW, _STEPS_OF_A_QUESTION = 200, 10, 50
 
 
@@ -74,6 +77,8 @@ class Regions:
     def _integer(self, value: int) -> Any:
         if -(2**31) <= value < 2**31:
             return self.isl.Val.int_from_si(self.context, value)
+        if value.bit_length() > 3 * _MOST_DIGITS:
+            raise TooHard(f"a number of {value.bit_length()} bits")
         return self.isl.Val.read_from_str(self.context, str(value))
 
 
@@ -105,7 +110,7 @@ class Region:
         if point.is_void():
             return None
         kind = self._regions.isl.dim_type.set
-        return tuple(int(point.get_coordinate_val(kind, column).to_python()) for column in range(self._regions.width))
+        return tuple(_number(point.get_coordinate_val(kind, column)) for column in range(self._regions.width))
 
     def minimum(self, row: Row) -> int | float:
         """Returns the least value of the row's left-hand side, possibly `-inf`; of no points it is `inf`.
@@ -117,7 +122,7 @@ class Region:
         value = self._asked(points.min_val, self._regions.affine(row))
         if value.is_nan():
             return inf
-        return -inf if value.is_neginfty() else int(value.to_python())
+        return -inf if value.is_neginfty() else _number(value)
 
     def _asked(self, question: Any, *arguments: Any) -> Any:
         """Asks isl, with a bound on its work; making sets, between questions, has none."""
@@ -131,3 +136,10 @@ class Region:
             raise TooHard(str(error)) from error
         finally:
             context.set_max_operations(0)
+
+
+def _number(value: Any) -> int:
+    text: str = value.to_str()
+    if len(text) > _MOST_DIGITS:
+        raise TooHard(f"a number of {len(text)} digits")
+    return int(text)

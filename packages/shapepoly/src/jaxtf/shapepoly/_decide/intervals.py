@@ -26,6 +26,13 @@ class Interval(NamedTuple):
 EVERYTHING = Interval(-inf, inf)
 
 
+def plus(left: Bound, right: Bound) -> Bound:
+    """Returns the sum of bounds that are not opposite infinities; an integer may be larger than any float."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left + right
+    return left if isinstance(left, float) else right
+
+
 def times(left: Bound, right: Bound) -> Bound:
     """Returns the product, where 0 times an infinity is 0."""
     if left == 0 or right == 0:
@@ -92,14 +99,12 @@ class Enclosure:
         upper: Bound = 0
         for monomial, coefficient in expression.terms.items():
             if not monomial:
-                lower += coefficient
-                upper += coefficient
+                lower, upper = plus(lower, coefficient), plus(upper, coefficient)
                 continue
             low, high = self.of_monomial(monomial)
             if coefficient < 0:
                 low, high = high, low
-            lower += times(coefficient, low)
-            upper += times(coefficient, high)
+            lower, upper = plus(lower, times(coefficient, low)), plus(upper, times(coefficient, high))
         return Interval(lower, upper)
 
     def of_monomial(self, monomial: Monomial) -> Interval:

@@ -21,6 +21,13 @@ from jaxtf.shapepoly._isl import Region, Regions, Row, TooHard
 _MOST_REGIONS = 64
 _MOST_REFINEMENTS = 24
 
+_FARTHEST = 8
+"""How many times as long as those of the first point the numbers of one may be that is looked at.
+
+Of a bound around a far point isl may find one twice as far, so that numbers grow to thousands of digits, which takes
+seconds and settles nothing.
+"""
+
 
 class Problem:
     """The values that some monomials can take jointly.
@@ -102,13 +109,16 @@ class Problem:
     def _may_satisfy(self, rows: Sequence[Row]) -> bool:
         """Returns whether some region has a point where the rows hold, unless all such points are untrue."""
         pending = [region.where(rows) for region in self._regions]
-        refinements = 0
+        refinements = most_bits = 0
         while pending:
             region = pending.pop()
             point = region.point()
             if point is None:
                 continue
-            sharper = None if refinements >= _MOST_REFINEMENTS else self._sharper_bound(point)
+            bits = max((abs(number).bit_length() for number in point), default=0)
+            most_bits = most_bits or _FARTHEST * max(bits, 64)
+            is_hopeless = refinements >= _MOST_REFINEMENTS or bits > most_bits
+            sharper = None if is_hopeless else self._sharper_bound(point)
             if sharper is None:
                 return True
             refinements += 1

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from typing import NamedTuple
 
-from jaxtf.shapepoly._decide.intervals import Bound, times
+from jaxtf.shapepoly._decide.intervals import Bound, plus, times
 from jaxtf.shapepoly._expressions.anonymous import is_linear
 from jaxtf.shapepoly._expressions.expression import (
     FLOORDIV,
@@ -90,7 +90,7 @@ class _Search:
             other = self.lower_bound(quotient, depth - 1)
             least = times(below, other) if other >= 0 else times(-self._simple(-factor), other)
             if least > -inf:
-                best = max(best, least + self.lower_bound(rest, depth - 1))
+                best = max(best, plus(least, self.lower_bound(rest, depth - 1)))
         return best
 
     def _splits(self, expression: Expression) -> Iterator[Split]:
