@@ -116,6 +116,14 @@ DOCUMENTED: tuple[Documented, ...] = (
         )
     ),
     Documented(
+        "complexes",
+        "nan",
+        "XLA multiplies by the reciprocal of a constant, NaN for 0; TensorFlow divides, as JAX does without jit",
+        tags=frozenset({"over 0"}),
+        backends="(eager|graph).*",
+        without_jit=True,
+    ),
+    Documented(
         "composed",
         "AssertionError: composed",
         "of 0 and -0 TensorFlow gives either as their maximum or minimum",

@@ -159,6 +159,7 @@ COMPLEX_UNARY: dict[str, Callable[[Any], Any]] = {
         "tanh",
     ]
 }
+COMPLEX_UNARY |= {"over 0": lambda a: a / 0, "over 3 - 4j": lambda a: a / (3 - 4j), "1 over": lambda a: 1 / a}
 COMPLEX_BINARY: dict[str, Callable[[Any, Any], Any]] = {
     name: getattr(lax, name) for name in ["add", "sub", "mul", "div", "pow", "eq", "ne"]
 }
