@@ -120,7 +120,7 @@ DOCUMENTED: tuple[Documented, ...] = (
         "nan",
         "XLA multiplies by the reciprocal of a constant, NaN for 0; TensorFlow divides, as JAX does without jit",
         tags=frozenset({"over 0"}),
-        backends="(eager|graph).*",
+        backends="(eager|graph|compiled).*",
         without_jit=True,
     ),
     Documented(
