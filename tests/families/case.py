@@ -164,9 +164,9 @@ class Sizes:
 
     @property
     def tags(self) -> frozenset[str]:
-        """Whether there is a large one, as tags of a case."""
-        is_large = any(max(values) >= LARGE[0] for values in self.symbolic.values())
-        return frozenset({"large"} if is_large else {})
+        """Whether there is a large one, or one of the largest, as tags of a case."""
+        largest = max((max(values) for values in self.symbolic.values()), default=0)
+        return frozenset({"large"} if largest >= LARGE[0] else {}) | ({"a thousand"} if largest >= LARGE[-1] else set())
 
     def least(self, size: Dimension) -> int:
         """The least value that a size is tried at."""

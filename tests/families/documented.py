@@ -142,7 +142,7 @@ DOCUMENTED: tuple[Documented, ...] = (
         "pool|reduce_window",
         "nan|inf",
         "of about a thousand windows that do not overlap XLA for CPU drops NaN in minimum and maximum",
-        tags=frozenset({"special", "window", "large"}),
+        tags=frozenset({"special", "window", "a thousand"}),
         backends="(eager|graph|compiled|native).*",
     ),
     *(
@@ -154,9 +154,9 @@ DOCUMENTED: tuple[Documented, ...] = (
             backends="(eager|graph|compiled|native).*",
         )
         for family, kind, count in (
-            ("composed", "max", "large"),
-            ("reduce", "max", "many elements"),
-            ("reduce", "min", "many elements"),
+            ("composed", "max", "a thousand"),
+            ("reduce", "max", "a thousand"),
+            ("reduce", "min", "a thousand"),
         )
     ),
     Documented(

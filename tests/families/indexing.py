@@ -51,7 +51,8 @@ class Indexed:
         batch = iter(self.batch_shape)
         self.result_shape = tuple(next(extents) if i in self.window_dims else next(batch) for i in range(count))
         self.index_dtype = draw(st.one_of(st.just("int32"), st.sampled_from(INDICES)))
-        self.tags = {"narrow indices"} if sizes.tags and self.index_dtype.endswith("int8") else set()
+        largest = max((max(values) for values in sizes.symbolic.values()), default=0)
+        self.tags = {"narrow indices"} if largest > whole_range(self.index_dtype)[1] else set()
         self.tags |= set() if indexed else {"no index"}
         self.mode = draw(st.sampled_from(MODES))
         last_starts = [sizes.least(self.shape[i]) - sizes.least(self.slices[i]) for i in self.indexed]

@@ -139,6 +139,7 @@ class Region:
 
 
 def _number(value: Any) -> int:
+    """Returns the integer; raises `TooHard` for one of more than `_MOST_DIGITS` digits."""
     text: str = value.to_str()
     if len(text) > _MOST_DIGITS:
         raise TooHard(f"a number of {len(text)} digits")
