@@ -89,16 +89,26 @@ DOCUMENTED: tuple[Documented, ...] = (
     ),
     *(
         Documented(
-            "floats|composed|chained|fused|reduce|reduce_window|pool|scatter|cumulative",
+            "floats|composed|chained|fused|reduce|reduce_window|pool|cumulative",
             "nan",
             "compiled, XLA's CPU backend drops NaN in minimum and maximum",
             tags=frozenset({"special", kind}),
             backends=COMPILED,
         )
         for kind in (
-            *("max", "min", "scatter_max", "scatter_min", "cummax", "cummin"),
+            *("max", "min", "cummax", "cummin"),
             *("clamp", "relu", "relu6", "larger"),
         )
+    ),
+    *(
+        Documented(
+            "scatter|composed|chained",
+            "nan",
+            "compiled, XLA's CPU backend drops NaN in minimum and maximum",
+            tags=frozenset({"special", kind}),
+            backends="native",
+        )
+        for kind in ("scatter_max", "scatter_min")
     ),
     *(
         Documented(

@@ -327,9 +327,6 @@ def test_an_extreme_of_a_function_is_not_the_function_of_an_extreme(values, allo
 @pytest.mark.parametrize("allows_xla", [False, True])
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
 def test_integers_wrap_where_grappler_rewrites(dtype, allows_xla, mode):
-    def places(x):
-        return [search(function(x)) for search in (jnp.argmax, jnp.argmin) for function in (jnp.negative, jnp.sign)]
-
     def function(x, y):
         from_zero = 0 - x
         extremes = [f(g, initial=0) for f in (jnp.max, jnp.min) for g in (-x, from_zero, jnp.zeros_like(x) - x)]
@@ -341,10 +338,19 @@ def test_integers_wrap_where_grappler_rewrites(dtype, allows_xla, mode):
         lowest = np.iinfo(dtype).min
         for values in ([lowest, 5], [5, lowest], [2, 5, 5], [0, 3, lowest], [7]):
             x = np.array(values, dtype)
-            same_as_jax(places, x, mode=mode, allows_xla=allows_xla)
             same_as_jax(function, x, np.full_like(x, 3), mode=mode, allows_xla=allows_xla)
         nothing = np.zeros(0, dtype)
         same_as_jax(function, nothing, nothing, mode=mode, allows_xla=allows_xla)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("search", [jnp.argmax, jnp.argmin])
+@pytest.mark.parametrize("function", [jnp.negative, jnp.sign])  # one each: what is used twice is not rewritten
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (3, 1)])
+def test_where_an_extreme_of_a_function_is(shape, function, search, mode):
+    for values in ([np.iinfo(np.int32).min, 5, 5], [5, 5, np.iinfo(np.int32).min], [2, 5, 5], [7, 5, 3]):
+        x = np.array(values, np.int32).reshape(shape)
+        same_as_jax(lambda x: [search(function(x), axis=shape.index(3))], x, mode=mode)
 
 
 @pytest.mark.parametrize("mode", MODES)

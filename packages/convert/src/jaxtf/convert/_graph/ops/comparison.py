@@ -31,7 +31,15 @@ def total_order(operand: tf.Tensor) -> tf.Tensor:
     """
     if operand.shape.rank > MOST_DIMENSIONS:
         return tf.reshape(total_order(tf.reshape(operand, [-1])), as_shape(sizes(operand)))
-    bits = tf.bitcast(operand, BITS[operand.dtype])
+    return _backwards_below_zero(tf.bitcast(operand, BITS[operand.dtype]))
+
+
+def of_total_order(integers: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """The floating-point numbers that have these integers in the `total_order`."""
+    return tf.bitcast(_backwards_below_zero(integers), dtype)
+
+
+def _backwards_below_zero(bits: tf.Tensor) -> tf.Tensor:
     return where(bits < 0, tf.bitwise.bitwise_xor(bits, tf.constant(bits.dtype.max, bits.dtype)), bits)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BINARY, MOST_DIMENSIONS, MOVED, Size, as_shape, is_identity_of, product, sizes
-from jaxtf.convert._graph.grappler import extreme
+from jaxtf.convert._graph.grappler import extreme, hidden
 from jaxtf.convert._graph.nodes import reduction
 from jaxtf.convert._graph.ops.combining import Combine, in_order, is_associative, region_of
 from jaxtf.convert._graph.registry import Bound, translates
@@ -221,12 +221,16 @@ def _rows_of_blocks(
 def _extreme(direction: str, operand: tf.Tensor, indices: tf.Tensor, axis: int) -> list[tf.Tensor]:
     """The extreme value along an axis and its index, by ArgMax or ArgMin, which find the first; a NaN comes first.
 
-    As of extremes (`grappler`), Grappler makes `argmax(x)` of `argmax(f(x))`, and `argmin(x)` of `argmax(-x)`.
+    As of extremes (`grappler`), Grappler makes `argmax(x)` of `argmax(f(x))`, and `argmin(x)` of `argmax(-x)`. With one
+    more dimension TensorFlow searches an only axis in one thread.
     """
     search = tf.argmax if direction == "GT" else tf.argmin
     searched = tf.cast(operand, tf.int32) if operand.dtype == tf.bool else operand
-    position = search(tf.expand_dims(searched, searched.shape.rank), axis, output_type=tf.int32)
-    position = tf.squeeze(position, [-1])
+    if searched.shape.rank == 1 and tf.is_symbolic_tensor(searched):
+        position = search(hidden(searched), axis, output_type=tf.int32)
+    else:
+        position = search(tf.expand_dims(searched, searched.shape.rank), axis, output_type=tf.int32)
+        position = tf.squeeze(position, [-1])
     if operand.dtype.is_floating:
         unordered = tf.not_equal(operand, operand)
         first = tf.argmax(tf.cast(unordered, tf.int32), axis, output_type=tf.int32)

@@ -13,11 +13,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BINARY, MOVED, Size, as_shape, is_empty, product, same, sizes
+from jaxtf.convert._graph._support import BINARY, BITS, MOVED, Size, as_shape, is_empty, product, same, sizes
+from jaxtf.convert._graph.ops.comparison import of_total_order, total_order
 from jaxtf.convert._graph.ops.gather import batch_positions, index_vectors
 from jaxtf.convert._graph.ops.reductions import Combine, region_of
 from jaxtf.convert._graph.ops.slices import wide_index
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._tf import traces_compiled
 from jaxtf.serialization.interop import Block, read_in, single_operation
 
 SCATTERS: dict[str, Callable[..., tf.Tensor]] = {
@@ -176,10 +178,10 @@ def _scattered(kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows) -> tf
         return _in_turn(lambda a, b: [BINARY[kind](a[0], b[0])], [flat], [changes], rows)[0]
     spare = _with_spare_row(flat, rows)
     place = rows.index[:, tf.newaxis]
-    result = SCATTERS[kind](spare, place, changes)
     if kind in ("minimum", "maximum") and dtype.is_floating:
-        result = _with_nan(result, spare, place, changes)
-    return result[: rows.count]
+        extremes = _extremes_as_integers if traces_compiled() else _extremes_with_nan
+        return extremes(kind, spare, place, changes)[: rows.count]
+    return SCATTERS[kind](spare, place, changes)[: rows.count]
 
 
 def _multiplied(flat: tf.Tensor, changes: tf.Tensor, rows: Rows) -> tf.Tensor:
@@ -189,8 +191,9 @@ def _multiplied(flat: tf.Tensor, changes: tf.Tensor, rows: Rows) -> tf.Tensor:
     return tf.math.unsorted_segment_prod(tf.concat([flat, changes], 0), index, count)[: rows.count]
 
 
-def _with_nan(extremes: tf.Tensor, rows: tf.Tensor, place: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
+def _extremes_with_nan(kind: str, rows: tf.Tensor, place: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
     """Extremes of rows and changes, NaN where one of them is, which TensorFlow's kernels drop."""
+    extremes = SCATTERS[kind](rows, place, changes)
 
     def marked() -> tf.Tensor:
         unordered, more = (tf.cast(tf.math.is_nan(x), tf.int32) for x in (rows, changes))
@@ -200,6 +203,19 @@ def _with_nan(extremes: tf.Tensor, rows: tf.Tensor, place: tf.Tensor, changes: t
     # A sum is NaN if a term is; if it is without one, what is marked is nothing.
     sums = [tf.reduce_sum(tf.cast(x, tf.float32) if x.dtype.size < 4 else x) for x in (rows, changes)]
     return tf.cond(tf.math.is_nan(sums[0] + sums[1]), marked, lambda: tf.identity(extremes))
+
+
+def _extremes_as_integers(kind: str, rows: tf.Tensor, place: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
+    """The same, of integers in the order of the numbers, with NaN beyond the infinity that would be chosen.
+
+    XLA makes one loop of this, and drops NaN from extremes of numbers where TensorFlow compiles for CPU.
+    """
+    bits = BITS[rows.dtype]
+    beyond = tf.constant(bits.max if kind == "maximum" else bits.min, bits)
+    wide = tf.int32 if bits.size < 4 else bits
+    keys = [tf.cast(tf.where(tf.math.is_nan(x), beyond, total_order(x)), wide) for x in (rows, changes)]
+    found = tf.cast(SCATTERS[kind](keys[0], place, keys[1]), bits)
+    return of_total_order(found, rows.dtype)
 
 
 def _with_spare_row(flat: tf.Tensor, rows: Rows) -> tf.Tensor:
