@@ -207,7 +207,7 @@ def _by_specification(region: Any, starts: Any, window: Any, *arrays: np.ndarray
     reach = [(n - 1) * step + 1 for n, step in zip(lengths, options["window_dilation"], strict=True)]
     edges = options["padding"]
     if isinstance(edges, str):
-        edges = lax.padtype_to_pads(spread, reach, strides, edges)
+        edges = lax.padtype_to_pads(shape, reach, strides, edges)  # as JAX has it: not of the dilated array
     counts = [
         max((n + sum(edge) - r) // stride + 1, 0)
         for n, edge, r, stride in zip(spread, edges, reach, strides, strict=True)
