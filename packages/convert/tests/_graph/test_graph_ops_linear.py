@@ -84,6 +84,47 @@ CONVOLUTIONS = {
 }
 
 
+ODD_TERMS = {
+    "matrices": (lambda x, y: x @ y, (3, 5), (5, 4), ("a, b", "b, c")),
+    "transposed": (lambda x, y: x.T @ y.T, (5, 3), (4, 5), ("b, a", "c, b")),
+    "batches": (lambda x, y: jnp.einsum("nik,nkj->nij", x, y), (2, 3, 5), (2, 5, 4), ("n, i, k", "n, k, j")),
+    "one term": (jnp.outer, (3,), (4,), ("a", "b")),
+    "two dimensions of terms": (
+        lambda x, y: jnp.einsum("ikl,klj->ij", x, y),
+        *((2, 3, 5), (3, 5, 4)),
+        ("i, k, l", "k, l, j"),
+    ),
+    "transposed convolution": (
+        lambda x, k: lax.conv_transpose(x, k, (2, 2), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")),
+        *((1, 3, 3, 5), (3, 3, 5, 2)),
+        ("n, ...", "..."),
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("is_symbolic", [False, True])
+@pytest.mark.parametrize("name", ODD_TERMS)
+def test_an_infinite_term_of_an_odd_number_in_bfloat16_stays_infinite(name, is_symbolic, mode):
+    """It was NaN on CPUs without instructions for bfloat16."""
+    function, *shapes, symbolic = ODD_TERMS[name]
+    converted = convert(function, native_serialization=False, polymorphic_shapes=symbolic if is_symbolic else None)
+    if mode != "eager":
+        converted = tf.function(converted, autograph=False, jit_compile=mode == "compiled")
+    x, y = (np.arange(1, np.prod(shape) + 1).reshape(shape).astype(jnp.bfloat16) for shape in shapes)
+    x.reshape(-1)[-1] = np.inf
+    np.testing.assert_array_equal(converted(x, y).numpy(), np.asarray(jax.jit(function)(x, y)))
+
+
+def test_products_of_bfloat16_have_an_even_number_of_terms():
+    converted = convert(jnp.matmul, native_serialization=False)
+    for terms, even in ((4, 4), (5, 6)):
+        specs = (tf.TensorSpec(shape, tf.bfloat16) for shape in ((3, terms), (terms, 2)))
+        graph = tf.function(converted, autograph=False).get_concrete_function(*specs).graph
+        (product,) = (operation for operation in graph.get_operations() if operation.type == "MatMul")
+        assert product.inputs[0].shape == (3, even)
+
+
 # Three dimensions take long to compile, and differ from two in nothing compiled.
 @pytest.mark.parametrize(
     ("dimensions", "mode"), [(d, mode) for d in SPATIAL for mode in MODES if (d, mode) != (3, "compiled")]

@@ -20,6 +20,7 @@ from jaxtf.convert._graph._support import Size, as_shape, is_empty, pad, product
 from jaxtf.convert._graph.grappler import apart_from_pads, before_convolution
 from jaxtf.convert._graph.ops.conversion import cast, width
 from jaxtf.convert._graph.ops.dynamic import listed
+from jaxtf.convert._graph.ops.even_terms import with_even_terms
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, with_holes
 from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
 from jaxtf.convert._graph.registry import Bound, translates
@@ -399,6 +400,7 @@ def _transposed_convolution(operand: tf.Tensor, kernel: tf.Tensor, windows: Wind
     reach = windows.reach(kernel)
     full = [(n - 1) * d + k for n, d, k in zip(extent, windows.dilation, reach, strict=True)]
     flipped = tf.transpose(tf.reverse(kernel, [0, 1]), [0, 1, 3, 2])
+    operand, flipped = with_even_terms(operand, -1, flipped, -1)
     shape = as_shape([batch, *full, kernel.shape[-1]])
     result = tf.nn.conv2d_transpose(operand, flipped, shape, windows.dilation, "VALID")
     low, high = (

@@ -11,6 +11,7 @@ from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._support import Size, product, sizes, widening
 from jaxtf.convert._graph.grappler import before_matmul
 from jaxtf.convert._graph.ops.conversion import cast
+from jaxtf.convert._graph.ops.even_terms import with_even_terms
 from jaxtf.convert._graph.ops.shapes import as_shape_tensor
 from jaxtf.convert._graph.registry import Bound, translates
 
@@ -73,6 +74,7 @@ def contract(
     a, transpose_a = _matrix(left, batching[0], left_free, contracting[0], contracted_last=True, constant=constant)
     b, transpose_b = _matrix(right, batching[1], right_free, contracting[1], contracted_last=False, constant=constant)
     before_matmul(a)
+    a, b = with_even_terms(a, -2 if transpose_a else -1, b, -1 if transpose_b else -2)
     product = nodes.matmul(a, b, transpose_a, transpose_b)
     if len(left_free) != 1 or len(right_free) != 1:
         of_left, of_right = sizes(left), sizes(right)
