@@ -99,6 +99,13 @@ ODD_TERMS = {
         *((1, 3, 3, 5), (3, 3, 5, 2)),
         ("n, ...", "..."),
     ),
+    "convolution": (
+        lambda x, k: lax.conv_general_dilated(
+            x, k, (1,), [(1, 1)], lhs_dilation=(2,), dimension_numbers=("NWC", "WIO", "NWC")
+        ),
+        *((2, 5, 1), (1, 1, 4)),
+        ("n, ...", "..."),
+    ),
 }
 
 

@@ -38,7 +38,8 @@ def convolution(bound: Bound, operand: tf.Tensor, kernel: tf.Tensor) -> tf.Tenso
 
     Differs: `precision_config` is not heeded; not compiled, padding is not multiplied by what is infinite or NaN in the
     kernel, and a constant kernel may be multiplied by a constant that the operand or the result is; a sum of nothing
-    but -0 may be 0 or -0.
+    but -0 may be 0 or -0; of a dilated kernel in three dimensions (so of the gradient of a kernel with strides), and,
+    not compiled, of a depthwise one, the places between its elements count as 0: NaN where the operand is infinite.
     Source: StableHLO specification, `convolution`.
     """
     spatial = operand.shape.rank - 2
@@ -365,6 +366,7 @@ def _grouped(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: in
 
 def _plain(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
     before_convolution(operand, kernel)
+    operand, kernel = with_even_terms(operand, -1, kernel, -2)
     if operand.shape.rank == 4:
         operand, kernel = apart_from_pads(operand, kernel, padding)
         return tf.nn.conv2d(operand, kernel, windows.stride, padding, dilations=windows.kernel_dilation)
