@@ -39,7 +39,8 @@ def convolution(bound: Bound, operand: tf.Tensor, kernel: tf.Tensor) -> tf.Tenso
     Differs: `precision_config` is not heeded; not compiled, padding is not multiplied by what is infinite or NaN in the
     kernel, and a constant kernel may be multiplied by a constant that the operand or the result is; a sum of nothing
     but -0 may be 0 or -0; of a dilated kernel in three dimensions (so of the gradient of a kernel with strides), and,
-    not compiled, of a depthwise one, the places between its elements count as 0: NaN where the operand is infinite.
+    not compiled, of a depthwise one, the places between its elements count as 0: NaN where the operand is infinite or
+    NaN.
     Source: StableHLO specification, `convolution`.
     """
     spatial = operand.shape.rank - 2
