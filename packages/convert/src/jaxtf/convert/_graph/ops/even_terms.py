@@ -16,11 +16,12 @@ def with_even_terms(left: tf.Tensor, left_axis: int, right: tf.Tensor, right_axi
     oneDNN takes terms of bfloat16 in pairs. On a CPU without instructions for bfloat16 it multiplies the last one of an
     odd number by what fills its pair too, which is zero: the sum is NaN if that term is infinite (TensorFlow 2.21).
     """
-    terms = sizes(left)[left_axis]
-    is_even = isinstance(terms, int) and terms % 2 == 0
+    known = left.shape[left_axis]
+    is_even = known is not None and known % 2 == 0
     if left.dtype != tf.bfloat16 or is_even or traces_compiled():
         return left, right
-    return _with_more(left, left_axis, terms % 2), _with_more(right, right_axis, terms % 2)
+    more = sizes(left)[left_axis] % 2
+    return _with_more(left, left_axis, more), _with_more(right, right_axis, more)
 
 
 def _with_more(operand: tf.Tensor, axis: int, count: int | tf.Tensor) -> tf.Tensor:
