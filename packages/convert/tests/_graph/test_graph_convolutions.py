@@ -16,7 +16,8 @@ from jaxtf.convert import convert
 
 from .graph_mode import MODES, drawn, run_with_open_sizes
 
-FLOATS = ("float32", "float64", "bfloat16", "float16", "complex64")
+REAL = ("float32", "float64", "bfloat16", "float16")
+FLOATS = (*REAL, "complex64")
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
 
@@ -37,6 +38,7 @@ class Case:
       orders: Of the dimensions of operand, kernel and result as they are given.
       dtype: Of the operands.
       result: Of the result, if it is another one.
+      special: Whether some elements of the operand are infinite or NaN, if it is real and floating.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -45,6 +47,7 @@ class Case:
     orders: tuple[tuple[int, ...], ...]
     dtype: str
     result: str | None
+    special: bool = False
 
     def layout(self):
         """The dimension numbers of arrays whose dimensions are in those orders."""
@@ -104,7 +107,7 @@ def cases(draw, dtypes=FLOATS + INTEGERS, most_spatial=4):
     dtype = draw(st.sampled_from(dtypes))
     wider = {"int8": "int32", "uint8": "uint32", "int16": "int64", "bfloat16": "float32", "float16": "float32"}
     result = wider.get(dtype) if draw(st.booleans()) else None
-    return Case(shapes, tuple(map(tuple, names)), options, orders, dtype, result)
+    return Case(shapes, tuple(map(tuple, names)), options, orders, dtype, result, draw(st.booleans()))
 
 
 def elements(shape, dtype, seed):
@@ -115,6 +118,14 @@ def elements(shape, dtype, seed):
         return generator.integers(info.min, info.max, shape, dtype, endpoint=True)
     real = generator.normal(size=shape)
     return jnp.asarray(real + 1j * generator.normal(size=shape) if dtype == "complex64" else real, dtype).__array__()
+
+
+def with_special(array):
+    """The array with an infinity, and more infinities and NaN in one of 16 elements each."""
+    generator = np.random.default_rng(2)
+    special = generator.choice([np.inf, -np.inf, np.nan, 0], array.shape, p=[1 / 16, 1 / 16, 1 / 16, 13 / 16])
+    special[tuple(generator.integers(0, size) for size in array.shape)] = np.inf
+    return np.where(special == 0, array, special.astype(array.dtype))
 
 
 def by_definition(x, k, options):
@@ -154,17 +165,26 @@ def by_definition(x, k, options):
 
 def assert_convolved(case, mode):
     arrays = [elements(shape, case.dtype, seed) for seed, shape in enumerate(case.shapes)]
+    is_special = case.special and case.dtype in REAL and arrays[0].size
+    finite = arrays
+    if is_special:
+        arrays = [with_special(arrays[0]), arrays[1]]
     (found,) = run_with_open_sizes(case.apply, case.given(arrays), case.open_names(), mode=mode)
     dtype = jnp.dtype(case.result or case.dtype)
-    expected = np.transpose(by_definition(*arrays, case.options), case.orders[2])
+    with np.errstate(invalid="ignore"):
+        expected = np.transpose(by_definition(*arrays, case.options), case.orders[2])
     assert (found.dtype, found.shape) == (dtype, expected.shape)
     if case.dtype in INTEGERS:
         np.testing.assert_array_equal(found, expected.astype(dtype))
         return
-    bound = by_definition(*(np.abs(a.astype(np.complex128)).astype(np.float64) for a in arrays), case.options)
+    bound = by_definition(*(np.abs(a.astype(np.complex128)).astype(np.float64) for a in finite), case.options)
     wide = np.complex128 if case.dtype == "complex64" else np.float64
     # Sums in float32 of what is rounded once, to the result's dtype.
     summed = float(jnp.finfo("float64" if dtype == jnp.float64 else "float32").eps)
+    if is_special:
+        is_number = np.isfinite(expected)
+        np.testing.assert_array_equal(found[~is_number].astype(wide), expected[~is_number])
+        found, expected = np.where(is_number, found, 0), np.where(is_number, expected, 0)
     error = np.abs(found.astype(wide) - expected)
     allowed = np.abs(expected) * float(jnp.finfo(dtype).eps) + 32 * summed * np.transpose(bound, case.orders[2])
     assert (error <= allowed).all(), f"off by {error.max()} of {np.abs(expected).max()}"
@@ -187,19 +207,19 @@ def test_integers_are_convolved_modulo_the_power_of_their_bits(mode, case):
     assert_convolved(case, mode)
 
 
-def case(shapes, dtype, *, names=None, strides=None, padding=None, apart=None, groups=1):
+def case(shapes, dtype, *, names=None, strides=None, padding=None, dilation=None, apart=None, groups=1, special=False):
     """A convolution of arrays in the order of `lax.conv`; what is not given is what it mostly is."""
     spatial = len(shapes[0]) - 2
     options = {
         "window_strides": strides or (1,) * spatial,
         "padding": padding or ((0, 0),) * spatial,
-        "lhs_dilation": (1,) * spatial,
+        "lhs_dilation": dilation or (1,) * spatial,
         "rhs_dilation": apart or (1,) * spatial,
         "feature_group_count": groups,
         "batch_group_count": 1,
     }
     order = tuple(range(spatial + 2))
-    return Case(shapes, names or shapes, options, (order,) * 3, dtype, None)
+    return Case(shapes, names or shapes, options, (order,) * 3, dtype, None, special)
 
 
 # TensorFlow 2.21 itself, on a CPU with AVX-512: memory that is not its own for the first three, a crash for the next.
@@ -222,11 +242,48 @@ def test_convolutions_that_kernels_of_tensorflow_get_wrong_are_right(name, mode)
     assert_convolved(OF_FEW_PLACES[name], mode)
 
 
+# Of hundreds of terms; in float16 TensorFlow's kernels for CPU sum all but the second in float16.
+OF_MANY_TERMS = {
+    "depthwise, one dimension": (((2, 4, 300), (4, 1, 200)), {"groups": 4}),
+    "two dimensions": (((2, 8, 12, 12), (4, 8, 8, 8)), {}),
+    "depthwise": (((2, 8, 12, 12), (32, 1, 8, 8)), {"groups": 8}),
+    "depthwise, dilated": (((2, 8, 18, 18), (8, 1, 8, 8)), {"groups": 8, "apart": (2, 2)}),
+    "transposed": (((2, 64, 5, 5), (4, 64, 3, 3)), {"dilation": (2, 2), "padding": ((2, 2), (2, 2))}),
+    "three dimensions": (((2, 8, 5, 5, 5), (4, 8, 4, 4, 4)), {}),
+    "three dimensions, dilated": (((1, 16, 5, 6, 7), (4, 16, 3, 3, 3)), {"apart": (2, 2, 2)}),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-@pytest.mark.parametrize("groups", [1, 8])
-def test_compiled_sums_of_16_bit_floats_are_rounded_once(dtype, groups):
-    shapes = (2, groups, 12, 12), (4 * groups, 1, 8, 8)
-    assert_convolved(case(shapes, dtype, groups=groups), "compiled")
+@pytest.mark.parametrize("name", OF_MANY_TERMS)
+def test_sums_of_16_bit_floats_are_rounded_once(name, dtype, mode):
+    shapes, options = OF_MANY_TERMS[name]
+    assert_convolved(case(shapes, dtype, **options), mode)
+
+
+# Kernels of TensorFlow's that know no dilation, in three dimensions and depthwise ones.
+APART = {
+    "one dimension": (((2, 3, 9), (6, 1, 3)), {"apart": (3,), "groups": 3}),
+    "two dimensions": (((2, 3, 7, 6), (6, 1, 2, 3)), {"apart": (2, 2), "groups": 3}),
+    "one of two": (((2, 3, 7, 6), (3, 1, 2, 3)), {"apart": (1, 2), "groups": 3, "padding": ((0, 1), (2, 2))}),
+    "three dimensions": (((1, 3, 6, 5, 7), (2, 3, 2, 2, 3)), {"apart": (2, 3, 2)}),
+    "three, padded": (((1, 3, 6, 5, 7), (2, 3, 2, 2, 3)), {"apart": (2, 1, 3), "padding": ((1, 1), (0, 1), (3, 3))}),
+    "three, of groups": (((1, 4, 6, 5, 7), (2, 2, 2, 2, 3)), {"apart": (1, 2, 2), "groups": 2}),
+    "and strides": (((2, 3, 9, 8), (6, 1, 2, 3)), {"apart": (2, 2), "groups": 3, "strides": (2, 3)}),
+    "three, and strides": (((1, 3, 6, 5, 7), (2, 3, 2, 2, 2)), {"apart": (2, 3, 2), "strides": (2, 1, 3)}),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("is_open", [False, True], ids=["static", "open"])
+@pytest.mark.parametrize("name", APART)
+def test_what_is_between_the_elements_of_a_dilated_kernel_does_not_count(name, is_open, mode):
+    """Infinities and NaN there would make NaN with zeros in the kernel."""
+    shapes, options = APART[name]
+    (_, features, *spatial), kernel = shapes
+    names = ("n", features, *(f"h{i}+{size - 1}" for i, size in enumerate(spatial))), kernel
+    assert_convolved(case(shapes, "float32", names=names if is_open else None, special=True, **options), mode)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -3,7 +3,7 @@
 What those lack is prepared: the operand is padded or cut, dilated operands are interior-padded or become a transposed
 convolution, batch groups become feature groups, spatial dimensions beyond three become features, and complex numbers
 four real convolutions. Integers are convolved in int32, or in float64 in parts so small that every sum is exact there,
-and put together modulo 2**bits. Sums of 16-bit floats are sums in float32, rounded once.
+and put together modulo 2**bits.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ import tensorflow as tf
 from jaxtf.convert._graph._support import Size, as_shape, is_empty, pad, product, refuse, sizes
 from jaxtf.convert._graph.grappler import apart_from_pads, before_convolution
 from jaxtf.convert._graph.ops.conversion import cast, width
+from jaxtf.convert._graph.ops.dilated_kernels import in_phases
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.even_terms import with_even_terms
-from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, with_holes
+from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded
 from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
 from jaxtf.convert._graph.registry import Bound, translates
-from jaxtf.convert._tf import has_only_cpu, is_compiled_for_cpu
+from jaxtf.convert._tf import has_only_cpu, is_compiled_for_cpu, traces_compiled
 
 # Whole numbers up to 2**53 are exact in float64.
 _EXACT = 53
@@ -34,13 +35,11 @@ _EXACT = 53
 def convolution(bound: Bound, operand: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
     """The convolution (correlation) of the operand with the kernel, with any strides, dilations, groups and padding.
 
-    Integers are exact, modulo 2**bits.
+    Integers are exact, modulo 2**bits. Sums of 16-bit floats are sums in float32, rounded once.
 
     Differs: `precision_config` is not heeded; not compiled, padding is not multiplied by what is infinite or NaN in the
     kernel, and a constant kernel may be multiplied by a constant that the operand or the result is; a sum of nothing
-    but -0 may be 0 or -0; of a dilated kernel in three dimensions (so of the gradient of a kernel with strides), and,
-    not compiled, of a depthwise one, the places between its elements count as 0: NaN where the operand is infinite or
-    NaN.
+    but -0 may be 0 or -0; not compiled, a TensorFlow without oneDNN rounds sums of bfloat16 more than once.
     Source: StableHLO specification, `convolution`.
     """
     spatial = operand.shape.rank - 2
@@ -371,21 +370,34 @@ def _plain(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str
     if operand.shape.rank == 4:
         operand, kernel = apart_from_pads(operand, kernel, padding)
         return tf.nn.conv2d(operand, kernel, windows.stride, padding, dilations=windows.kernel_dilation)
-    operand, kernel = apart_from_pads(operand, with_holes(kernel, windows.kernel_dilation), padding)
+    operand, kernel = _widened(operand), _widened(kernel)
+    if set(windows.kernel_dilation) != {1}:
+        return in_phases(operand, windows, padding, lambda phases: tf.nn.conv3d(phases, kernel, [1] * 5, "VALID"))
+    operand, kernel = apart_from_pads(operand, kernel, padding)
     return tf.nn.conv3d(operand, kernel, [1, *windows.stride, 1], padding)
 
 
 def _depthwise(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
     """Each feature on its own; strides that differ are taken out of a result of stride 1."""
+    operand, kernel = _widened(operand), _widened(kernel)
     features = operand.shape[-1]
-    kernel = with_holes(kernel, windows.kernel_dilation)
     height, width, _, outputs = sizes(kernel)
     kernel = tf.reshape(kernel, as_shape([height, width, features, outputs // features]))
     vertical, horizontal = windows.stride
+    ones = [1] * 4
+    if set(windows.kernel_dilation) != {1}:
+        return in_phases(
+            operand, windows, padding, lambda phases: tf.nn.depthwise_conv2d(phases, kernel, ones, "VALID")
+        )
     if vertical == horizontal:
         return tf.nn.depthwise_conv2d(operand, kernel, [1, vertical, horizontal, 1], padding)
     operand = padded(operand, windows, padding)
-    return tf.nn.depthwise_conv2d(operand, kernel, [1, 1, 1, 1], "VALID")[:, ::vertical, ::horizontal]
+    return tf.nn.depthwise_conv2d(operand, kernel, ones, "VALID")[:, ::vertical, ::horizontal]
+
+
+def _widened(operand: tf.Tensor) -> tf.Tensor:
+    """Not float16, for TensorFlow's kernels that sum it in float16: those for CPU, not compiled, but for conv2d's."""
+    return tf.cast(operand, tf.float32) if operand.dtype == tf.float16 and not traces_compiled() else operand
 
 
 def _is_transposed(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int) -> bool:
@@ -399,6 +411,7 @@ def _is_transposed(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, grou
 
 def _transposed_convolution(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tf.Tensor:
     """All places where the kernel meets the operand, then padded or cut to those that are asked for."""
+    operand, kernel = _widened(operand), _widened(kernel)
     batch, *extent, _ = sizes(operand)
     reach = windows.reach(kernel)
     full = [(n - 1) * d + k for n, d, k in zip(extent, windows.dilation, reach, strict=True)]

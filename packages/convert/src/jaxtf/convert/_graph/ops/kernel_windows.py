@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import Size, pad, sizes
+from jaxtf.convert._graph._support import Size, sizes
 
-__all__ = ["Integers", "Windows", "padded", "with_holes"]
+__all__ = ["Integers", "Windows", "padded"]
 
 Integers = tuple[int, ...]
 
@@ -51,9 +51,3 @@ def padded(operand: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
     if padding == "VALID":
         return operand
     return tf.pad(operand, [[0, 0], *zip(windows.low, windows.high, strict=True), [0, 0]])
-
-
-def with_holes(kernel: tf.Tensor, dilation: Integers) -> tf.Tensor:
-    """The kernel with zeros between its elements, for kernels that know no dilation on CPU."""
-    nothing = [0] * kernel.shape.rank
-    return pad(kernel, None, nothing, nothing, [*(d - 1 for d in dilation), 0, 0])
