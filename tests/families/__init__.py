@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from hypothesis import strategies as st
 
-from . import arithmetic, chains, contractions, control, elementwise, indexing, windows
+from . import arithmetic, chains, contractions, control, elementwise, indexing, sums, windows
 from .case import Case
 
 __all__ = ["FAMILIES"]
@@ -25,6 +25,7 @@ FAMILIES: Mapping[str, Callable[[], st.SearchStrategy[Case]]] = {
     "pool": windows.pool,
     "select_and_scatter": windows.select_and_scatter,
     "cumulative": windows.cumulative,
+    "sums": sums.sums,
     "sort": elementwise.sort,
     "top_k": elementwise.top_k,
     "floats": elementwise.floats,

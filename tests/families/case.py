@@ -33,6 +33,12 @@ WIDE = ("float64", "int64", "uint64", "complex128")
 LARGE = (33, 64, 257, 1000)
 SPECIAL = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, -1.5, 2.0, 7.0, 1e-3)
 
+DRAWN: dict[Any, Callable[[np.random.Generator, list[int]], Any]] = {
+    "normal": lambda random, shape: random.standard_normal(shape),
+    "terms": lambda random, shape: random.uniform(1 / 16, 1 / 8, shape),
+    "ties": lambda random, shape: random.integers(0, 3, shape),
+}
+
 
 @dataclass(frozen=True)
 class Argument:
@@ -42,7 +48,8 @@ class Argument:
       shape: Sizes, those that are symbolic by name.
       dtype: By name.
       values: `small` integers, `special` ones too (NaN, infinities, signed zeros), `edges`: those without a tiny
-        one, `ties` of three values, `bits` of the whole range, `normal`, `wide`: floats of any exponent, a pair:
+        one, `ties` of three values, `bits` of the whole range, `normal`, `wide`: floats of any exponent, `terms`
+        between 1/16 and 1/8, whose sums of hundreds and of products of thousands are in the range of 16 bits, a pair:
         integers between the two, both included, or more numbers: some of these.
     """
 
@@ -65,14 +72,12 @@ class Argument:
                 numbers = numbers + 1j * random.integers(*self.values, size=shape, endpoint=True)
         elif self.values == "bits" and dtype.kind in "iu":
             return np.frombuffer(random.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
-        elif self.values == "normal":
-            numbers = random.standard_normal(shape)
+        elif self.values in DRAWN:
+            numbers = DRAWN[self.values](random, shape)
         elif self.values == "wide" and dtype.kind not in "iuc":
             limits = ml_dtypes.finfo(dtype)
             exponents = random.integers(limits.minexp, limits.maxexp - 1, shape, endpoint=True)
             numbers = random.choice((1.0, 1.25, 1.5), shape) * 2.0**exponents * random.choice((1, -1), shape)
-        elif self.values == "ties":
-            numbers = random.integers(0, 3, shape)
         elif self.values in ("special", "edges") and dtype.kind not in "iu":
             numbers = random.choice(SPECIAL if self.values == "special" else SPECIAL[:-1], shape)
             if dtype.kind == "c":

@@ -54,7 +54,10 @@ def dot_general(draw: Draw) -> Case:
 
 @st.composite
 def convolution(draw: Draw) -> Case:
-    """`conv_general_dilated` with any layout, strides, dilations, groups and padding, also negative."""
+    """`conv_general_dilated` with any layout, strides, dilations, groups and padding, also negative.
+
+    Half of the operands of real floats have infinities and NaN.
+    """
     sizes = Sizes(draw)
     rank = draw(st.sampled_from([1, 2, 2, 2, 3]))
     spatial = [sizes.size(0 if not draw(st.integers(0, 9)) else 1, 5) for _ in range(rank)]
@@ -83,6 +86,7 @@ def convolution(draw: Draw) -> Case:
     weights = arranged(rhs, {"I": inputs, "O": outputs * groups, **dict(zip(letters, kernel, strict=True))})
     dtype = draw(dtypes(FLOATS, FLOATS, SIGNED, UNSIGNED, COMPLEX))
     reversal = draw(st.sampled_from([None, None, (True,) * rank])) if isinstance(padding, list) else None
+    values = draw(st.sampled_from(["small", "special"])) if dtype in FLOATS else "small"
 
     def function(x: Any, k: Any) -> Any:
         if reversal:
@@ -101,9 +105,9 @@ def convolution(draw: Draw) -> Case:
 
     return Case(
         f"convolution {lhs},{rhs},{out} strides {strides} padding {padding} dilations {dilation}, {kernel_dilation} "
-        f"groups {feature_groups}, {batch_groups}",
+        f"groups {feature_groups}, {batch_groups}, of {values} numbers",
         function,
-        (Argument(operand, dtype), Argument(weights, dtype)),
+        (Argument(operand, dtype, values), Argument(weights, dtype)),
         sizes.symbolic,
     )
 

@@ -138,8 +138,9 @@ def apart_from_pads(operand: tf.Tensor, kernel: tf.Tensor, padding: str) -> tupl
     """The operand and the kernel of a convolution, features last, whose padding is `padding`, VALID or SAME.
 
     TensorFlow with oneDNN makes one operation of Pad and a convolution, which leaves out what is padded in the batch
-    and in the features, and of three dimensions the padding of the convolution. Of a kernel that is padded it ends
-    the process.
+    and in the features. That of three dimensions leaves out the padding of the convolution too, and its inferred shape
+    is without any, so that Grappler takes a transposition that follows for one of sizes 1. Of a kernel that is padded
+    the operation ends the process.
     """
     if not tf.is_symbolic_tensor(operand) or not tf.is_symbolic_tensor(kernel) or traces_compiled():
         return operand, kernel
@@ -147,7 +148,7 @@ def apart_from_pads(operand: tf.Tensor, kernel: tf.Tensor, padding: str) -> tupl
     if (maker_of_kernel is not None and maker_of_kernel.type == "Pad") or may_be_result(kernel):
         kernel = hidden(kernel)
     if maker is not None and maker.type == "Pad":
-        is_apart = padding != "VALID" or not _pads_between(maker.inputs[1])
+        is_apart = operand.shape.rank == 5 or padding != "VALID" or not _pads_between(maker.inputs[1])
         operand = hidden(operand) if is_apart else operand
     elif may_be_result(operand):
         operand = hidden(operand)
