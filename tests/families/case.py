@@ -130,7 +130,7 @@ class Case:
 
 
 class Sizes:
-    """Draws the sizes of a case; one of eight symbolic ones is large, at one of its values.
+    """Draws sizes, in one of eight cases all 1; one of eight symbolic ones is large, at one of its values.
 
     Args:
       draw: Of hypothesis.
@@ -140,9 +140,11 @@ class Sizes:
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
         self.symbolic: dict[str, tuple[int, ...]] = {}
+        self._are_ones = draw(st.integers(0, 7)) == 7
 
     def size(self, low: int, high: int, *, may_be_symbolic: bool = True) -> Dimension:
         """A size from `low` to `high`; a symbolic one is at least 1."""
+        high = min(high, max(low, 1)) if self._are_ones else high
         if may_be_symbolic and high >= 1 and not self._draw(st.integers(0, 3)):
             return self.named(max(low, 1), high)
         return self._draw(st.integers(low, high))

@@ -230,7 +230,7 @@ OF_FEW_PLACES = {
         ((1, 1, 3, 2), (2, 1, 1, 2)), "float32", names=((1, 1, 3, "w"), (2, 1, 1, 2)), strides=(1, 2)
     ),
     "larger than the operand": case(((1, 3, 1, 5), (8, 3, 2, 1)), "bfloat16", padding=((1, 2), (0, 0)), apart=(3, 3)),
-    # Grappler makes one operation of a pad and a convolution of three dimensions, and does not count the pad in its shape.
+    # Of a pad and a convolution in three dimensions Grappler makes one operation, of the shape without the pad.
     "padded in three dimensions": case(((1, 1, 1, 1, 1), (1, 1, 1, 1, 1)), "float32", padding=((0, 0), (0, 0), (0, 1))),
     "strides in three dimensions": case(
         ((2, 8, 1, 2, 6), (8, 8, 3, 1, 1)), "float64", strides=(3, 3, 3), padding=((1, 1), (0, 0), (0, 0))
