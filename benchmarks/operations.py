@@ -306,7 +306,8 @@ def pool(combine: Callable[..., Any], initial: float, size: int, stride: int, pa
 
 def windows(a: Arrays) -> Mapping[str, Case]:
     plain, half, channels = convolution(), jnp.bfloat16, a.near_one(2, 64)
-    of_volumes = ("NDHWC", "DHWIO", "NDHWC")
+    numbers = ("NDHWC", "DHWIO", "NDHWC")
+    volumes, of_volumes = a.near_one(2, 16, 16, 16, 16), a.kernel(3, 3, 3, 16, 16)
     kernel, depthwise = a.kernel(3, 3, 64, 64), a.kernel(3, 3, 1, 64)
     largest = pool(lax.max, -np.inf, 2, 2, "VALID")
     return {
@@ -317,14 +318,30 @@ def windows(a: Arrays) -> Mapping[str, Case]:
         "convolution, dilated images": (convolution(lhs_dilation=(2, 2)), (a.images, kernel)),
         "convolution, 4 groups": (convolution(feature_group_count=4), (a.images, kernel[:, :, :16])),
         "convolution, depthwise": (convolution(feature_group_count=64), (a.images, depthwise)),
+        "convolution, depthwise, dilated kernel": (
+            convolution(feature_group_count=64, rhs_dilation=(2, 2)),
+            (a.images, depthwise),
+        ),
         "convolution, depthwise, stride 2": (convolution(2, feature_group_count=64), (a.images, depthwise)),
         "convolution, 1 dimension": (
             lambda x, k: lax.conv_general_dilated(x, k, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC")),
             (a.near_one(8, 512, 64), kernel[0]),
         ),
         "convolution, 3 dimensions": (
-            lambda x, k: lax.conv_general_dilated(x, k, (1,) * 3, "SAME", dimension_numbers=of_volumes),
-            (a.near_one(2, 16, 16, 16, 16), a.kernel(3, 3, 3, 16, 16)),
+            lambda x, k: lax.conv_general_dilated(x, k, (1,) * 3, "SAME", dimension_numbers=numbers),
+            (volumes, of_volumes),
+        ),
+        "convolution, 3 dimensions, dilated kernel": (
+            lambda x, k: lax.conv_general_dilated(
+                x, k, (1,) * 3, "SAME", rhs_dilation=(2,) * 3, dimension_numbers=numbers
+            ),
+            (volumes, of_volumes),
+        ),
+        "convolution, 3 dimensions, stride 2, gradient of the kernel": (
+            jax.grad(
+                lambda k, x: lax.conv_general_dilated(x, k, (2,) * 3, "VALID", dimension_numbers=numbers).sum(),
+            ),
+            (of_volumes, volumes),
         ),
         "convolution, channels first": (
             lambda x, k: lax.conv_general_dilated(x, k, (1, 1), "SAME"),
@@ -334,6 +351,10 @@ def windows(a: Arrays) -> Mapping[str, Case]:
         "convolution of bfloat16": (
             lambda x, k: plain(x.astype(half), k.astype(half)).astype(jnp.float32),
             (a.images[:2], kernel),
+        ),
+        "convolution of float16, depthwise": (
+            lambda x, k: convolution(feature_group_count=64)(x.astype(jnp.float16), k.astype(jnp.float16)),
+            (a.images[:2], depthwise),
         ),
         "convolution, bias, relu": (lambda x, k, z: jax.nn.relu(plain(x, k) + z), (a.images, kernel, channels[0])),
         "convolution, scale, bias, relu": (
