@@ -109,6 +109,7 @@ def convolution(draw: Draw) -> Case:
         function,
         (Argument(operand, dtype, values), Argument(weights, dtype)),
         sizes.symbolic,
+        tags=frozenset({values, f"{'groups' if groups > 1 else 'one group'} of {dtype}"}),
     )
 
 

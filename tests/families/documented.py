@@ -126,6 +126,14 @@ DOCUMENTED: tuple[Documented, ...] = (
         )
     ),
     Documented(
+        "convolution",
+        "nan",
+        "XLA for CPU computes groups of float64 as one group, with zeros in its kernel: NaN where another group is "
+        "infinite; JAX has it of feature groups, graph mode only compiled, of these and of batch groups",
+        tags=frozenset({"special", "groups of float64"}),
+        backends="(eager|graph|compiled).*",
+    ),
+    Documented(
         "complexes",
         "nan",
         "XLA multiplies by the reciprocal of a constant, NaN for 0; TensorFlow divides, as JAX does without jit",
