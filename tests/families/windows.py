@@ -223,7 +223,7 @@ def _by_specification(region: Any, starts: Any, window: Any, *arrays: np.ndarray
                 index = tuple(i // step for i, step in zip(at, options["base_dilation"], strict=True))
                 values = region(values, tuple(np.asarray(array[index]) for array in arrays))
         for result, value in zip(made, values, strict=True):
-            result[place] = value
+            result[place] = np.asarray(value)  # JAX's own, of bfloat16, NumPy does not take
     return made
 
 
