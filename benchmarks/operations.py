@@ -296,7 +296,8 @@ def products(a: Arrays) -> Mapping[str, Case]:
 
 def convolution(stride: int = 1, **keywords: Any) -> Callable[..., Any]:
     numbers = ("NHWC", "HWIO", "NHWC")
-    return lambda x, k: lax.conv_general_dilated(x, k, (stride,) * 2, "SAME", dimension_numbers=numbers, **keywords)
+    padding = [(1, 1)] * 2 if "lhs_dilation" in keywords else "SAME"  # of dilated images JAX takes no name
+    return lambda x, k: lax.conv_general_dilated(x, k, (stride,) * 2, padding, dimension_numbers=numbers, **keywords)
 
 
 def pool(combine: Callable[..., Any], initial: float, size: int, stride: int, padding: str) -> Callable[..., Any]:
