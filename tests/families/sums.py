@@ -100,8 +100,7 @@ def _convolution(draw: Draw, sizes: Sizes, kind: str) -> Made:
     layout = f"N{letters}C", f"{letters}IO", f"N{letters}C"
 
     def function(x: Any, k: Any) -> Any:
-        each = ((n,) * rank for n in (stride, dilation, apart))
-        strides, lhs_dilation, rhs_dilation = each
+        strides, lhs_dilation, rhs_dilation = ((n,) * rank for n in (stride, dilation, apart))
         padding = [(edge, edge)] * rank
         return lax.conv_general_dilated(x, k, strides, padding, lhs_dilation, rhs_dilation, layout, groups)
 
