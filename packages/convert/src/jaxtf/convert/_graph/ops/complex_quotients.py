@@ -23,9 +23,8 @@ def complex_quotient(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     quotient = divided(dividend, divisor)
     if traces_compiled():
         return quotient
-    is_nan = tf.logical_and(*(tf.math.is_nan(part(quotient)) for part in (tf.math.real, tf.math.imag)))
 
-    def repaired() -> tf.Tensor:
+    def repaired(is_nan: tf.Tensor) -> tf.Tensor:
         a, b, c, d = (part(x) for x in (dividend, divisor) for part in (tf.math.real, tf.math.imag))
         least = tf.constant(_LEAST[divisor.dtype], c.dtype)
         infinity = 1 / (c * 0)
@@ -38,7 +37,14 @@ def complex_quotient(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
             result = tf.where(tf.logical_and(is_nan, applies), tf.complex(real, imaginary), result)
         return result
 
-    return tf.cond(tf.reduce_any(is_nan), repaired, lambda: tf.identity(quotient))
+    def looked_at() -> tf.Tensor:
+        is_nan = tf.logical_and(*(tf.math.is_nan(part(quotient)) for part in (tf.math.real, tf.math.imag)))
+        return tf.cond(tf.reduce_any(is_nan), lambda: repaired(is_nan), lambda: tf.identity(quotient))
+
+    # A sum is finite only if all its terms are.
+    total = tf.reduce_sum(quotient)
+    is_finite = tf.logical_and(*(tf.math.is_finite(part(total)) for part in (tf.math.real, tf.math.imag)))
+    return tf.cond(is_finite, lambda: tf.identity(quotient), looked_at)
 
 
 def _one_infinite(a: tf.Tensor, b: tf.Tensor, c: tf.Tensor, d: tf.Tensor) -> tf.Tensor:
