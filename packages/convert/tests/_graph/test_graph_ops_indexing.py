@@ -235,12 +235,17 @@ def test_what_is_subtracted_at_one_index_several_times_is_subtracted_each_time(m
     same_as_jax(lambda x, i, u: x.at[i].subtract(u), np.ones(4, np.uint8), i, np.arange(5, dtype=np.uint8), mode=mode)
 
 
+@pytest.mark.parametrize("allows_xla", [False, True])
 @pytest.mark.parametrize("mode", MODES)
-def test_an_element_is_multiplied_with_its_updates_in_turn(mode):
+def test_an_element_is_multiplied_with_its_updates_in_turn(mode, allows_xla):
     """The product of the updates alone overflows, or is 0."""
     x, indices = np.float32([1e-30, 1e30, 3, 0]), np.int32([0, 0, 1, 1, 3, 3])
     factors = np.float32([1e30, 1e30, 1e-30, 1e-30, 1e30, 1e30])
-    same_as_jax(lambda x, i, u: x.at[i].multiply(u), x, indices, factors, mode=mode, max_error_in_eps=1)
+
+    def product(x, i, u):
+        return x.at[i].multiply(u)
+
+    same_as_jax(product, x, indices, factors, mode=mode, max_error_in_eps=1, allows_xla=allows_xla)
 
 
 def test_a_symbolic_number_of_updates_is_scattered():
@@ -253,13 +258,18 @@ def test_a_symbolic_number_of_updates_is_scattered():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
-@pytest.mark.parametrize("mode", ["eager", "graph"])  # compiled, XLA's CPU backend drops NaN in min and max
-def test_an_extreme_of_nan_is_nan_wherever_it_is(mode, dtype):
+@pytest.mark.parametrize("allows_xla", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_an_extreme_of_nan_is_nan_wherever_it_is(mode, allows_xla, dtype):
     with jax.enable_x64(dtype == "float64"):
         x = np.array([1, np.nan, 3, 4, np.nan, 6]).astype(jnp.dtype(dtype))
         u = np.array([np.nan, 0, 9, np.inf, 2]).astype(jnp.dtype(dtype))
         i = np.array([0, 1, 2, 3, 0], np.int32)
-        same_as_jax(lambda x, i, u: [x.at[i].max(u), x.at[i].min(u), x.at[i % 2].max(u)], x, i, u, mode=mode)
+
+        def extremes(x, i, u):
+            return [x.at[i].max(u), x.at[i].min(u), x.at[i % 2].max(u)]
+
+        same_as_jax(extremes, x, i, u, mode=mode, allows_xla=allows_xla)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -33,8 +33,8 @@ Each private name is listed once, with why it is needed and the versions it was 
   that is being traced is of `tf.function(jit_compile=True)`.
 - `EagerTensor` and its `_shape_tuple` and `_datatype_enum` (2.21): shape and dtype as plain values,
   in a tenth of the time of `shape.as_list()` and `dtype`.
-- `tensorflow.compiler.tf2xla.ops.gen_xla_ops` (2.21): `xla_variadic_sort`, `xla_rng_bit_generator`. They have CPU
-  kernels and run eagerly, in graphs and compiled; a SavedModel that has them loads with TensorFlow alone.
+- `tensorflow.compiler.tf2xla.ops.gen_xla_ops` (2.21): `xla_variadic_sort`, `xla_rng_bit_generator`, `xla_scatter`.
+  They have CPU kernels and run eagerly, in graphs and compiled; a SavedModel that has them loads with TensorFlow alone.
 - `FuncGraph` and, of a graph, `_create_op_internal`, `_create_op_helper`, `_c_graph`, `_control_dependencies_stack`,
   `_default_original_op`, `_get_control_flow_context`; `Operation._from_c_op`, `Tensor._as_tf_output`; the C functions
   `TF_NewOperation`, `TF_AddInput`, `TF_SetAttrValueProto`, `TF_FinishOperation` and `TF_SetOpStackTrace` of
@@ -96,6 +96,7 @@ __all__ = [
     "record_gradient",
     "refusing_results",
     "rng_bit_generator",
+    "scatter_rows",
     "stablehlo_version",
     "tflite_converter_error",
     "traces_compiled",
@@ -453,6 +454,29 @@ def variadic_sort(
 
     function = tf.function(compared, autograph=False, input_signature=scalars).get_concrete_function()
     return list(gen_xla_ops.xla_variadic_sort(operands, tf.constant(axis), comparator=function, is_stable=True))
+
+
+def scatter_rows(
+    rows: tf.Tensor, place: tf.Tensor, changes: tf.Tensor, combine: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+) -> tf.Tensor:
+    """The rows, each combined with the changes of it; how is said of two scalars, and has to be in any order.
+
+    Args:
+      rows: Of one or more dimensions.
+      place: Of each change the row, a column of integers.
+      changes: As many, each as large as a row.
+      combine: What a row holds, and a change of it, give.
+    """
+    scalars = [tf.TensorSpec([], rows.dtype)] * 2
+    function = tf.function(combine, autograph=False, input_signature=scalars).get_concrete_function()
+    numbers = xla_data_pb2.ScatterDimensionNumbers(
+        update_window_dims=range(1, rows.shape.rank),
+        inserted_window_dims=[0],
+        scatter_dims_to_operand_dims=[0],
+        index_vector_dim=1,
+    )
+    made: tf.Tensor = gen_xla_ops.xla_scatter(rows, place, changes, function, numbers.SerializeToString(), False)
+    return made
 
 
 def rng_bit_generator(

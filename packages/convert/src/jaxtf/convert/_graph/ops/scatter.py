@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -19,7 +20,7 @@ from jaxtf.convert._graph.ops.gather import batch_positions, index_vectors
 from jaxtf.convert._graph.ops.reductions import Combine, region_of
 from jaxtf.convert._graph.ops.slices import wide_index
 from jaxtf.convert._graph.registry import Bound, translates
-from jaxtf.convert._tf import traces_compiled
+from jaxtf.convert._tf import scatter_rows, traces_compiled
 from jaxtf.serialization.interop import Block, read_in, single_operation
 
 SCATTERS: dict[str, Callable[..., tf.Tensor]] = {
@@ -81,7 +82,8 @@ def scatter(bound: Bound, *tensors: tf.Tensor) -> list[tf.Tensor]:
     kind = _kind(bound.operation.regions[0])
     once = bool(bound.operation.attributes.get("unique_indices")) or rows.index.shape[0] == 1
     if kind is not None:
-        done = [_scattered(kind, x, c, rows) for x, c in zip(flat, changes, strict=True)]
+        by_xla = bound.allows_xla and traces_compiled()
+        done = [_scattered(kind, x, c, rows, by_xla=by_xla) for x, c in zip(flat, changes, strict=True)]
     elif _ignores_updates(bound.operation.regions[0]):
         done = _applied(region_of(bound), flat, rows, once=once)
     else:
@@ -166,19 +168,25 @@ def _unflatten(flat: tf.Tensor, operand: tf.Tensor, order: Sequence[int]) -> tf.
     return tf.transpose(result, [list(order).index(i) for i in range(len(order))])
 
 
-def _scattered(kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows) -> tf.Tensor:
-    """By TensorFlow's scatter of the kind, with truth values as small integers; products by segments."""
+def _scattered(kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows, *, by_xla: bool) -> tf.Tensor:
+    """By TensorFlow's scatter of the kind, with truth values as small integers; where it has none that is right, by
+    XLA's or by other operations.
+    """
     dtype = flat.dtype
     if dtype == tf.bool and kind in OF_TRUTH:
-        narrow = _scattered(OF_TRUTH[kind], tf.cast(flat, tf.int32), tf.cast(changes, tf.int32), rows)
-        return tf.cast(narrow, tf.bool)
-    if kind == "multiply":
+        narrow, few = (tf.cast(x, tf.int32) for x in (flat, changes))
+        return tf.cast(_scattered(OF_TRUTH[kind], narrow, few, rows, by_xla=by_xla), tf.bool)
+    if kind == "multiply" and not by_xla:
         return _multiplied(flat, changes, rows)
-    if kind not in SCATTERS:
+    if kind not in SCATTERS and kind != "multiply":
         return _in_turn(lambda a, b: [BINARY[kind](a[0], b[0])], [flat], [changes], rows)[0]
     spare = _with_spare_row(flat, rows)
     place = rows.index[:, tf.newaxis]
-    if kind in ("minimum", "maximum") and dtype.is_floating:
+    may_be_nan = kind in ("minimum", "maximum") and dtype.is_floating
+    if by_xla and (may_be_nan or kind == "multiply"):
+        combine = partial(_extreme, kind) if may_be_nan else BINARY[kind]
+        return scatter_rows(spare, place, changes, combine)[: rows.count]
+    if may_be_nan:
         extremes = _extremes_as_integers if traces_compiled() else _extremes_with_nan
         return extremes(kind, spare, place, changes)[: rows.count]
     return SCATTERS[kind](spare, place, changes)[: rows.count]
@@ -206,16 +214,25 @@ def _extremes_with_nan(kind: str, rows: tf.Tensor, place: tf.Tensor, changes: tf
 
 
 def _extremes_as_integers(kind: str, rows: tf.Tensor, place: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
-    """The same, of integers in the order of the numbers, with NaN beyond the infinity that would be chosen.
-
-    XLA makes one loop of this, and drops NaN from extremes of numbers where TensorFlow compiles for CPU.
+    """The same, of keys. XLA makes one loop of this, and drops NaN from extremes of numbers where TensorFlow compiles
+    for CPU.
     """
-    bits = BITS[rows.dtype]
+    dtype = rows.dtype
+    wide = tf.int32 if BITS[dtype].size < 4 else BITS[dtype]
+    keys = [tf.cast(_key(kind, x), wide) for x in (rows, changes)]
+    return of_total_order(tf.cast(SCATTERS[kind](keys[0], place, keys[1]), BITS[dtype]), dtype)
+
+
+def _extreme(kind: str, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """The one of two numbers that the kind chooses, NaN where one is."""
+    return of_total_order(BINARY[kind](_key(kind, left), _key(kind, right)), left.dtype)
+
+
+def _key(kind: str, operand: tf.Tensor) -> tf.Tensor:
+    """Integers in the order of the numbers, with NaN beyond the infinity that the kind would choose."""
+    bits = BITS[operand.dtype]
     beyond = tf.constant(bits.max if kind == "maximum" else bits.min, bits)
-    wide = tf.int32 if bits.size < 4 else bits
-    keys = [tf.cast(tf.where(tf.math.is_nan(x), beyond, total_order(x)), wide) for x in (rows, changes)]
-    found = tf.cast(SCATTERS[kind](keys[0], place, keys[1]), bits)
-    return of_total_order(found, rows.dtype)
+    return tf.where(tf.math.is_nan(operand), beyond, total_order(operand))
 
 
 def _with_spare_row(flat: tf.Tensor, rows: Rows) -> tf.Tensor:
