@@ -2,7 +2,8 @@
 
 A fixed hundred programs are tried always; `RANDOM_PROGRAMS` of each family, others each time, in the session
 `random_families`, and 500 if it is not set. There each program is written to build/random_families before it runs: if
-it ends the process, the file names it.
+it ends the process, the file names it. What fails is added to a file there before it is made smaller, as that may end
+the process too.
 """
 
 import os
@@ -56,6 +57,9 @@ def test_a_family_gives_the_numbers_of_jax(family):
             assume(False)
         except Exception as error:
             if not is_documented(family, case, trial, error):
+                if FULL:
+                    with (NOTES / f"{family}-failed.txt").open("a", encoding="utf-8") as failed:
+                        failed.write(f"{case}\n{trial}\n{type(error).__name__}: {error}\n\n")
                 raise
 
     runs()

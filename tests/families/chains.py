@@ -40,10 +40,19 @@ def _small(x: Any) -> Any:
     return lax.rem(x, jnp.asarray(8, x.dtype))
 
 
+def _from_second(x: Any, axis: int) -> Any:
+    """The array without its first element along an axis.
+
+    Of an array concatenated with an empty one nothing may be left: XLA (0.10.2, and as TensorFlow 2.21 has it) ends the
+    process when it takes the two for one slice, which the barrier keeps it from.
+    """
+    return lax.slice_in_dim(lax.optimization_barrier(x), 1, None, axis=axis)
+
+
 def _halves(x: Any, k: int, one: Callable[[Any], Any], other: Callable[[Any], Any]) -> Any:
     x = _vector(x)
     axis = _axis(x, k)
-    start, rest = lax.slice_in_dim(x, 0, 1, axis=axis), lax.slice_in_dim(x, 1, x.shape[axis], axis=axis)
+    start, rest = lax.slice_in_dim(x, 0, 1, axis=axis), _from_second(x, axis)
     return jnp.concatenate([one(start), other(rest)], axis)
 
 
@@ -67,7 +76,7 @@ MOVES: dict[str, Step] = {
     "absolute values of parts": lambda x, y, k: _halves(x, k, jnp.abs, lambda part: jnp.abs(-part)),
     "each part its own": lambda x, y, k: _halves(x, k, jnp.negative, jnp.abs),
     "reverse": lambda x, y, k: jnp.flip(_vector(x), _axis(x, k)),
-    "from the second": lambda x, y, k: lax.slice_in_dim(_vector(x), 1, None, axis=_axis(x, k)),
+    "from the second": lambda x, y, k: _from_second(_vector(x), _axis(x, k)),
     "every second": lambda x, y, k: lax.slice_in_dim(_vector(x), 0, None, 2, axis=_axis(x, k)),
     "roll": lambda x, y, k: jnp.roll(_vector(x), k, _axis(x, k)),
     "pad": lambda x, y, k: jnp.pad(_vector(x), 1, constant_values=k),
