@@ -43,8 +43,8 @@ def _small(x: Any) -> Any:
 def _from_second(x: Any, axis: int) -> Any:
     """The array without its first element along an axis.
 
-    Of an array concatenated with an empty one nothing may be left: XLA (0.10.2, and as TensorFlow 2.21 has it) ends the
-    process when it takes the two for one slice, which the barrier keeps it from.
+    Of an array concatenated with an empty one nothing may be left: XLA, as JAX 0.10.2 and TensorFlow 2.21 have it, ends
+    the process when it takes the two for one slice, which the barrier keeps it from.
     """
     return lax.slice_in_dim(lax.optimization_barrier(x), 1, None, axis=axis)
 

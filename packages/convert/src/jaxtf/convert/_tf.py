@@ -459,13 +459,13 @@ def variadic_sort(
 def scatter_rows(
     rows: tf.Tensor, place: tf.Tensor, changes: tf.Tensor, combine: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 ) -> tf.Tensor:
-    """The rows, each combined with the changes of it; how is said of two scalars, and has to be in any order.
+    """The rows, each combined with the changes of it, by XLA's scatter, in an order that is not promised.
 
     Args:
       rows: Of one or more dimensions.
       place: Of each change the row, a column of integers.
       changes: As many, each as large as a row.
-      combine: What a row holds, and a change of it, give.
+      combine: Of two scalars, what an element of a row and one of a change give; associative and commutative.
     """
     scalars = [tf.TensorSpec([], rows.dtype)] * 2
     function = tf.function(combine, autograph=False, input_signature=scalars).get_concrete_function()
