@@ -293,6 +293,25 @@ def random_sizes(session: nox.Session) -> None:
         )
 
 
+@nox.session
+def random_batches(session: nox.Session) -> None:
+    """Operations that `jax.vmap` of a call vectorizes, drawn at random, against a loop: `run.py random_batches -- 20`.
+
+    The number after `--` is of programs for each type; 50 without, about half an hour.
+    """
+    install(session, *from_tree("calltf"), *PYTEST)
+    [count] = session.posargs or ["50"]
+    # One process for each part: compiled programs are kept until it ends.
+    for part in range(1, 5):
+        session.run(
+            "pytest",
+            "packages/calltf/tests/test_vectorizations.py",
+            "--sample",
+            f"{part}/4",
+            env=ON_CPU | {"JAXTF_FULL": "1", "RANDOM_PROGRAMS": count},
+        )
+
+
 @nox.session(reuse_venv=False)
 @nox.parametrize("package", [nox.param(name, id=name) for name in ISOLATED])
 def isolated(session: nox.Session, package: str) -> None:

@@ -41,10 +41,10 @@ from jaxtf.calltf._symbolic_values import (
     same_shape,
     selected,
 )
-from jaxtf.calltf._tf import executed, function_graph, is_stateful, outside_of_graphs
+from jaxtf.calltf._tf import executed, is_stateful, outside_of_graphs
+from jaxtf.calltf._walk import Walk, emitted, left_out, walked
 
 _MOST_KNOWN = 4096  # elements of a tensor that is followed
-_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
 _LOOPS = ("While", "StatelessWhile")
 _CONSTANT = ("OnesLike", "ZerosLike")  # whatever their operands
@@ -86,13 +86,7 @@ class Interpreter:
         self._required = dict.fromkeys(requirement.text for requirement in scope.requirements)
         self._is_conditional = False
         self._rules = rules
-        self._graph = concrete.graph
-        library = self._graph.as_graph_def().library
-        self._library = {f.signature.name: f for f in library.function}
-        self._functions = tf.Graph()  # where a function finds those that it calls
-        with self._functions.as_default():
-            tf.import_graph_def(tf.compat.v1.GraphDef(library=library))
-        self._bodies: dict[str, Any] = {}
+        self._walk = Walk(concrete)
         self._sizes: dict[tuple[int, str], Any] = {}
         self.expressions: dict[Any, None] = {}
         self.counts: tuple[Any, ...] = ()
@@ -106,39 +100,20 @@ class Interpreter:
         """
         values = [self.value(tensor, shape) for tensor, shape in zip(arguments, shapes, strict=True)]
         self.counts = tuple(dict.fromkeys(product(shape) for shape in shapes if any(map(is_symbolic, shape))))
-        return self._results(self._graph, values)
+        return self._results(self._walk.graph, values)
 
     # --- graphs and functions ---
 
     def _results(self, graph: Any, arguments: Sequence[Value]) -> list[Value]:
-        known = {x.ref(): value for x, value in zip(graph.inputs, arguments, strict=True)}
-        done = {x.op for x in graph.inputs}
-        waiting = [output.op for output in graph.outputs]
-        while waiting:
-            op = waiting[-1]
-            before = [x.op for x in op.inputs if x.op not in done]
-            if op in done:
-                waiting.pop()
-            elif before:
-                waiting += before
-            else:
-                results = self._operation(waiting.pop(), [known[x.ref()] for x in op.inputs])
-                known.update({x.ref(): value for x, value in zip(op.outputs, results, strict=True)})
-                done.add(op)
-        for op in graph.get_operations():
-            if op not in done and does_more_than_compute(op.type) and not self._for_shapes:
+        found = walked(graph, arguments, self._operation)
+        for op in [] if self._for_shapes else left_out(graph):
+            if does_more_than_compute(op.type):
                 raise self.refused(op, "does more than compute its results,")
-        return [known[output.ref()] for output in graph.outputs]
+        return found
 
     def call(self, name: str, arguments: Sequence[Value]) -> list[Value]:
         """The results of a function of the library."""
-        return self._results(self._body(name), arguments)
-
-    def _body(self, name: str) -> Any:
-        if name not in self._bodies:
-            with self._functions.as_default():
-                self._bodies[name] = function_graph(self._library[name])
-        return self._bodies[name]
+        return self._results(self._walk.body(name), arguments)
 
     def _operation(self, op: Any, inputs: list[Value]) -> list[Value]:
         if not self._for_shapes:
@@ -152,10 +127,8 @@ class Interpreter:
             return self._as_traced(op)
 
     def _followed(self, op: Any, inputs: list[Value]) -> list[Value]:
-        if op.type in self._library:
-            return self.call(op.type, inputs)
-        if op.type in _CALLS:
-            return self.call(op.get_attr("f").name, inputs)
+        if (body := self._walk.called(op)) is not None:
+            return self._results(body, inputs)
         if op.type in _BRANCHES:
             return self._branch(op, inputs)
         if op.type in _LOOPS:
@@ -266,13 +239,10 @@ class Interpreter:
 
     def emit(self, op: Any, tensors: Sequence[Any], **attrs: Any) -> list[Any]:
         """The operation, with other operands, in the graph being built."""
-        own = {name: attr for name, attr in op.node_def.attr.items() if not name.startswith("_")}
-        graph = tf.compat.v1.get_default_graph()
         try:
-            written = graph.create_op(op.type, list(tensors), [x.dtype for x in op.outputs], attrs={**own, **attrs})
-        except ValueError as error:  # TensorFlow's inference of shapes
+            return emitted(op, tensors, **attrs)
+        except ValueError as error:
             raise self.refused(op, f"is not possible for {self._sample} ({error}),") from error
-        return list(written.outputs)
 
     def compiled(self, op: Any, inputs: Sequence[Value], constants: Sequence[int] = (), **attrs: Any) -> list[Any]:
         """The operation on operands of which some must be constant when it is compiled."""
@@ -420,7 +390,7 @@ class Interpreter:
 
     def _invariant(self, body: str) -> set[int]:
         """The places of what a turn of a loop passes on as it is."""
-        graph = self._body(body)
+        graph = self._walk.body(body)
         found = set()
         for index, (before, after) in enumerate(zip(graph.inputs, graph.outputs, strict=True)):
             source = after

@@ -2,8 +2,9 @@
 
 `tf.vectorized_map` where it is known to give what a loop gives: the graph for one element holds no
 stateful op (elements draw different random numbers) and no control flow (branches and loops
-that depend on the element), every op has a vectorization, and the result compiles. Anything
-else is a loop over the elements, in order, inside of the TensorFlow program (`tf.map_fn`).
+that depend on the element), every op that depends on it has a vectorization that is known to be right
+(`_vectorizations`), and the result compiles. Anything else is a loop over the elements, in order, inside
+of the TensorFlow program (`tf.map_fn`).
 
 The VJP of a vectorized function is the vectorized VJP: TensorFlow's tape never sees what
 `tf.vectorized_map` made of an op, which has lost its custom gradient.
@@ -13,7 +14,7 @@ Knows `Function`s and TensorFlow; nothing of primitives.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -23,6 +24,7 @@ from jaxtf.calltf import _graph
 from jaxtf.calltf._function import Function, Results
 from jaxtf.calltf._traced import Signature, Traced
 from jaxtf.calltf._transfer import jax_dtype, tensorflow_dtype
+from jaxtf.calltf._vectorizations import Vectorizable
 from jaxtf.calltf._vjp import VectorJacobian
 
 
@@ -63,12 +65,12 @@ class Vectorized(Function):
         )
 
         def vectorized(tensors: Sequence[Any]) -> Results:
-            one, batches = self._for_elements(tensors, element)
+            one, batches = self._for_elements(tensors, vectorizable)
             found = tf.vectorized_map(one, batches, fallback_to_while_loop=False, warn=False) if element.avals else []
             return self._results(found, element)
 
         def loop(tensors: Sequence[Any]) -> Results:
-            one, batches = self._for_elements(tensors, element)
+            one, batches = self._for_elements(tensors, lambda whole: list(element.concrete(*whole)))
             specs = [tf.TensorSpec(aval.shape, tensorflow_dtype(aval.dtype)) for aval in element.avals]
             found = tf.map_fn(
                 # A number for each element, so that there is a loop if the function has no results.
@@ -79,7 +81,10 @@ class Vectorized(Function):
             )
             return self._results(found[:-1], element)
 
-        if not element.stateful_ops and not _graph.has_control_flow(element.concrete):
+        if element.stateful_ops or _graph.has_control_flow(element.concrete):
+            return self._trace_run(loop, signature)
+        vectorizable = Vectorizable(element.concrete, self._batched)
+        if not vectorizable.unknown:
             try:
                 traced = self._trace_run(vectorized, signature)
                 traced.hlo("CPU")
@@ -89,15 +94,17 @@ class Vectorized(Function):
                 return traced
         return self._trace_run(loop, signature)
 
-    def _for_elements(self, tensors: Sequence[Any], element: Traced) -> tuple[Any, list[Any]]:
-        """The function of the batched elements alone, and the batches."""
+    def _for_elements(
+        self, tensors: Sequence[Any], function: Callable[[Sequence[Any]], list[Any]]
+    ) -> tuple[Any, list[Any]]:
+        """A function for one element, of the batched arguments alone, and the batches."""
         mapped = [i for i, batched in enumerate(self._batched) if batched]
 
         def one(values: Sequence[Any]) -> list[Any]:
             whole = list(tensors)
             for i, value in zip(mapped, values, strict=True):
                 whole[i] = value
-            return list(element.concrete(*whole))
+            return function(whole)
 
         return one, [tensors[i] for i in mapped]
 

@@ -1,0 +1,101 @@
+"""A trace, walked operation by operation, with the functions that it calls.
+
+Knows graphs of TensorFlow; nothing of what is done with an operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import tensorflow as tf
+
+from jaxtf.calltf._tf import function_graph
+
+__all__ = ["Walk", "emitted", "left_out", "walked"]
+
+_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+
+_Value = TypeVar("_Value")
+
+
+class Walk:
+    """A trace and its library of functions.
+
+    Args:
+      concrete: The trace.
+
+    Attributes:
+      graph: Of the trace.
+    """
+
+    def __init__(self, concrete: Any):
+        self.graph = concrete.graph
+        library = self.graph.as_graph_def().library
+        self._library = {f.signature.name: f for f in library.function}
+        self._functions = tf.Graph()  # where a function finds those that it calls
+        with self._functions.as_default():
+            tf.import_graph_def(tf.compat.v1.GraphDef(library=library))
+        self._bodies: dict[str, Any] = {}
+
+    def called(self, op: Any) -> Any | None:
+        """The body of the function that an operation calls; None of any other operation, also a branch or a loop."""
+        if op.type in self._library:
+            return self.body(op.type)
+        return self.body(op.get_attr("f").name) if op.type in _CALLS else None
+
+    def body(self, name: str) -> Any:
+        """A function of the library, as a graph with inputs and outputs."""
+        if name not in self._bodies:
+            with self._functions.as_default():
+                self._bodies[name] = function_graph(self._library[name])
+        return self._bodies[name]
+
+
+def walked(
+    graph: Any, arguments: Sequence[_Value], operation: Callable[[Any, list[_Value]], Sequence[_Value]]
+) -> list[_Value]:
+    """What a graph returns for arguments; an operation is asked for its results once it has its operands.
+
+    Args:
+      graph: It is walked from its outputs, so that what they do not need is left out.
+      arguments: Of its inputs, captures included.
+      operation: From an operation and its operands to its results.
+    """
+    known = {x.ref(): value for x, value in zip(graph.inputs, arguments, strict=True)}
+    done = {x.op for x in graph.inputs}
+    waiting = [output.op for output in graph.outputs]
+    while waiting:
+        op = waiting[-1]
+        before = [x.op for x in op.inputs if x.op not in done]
+        if op in done:
+            waiting.pop()
+        elif before:
+            waiting += before
+        else:
+            made = operation(waiting.pop(), [known[x.ref()] for x in op.inputs])
+            known.update({x.ref(): value for x, value in zip(op.outputs, made, strict=True)})
+            done.add(op)
+    return [known[output.ref()] for output in graph.outputs]
+
+
+def left_out(graph: Any) -> Iterator[Any]:
+    """The operations that the outputs of a graph do not need."""
+    needed, waiting = set[Any](), [output.op for output in graph.outputs]
+    while waiting:
+        op = waiting.pop()
+        if op not in needed:
+            needed.add(op)
+            waiting += [x.op for x in op.inputs]
+    return (op for op in graph.get_operations() if op not in needed)
+
+
+def emitted(op: Any, tensors: Sequence[Any], **attrs: Any) -> list[Any]:
+    """An operation, with other operands, in the graph being built.
+
+    Raises:
+      ValueError: TensorFlow's inference of shapes refuses them.
+    """
+    own = {name: attr for name, attr in op.node_def.attr.items() if not name.startswith("_")}
+    graph = tf.compat.v1.get_default_graph()
+    return list(graph.create_op(op.type, list(tensors), [x.dtype for x in op.outputs], attrs={**own, **attrs}).outputs)
