@@ -130,3 +130,26 @@ def test_the_gradient_of_a_gather_stays_with_its_element():
 
     found = jax.jit(jax.vmap(jax.grad(total)))(np.stack([table, table]), indices)
     np.testing.assert_array_equal(found[:, :, 0], [[1, 0], [0, 6]])
+
+
+def shifted():
+    scale, offset = tf.Variable([1.0, 2.0, 3.0]), tf.constant([1.0, 0.0, 2.0])
+    inner = tf.function(lambda x: tf.roll(x, [1], [-1]) * scale + offset)
+    return lambda x: inner(x) * scale
+
+
+@tf.custom_gradient
+def tenfold(x):
+    return tf.pad(x, [[0, 1]], constant_values=7.0), lambda upstream: upstream[:3] * 10
+
+
+@pytest.mark.filterwarnings("ignore::jaxtf.calltf.CaptureWarning")
+@pytest.mark.parametrize("function", [shifted(), tenfold], ids=["variables", "gradient of its own"])
+def test_what_is_replaced_may_stand_beside_variables_and_derivatives(function):
+    assert is_vectorized(function)
+    call = call_tf(function)
+    expected = np.stack([np.asarray(function(tf.constant(x))) for x in BATCH])
+    for mapped in (jax.vmap(call), jax.jit(jax.vmap(call)), lambda x: jax.vmap(jax.vmap(call))(x[None])[0]):
+        np.testing.assert_allclose(mapped(BATCH), expected, rtol=1e-6)
+    one = jax.grad(lambda x: (call(x) ** 2).sum())
+    np.testing.assert_allclose(jax.vmap(one)(BATCH), [one(x) for x in BATCH], rtol=1e-6)

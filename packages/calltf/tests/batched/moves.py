@@ -136,6 +136,7 @@ def slices(name, d):
 
 @of("StridedSlice", "StridedSliceGrad")
 def strided_slices(name, d):
+    """TensorFlow compiles a gradient of nothing to another shape, or not at all, batch or not."""
     shape = d.shape(1)
     count = d.size(1, len(shape) + 1)
     masks = {
@@ -154,6 +155,8 @@ def strided_slices(name, d):
         reject()
     if name == "StridedSlice":
         return forward
+    if 0 in result.shape:
+        reject()
     return Operation(name, [d.fixed(shape), *ends, strides, d.operand(tuple(result.shape))], masks)
 
 
