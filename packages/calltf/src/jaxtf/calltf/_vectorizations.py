@@ -138,8 +138,9 @@ def _biased(op: Any, operand: Any, bias: Any) -> Any:
 
 def _in_segments(op: Any, operand: Any, segments: Any, count: Any) -> Any:
     """TensorFlow's compiler leaves out what is in no segment; the vectorization moves it to another element."""
-    is_one = segments < tf.cast(count, segments.dtype)
-    return emitted(op, [operand, tf.where(is_one, segments, tf.constant(-1, segments.dtype)), count])[0]
+    last = tf.cast(count, segments.dtype)
+    is_one = tf.logical_and(segments >= 0, segments < last)
+    return emitted(op, [operand, tf.where(is_one, segments, last), count + 1])[0][:count]
 
 
 # What is written in place of an operation: from it and its operands to its result.
