@@ -56,7 +56,7 @@ def bias(name, d):
     return Operation(name, operands if name == "BiasAdd" else operands[:1], {"data_format": layout})
 
 
-@of("Cholesky", "LogMatrixDeterminant", "MatrixInverse", "SelfAdjointEigV2")
+@of("Cholesky", "MatrixInverse", "SelfAdjointEigV2")
 def of_matrices(name, d):
     attributes = {"MatrixInverse": {"adjoint": d.chance()}, "SelfAdjointEigV2": {"compute_v": d.chance()}}.get(name, {})
     is_short = not attributes.get("compute_v", True)

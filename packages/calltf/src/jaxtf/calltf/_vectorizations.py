@@ -61,7 +61,7 @@ _MOVES = (
 _OF_SHAPES = ("OnesLike", "Rank", "Shape", "ShapeN", "Size", "ZerosLike")
 _PRODUCTS = (
     *("BatchMatMul", "BatchMatMulV2", "BiasAddGrad", "Cholesky", "Einsum", "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D"),
-    *("IFFT3D", "IRFFT", "IRFFT2D", "IRFFT3D", "LogMatrixDeterminant", "MatMul", "MatrixInverse", "MatrixSolve"),
+    *("IFFT3D", "IRFFT", "IRFFT2D", "IRFFT3D", "MatMul", "MatrixInverse", "MatrixSolve"),
     *("MatrixTriangularSolve", "RFFT", "RFFT2D", "RFFT3D", "SelfAdjointEigV2"),
 )
 _WINDOWS = (
