@@ -349,6 +349,17 @@ def test_layer_normalization_has_means():
     assert_same(run(model, ramp(3, 4)), normalized(ramp(3, 4)))
 
 
+@pytest.mark.parametrize("transform", [jnp.fft.rfft, jnp.fft.rfft2])
+@pytest.mark.parametrize("part", [jnp.real, jnp.imag])
+def test_a_real_transform_of_length_1_is_refused_where_that_of_tflite_is_wrong(transform, part):
+    def function(x):
+        return part(transform(x))
+
+    assert_same(run(to_tflite(function, input_signature=[tf.TensorSpec([4, 2])]), ramp(4, 2)), function(ramp(4, 2)))
+    with pytest.raises(TFLiteUnsupported, match=r"tf\.Complex"):
+        to_tflite(function, input_signature=[tf.TensorSpec([4, 1])])
+
+
 def test_what_tflite_cannot_do_is_refused_by_name():
     def noisy(key, x):
         return x + jax.random.uniform(key, x.shape)

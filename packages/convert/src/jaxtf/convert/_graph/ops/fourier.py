@@ -35,7 +35,8 @@ REAL: Mapping[tuple[str, int], Callable[..., tf.Tensor]] = {
 def fourier_transform(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The transform over the last one to three dimensions; inverse ones are divided by the number of elements.
 
-    Of a length of 0 nothing is transformed: a kernel of TensorFlow's ends the process for it.
+    Of a length of 0 nothing is transformed: a kernel of TensorFlow's ends the process for it. A real one whose last
+    length is 1 is a complex one: that of TFLite is wrong.
 
     Source: StableHLO specification, `fft`.
     """
@@ -43,6 +44,10 @@ def fourier_transform(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     kind = (bound["fft_type"], len(length))
     if is_empty(bound.result_type.shape) or is_empty(operand.shape.as_list()) or 0 in length:
         return tf.zeros(as_shape(_result_sizes(bound, operand)), bound.result_type.dtype)
+    if kind[0] == "RFFT" and length[-1] == 1:
+        operand, kind = tf.complex(operand, tf.zeros_like(operand)), ("FFT", len(length))
+        if len(length) == 1:
+            return operand
     if kind in COMPLEX:
         return COMPLEX[kind](operand)
     return REAL[kind](operand, fft_length=length)
