@@ -295,18 +295,20 @@ def random_sizes(session: nox.Session) -> None:
 
 
 @nox.session
-def random_batches(session: nox.Session) -> None:
-    """Operations that `jax.vmap` of a call vectorizes, drawn at random, against a loop: `run.py random_batches -- 20`.
+def random_operations(session: nox.Session) -> None:
+    """Operations of TensorFlow through `call_tf`, all attributes drawn: `python3 run.py random_operations -- 20`.
 
-    The number after `--` is of programs for each type; 50 without, about half an hour.
+    Batches are compared with a loop, derivatives with differences. The number is of programs for each type and test; 30
+    without, about an hour.
     """
     install(session, *from_tree("calltf"), *PYTEST)
-    [count] = session.posargs or ["50"]
+    [count] = session.posargs or ["30"]
     # One process for each part: compiled programs are kept until it ends.
     for part in range(1, 5):
         session.run(
             "pytest",
             "packages/calltf/tests/test_vectorizations.py",
+            "packages/calltf/tests/test_lost_derivatives.py",
             "--sample",
             f"{part}/4",
             env=ON_CPU | {"JAXTF_FULL": "1", "RANDOM_PROGRAMS": count},

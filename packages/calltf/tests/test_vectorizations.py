@@ -1,7 +1,7 @@
 """`jax.vmap` of a call of one operation gives what a loop over the batch gives, whatever its attributes.
 
 A fixed number of operations is tried always; `RANDOM_PROGRAMS` of each type, others each time, in the session
-`random_batches`.
+`random_operations`.
 """
 
 import os

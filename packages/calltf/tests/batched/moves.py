@@ -117,7 +117,7 @@ def concat(name, d):
 def one_hot(name, d):
     indices = d.operand(d.shape(0, 2), d.one_of("int32", "int64", "uint8"), -1, 3)
     axis = d.size(-1, indices.values.ndim - indices.batched)
-    values = [d.fixed(d.size(1, 2), "float32"), d.fixed(d.one_of(0, 3), "float32")]
+    values = [d.fixed(d.size(0, 3), "float32") if d.chance() else d.operand(()) for _ in range(2)]
     return Operation(name, [indices, d.fixed(d.size(0, 3)), *values], {"axis": axis})
 
 

@@ -128,22 +128,20 @@ class Function:
     def _trace_signature(self, signature: Signature, x64: bool) -> Traced:
         return self._trace_run(self.run, signature)
 
+    @property
+    def is_graph(self) -> bool:
+        """Whether to trace it runs none of the user's Python that a call has not run."""
+        return False
+
+    def graph(self, signature: Signature) -> Any:
+        """A trace as TensorFlow has it, whatever it returns."""
+        return self._concrete(_Body(f"call_tf_{self.symbol}", self.run), _specs(signature))
+
     def _trace_run(self, run: Callable[[Sequence[Any]], Results], signature: Signature) -> Traced:
         """The trace of `run`, one way to compute this function."""
-        specs = tuple(tf.TensorSpec(known_sizes(shape), tensorflow_dtype(dtype)) for shape, dtype in signature)
+        specs = _specs(signature)
         body = _Body(f"call_tf_{self.symbol}", run)
-        # Above any graph being built: a trace inside somebody's tf.function is its own.
-        with outside_of_graphs():
-            # What stays a call by name is whatever it is: the program around it may compile it or not.
-            compiled = tf.function(body, autograph=False, jit_compile=None if self.staging.by_name else True)
-            try:
-                concrete = compiled.get_concrete_function(*specs)
-            except Exception as error:
-                error.add_note(
-                    f"while call_tf traced {self.name} to a TensorFlow graph, because it is called in a JAX "
-                    "staging context (jax.jit, lax.scan, ...) or under jax.vmap; there it meets symbolic tensors"
-                )
-                raise
+        concrete = self._concrete(body, specs)
         if _graph.has_growing_lists(concrete):
             raise CompilationError(
                 f"Error compiling TensorFlow function {self.name}: it writes to a TensorArray with dynamic_size=True, "
@@ -156,6 +154,21 @@ class Function:
             return SymbolicTraced.of(self, concrete, signature, body.tree)
         traced = Traced(self, concrete, specs, body.tree, ())
         return replace(traced, avals=self._result_avals(traced))
+
+    def _concrete(self, body: _Body, specs: Sequence[Any]) -> Any:
+        # Above any graph being built: a trace inside somebody's tf.function is its own.
+        with outside_of_graphs():
+            # What stays a call by name is whatever it is: the program around it may compile it or not.
+            compiled = tf.function(body, autograph=False, jit_compile=None if self.staging.by_name else True)
+            try:
+                concrete = compiled.get_concrete_function(*specs)
+            except Exception as error:
+                error.add_note(
+                    f"while call_tf traced {self.name} to a TensorFlow graph, because it is called in a JAX "
+                    "staging context (jax.jit, lax.scan, ...) or under jax.vmap; there it meets symbolic tensors"
+                )
+                raise
+        return concrete
 
     def _result_avals(self, traced: Traced) -> tuple[ShapedArray, ...]:
         if self.declared is not None:
@@ -185,6 +198,10 @@ class Function:
         return kind(self, *details)
 
 
+def _specs(signature: Signature) -> tuple[Any, ...]:
+    return tuple(tf.TensorSpec(known_sizes(shape), tensorflow_dtype(dtype)) for shape, dtype in signature)
+
+
 class UserFunction(Function):
     """The callable that the user gave to `call_tf`, for arguments of one structure."""
 
@@ -194,6 +211,12 @@ class UserFunction(Function):
         super().__init__(getattr(callable_tf, "__name__", type(callable_tf).__name__), staging, declared)
         self._callable = callable_tf
         self._in_tree = in_tree
+
+    @property
+    def is_graph(self) -> bool:
+        """Whether it is a `tf.function`, or of a SavedModel."""
+        types = tf.types.experimental
+        return isinstance(self._callable, types.GenericFunction | types.ConcreteFunction)
 
     def call(self, tensors: Sequence[Any]) -> Results:
         """Calls it with tensors in the structure of the arguments."""

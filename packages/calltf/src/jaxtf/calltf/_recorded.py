@@ -19,7 +19,7 @@ from jaxtf.calltf._function import Function, Results
 from jaxtf.calltf._jax import evaluating, outside_of_traces
 from jaxtf.calltf._tf import Tape, outside_of_graphs
 from jaxtf.calltf._transfer import jax_dtype, to_array, to_tensor
-from jaxtf.calltf._vjp import pulled_back
+from jaxtf.calltf._vjp import VectorJacobian, pulled_back
 from jaxtf.serialization.interop import is_differentiable
 
 __all__ = ["Recorded", "recorded_call"]
@@ -32,13 +32,17 @@ class Recorded:
     called weakly (JAX 0.10.2 and 0.12.0.1), so that the tape goes when nobody can pull back any more.
 
     Args:
+      function: What was called.
       args: The arrays that it was made with.
       tape: What saw it, persistent.
       tensors: The same as tensors.
       results: What it returned.
     """
 
-    def __init__(self, args: Sequence[Any], tape: Tape, tensors: Sequence[Any], results: Sequence[Any]):
+    def __init__(
+        self, function: Function, args: Sequence[Any], tape: Tape, tensors: Sequence[Any], results: Sequence[Any]
+    ):
+        self._function = function
         self._args = args
         self._tape = tape
         self._tensors = tensors
@@ -62,12 +66,14 @@ class Recorded:
         if not is_this_call or not evaluating() or any(isinstance(value, jax.core.Tracer) for value in cotangents):
             return None
         with outside_of_graphs(), outside_of_traces():
-            found = pulled_back(
+            found, has_gradients = pulled_back(
                 self._tape,
                 [self._tensors[i] for i in arguments],
                 [self._results[i] for i in results],
                 list(map(to_tensor, cotangents)),
             )
+            derivative = self._function.derived(VectorJacobian, tuple(arguments), tuple(results))
+            derivative.refuse_if_lost(self._tensors, has_gradients)
         return list(map(to_array, found))
 
 
@@ -79,4 +85,4 @@ def recorded_call(function: Function, args: Sequence[Any]) -> tuple[Results, Rec
         with Tape(watched, persistent=True) as tape:
             results = function.run(tensors)
     arrays = [to_array(leaf) for leaf in results.leaves]
-    return Results(arrays, results.tree), Recorded(args, tape, tensors, results.leaves)
+    return Results(arrays, results.tree), Recorded(function, args, tape, tensors, results.leaves)

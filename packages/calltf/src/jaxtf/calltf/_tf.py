@@ -102,9 +102,9 @@ class Tape:
         _tape_removed(self._tape)
 
     def gradients(self, targets: Sequence[Any], sources: Sequence[Any], upstream: Sequence[Any]) -> list[Any]:
-        """As `tf.GradientTape.gradient`: a tensor or `tf.IndexedSlices` for each source, zeros if unconnected."""
+        """As `tf.GradientTape.gradient`: a tensor or `tf.IndexedSlices` for each source, None if unconnected."""
         sources = list(sources)
-        found: list[Any] = _tape_gradient(self._tape, list(targets), sources, list(upstream), sources, "zero")
+        found: list[Any] = _tape_gradient(self._tape, list(targets), sources, list(upstream), sources, "none")
         return found
 
 

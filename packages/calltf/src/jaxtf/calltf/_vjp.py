@@ -10,6 +10,7 @@ differentiation" (output_gradients, unconnected_gradients).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,9 +22,12 @@ from jaxtf.calltf import _graph
 from jaxtf.calltf._declared import shape_text
 from jaxtf.calltf._errors import ResultError, UnsupportedError
 from jaxtf.calltf._function import Function, Results
+from jaxtf.calltf._lost_derivatives import lost_derivatives
 from jaxtf.calltf._tf import Tape, eager_shape
 from jaxtf.calltf._traced import Signature, Traced
 from jaxtf.calltf._transfer import jax_dtype
+
+_SIGNATURES_KEPT = 128
 
 
 class VectorJacobian(Function):
@@ -41,6 +45,7 @@ class VectorJacobian(Function):
         self._arguments = arguments
         self._results = results
         self._twice = isinstance(function, VectorJacobian)
+        self._lost = functools.lru_cache(_SIGNATURES_KEPT)(self._lost_derivatives)
 
     def call(self, tensors: Sequence[Any]) -> Results:
         """Runs the function under a tape, and the tape backwards."""
@@ -52,8 +57,40 @@ class VectorJacobian(Function):
         with Tape(sources) as tape:
             results = self._function.run(args).leaves
             self._check_results(results, cotangents)
-        dense = pulled_back(tape, sources, [results[i] for i in self._results], cotangents)
+        dense, has_gradients = pulled_back(tape, sources, [results[i] for i in self._results], cotangents)
+        if tf.executing_eagerly():
+            self.refuse_if_lost(args, has_gradients)
         return Results(*jax.tree.flatten(dense))
+
+    def refuse_if_lost(self, args: Sequence[Any], has_gradients: Sequence[bool]) -> None:
+        """Refuses in eager mode what tracing refuses: derivatives that TensorFlow takes for zero.
+
+        Where tracing would run Python of the user again, it is asked only about arguments without any gradient.
+
+        Args:
+          args: Those of the function.
+          has_gradients: Of the arguments that it was differentiated with respect to, whether there was a gradient.
+        """
+        of_all = self._function.is_graph
+        asked = tuple(i for i, found in zip(self._arguments, has_gradients, strict=True) if of_all or not found)
+        if asked:
+            signature = tuple((tuple(tensor.shape), jax_dtype(tensor.dtype)) for tensor in args)
+            self._refuse(self._lost(signature, asked))
+
+    def _lost_derivatives(self, signature: Signature, arguments: tuple[int, ...]) -> list[str]:
+        try:
+            graph = self._function.graph(signature)
+        except Exception:  # not a function for tracing: nothing is known
+            return []
+        return lost_derivatives(graph, arguments, self._results)
+
+    def _refuse(self, lost: Sequence[str]) -> None:
+        if lost:
+            raise UnsupportedError(
+                f"call_tf: a derivative of {self._function} needs that of {', '.join(lost)}, which TensorFlow does not "
+                "define and takes for zero\n"
+                "  remedy: apply tf.stop_gradient to that operand, if zero is meant, or use other ops"
+            )
 
     def known_results(self, signature: Signature) -> Sequence[ShapedArray]:
         """Cotangents are like the arguments that they belong to."""
@@ -85,7 +122,18 @@ class VectorJacobian(Function):
                 f"gradient of {', '.join(found)}, which TensorFlow defines as zero\n"
                 "  remedy: use reverse mode once (jax.grad, jax.vjp), or other ops (another method of tf.image.resize)"
             )
+        self._refuse_if_lost_in_trace(signature)
         return traced
+
+    def _refuse_if_lost_in_trace(self, signature: Signature) -> None:
+        args, function = signature[: len(signature) - len(self._results)], self._function
+        if isinstance(function, VectorJacobian):
+            first_cotangent = len(args) - len(function._results)
+            if all(index >= first_cotangent for index in self._arguments):  # it is linear in these: forward mode
+                function._refuse_if_lost_in_trace(args)
+                return
+        traced = function.trace([ShapedArray(*argument) for argument in args])
+        self._refuse(lost_derivatives(traced.concrete, self._arguments, self._results))
 
     def _look_ahead(self, tensors: Sequence[Any]) -> None:
         """Refuses in eager mode what tracing refuses, as far as the function can be traced."""
@@ -102,10 +150,19 @@ def _conjugate(tensor: Any) -> Any:
     return tf.math.conj(tensor) if tensor.dtype.is_complex else tensor
 
 
-def pulled_back(tape: Tape, sources: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-    """The cotangents of the sources, by JAX's convention, for those of results that the tape has seen."""
+def pulled_back(
+    tape: Tape, sources: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any]
+) -> tuple[list[Any], list[bool]]:
+    """The cotangents of the sources, by JAX's convention, for those of results that the tape has seen.
+
+    And for each source whether TensorFlow has a gradient; without one its cotangent is zero.
+    """
     gradients = tape.gradients(results, sources, [_conjugate(cotangent) for cotangent in cotangents])
-    return [_dense(gradient, source) for gradient, source in zip(gradients, sources, strict=True)]
+    found = [
+        tf.zeros_like(source) if gradient is None else _dense(gradient, source)
+        for gradient, source in zip(gradients, sources, strict=True)
+    ]
+    return found, [gradient is not None for gradient in gradients]
 
 
 def _dense(gradient: Any, source: Any) -> Any:

@@ -1,0 +1,162 @@
+"""Derivatives that TensorFlow takes for zero, though they are not: those of a trace by some of its operations.
+
+TensorFlow's gradient of an operation may leave out operands, as not implemented, or be declared not to exist.
+`tf.GradientTape` gives None for an argument that enters nowhere else, and a sum without that term otherwise. Zeros,
+which JAX has for an argument that is not used, would be wrong here.
+
+Seen in TensorFlow 2.21, by its source and by differences of each operation's results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.calltf._walk import Walk, walked
+
+__all__ = ["lost_derivatives"]
+
+# By the index of an operand: its name.
+_LOST: Mapping[str, Mapping[int, str]] = {
+    "Betainc": {0: "a", 1: "b"},
+    "LinSpace": {0: "start", 1: "stop"},
+    "MatrixDiagPartV2": {2: "padding_value"},
+    "MatrixDiagPartV3": {2: "padding_value"},
+    "MatrixDiagV2": {4: "padding_value"},
+    "MatrixDiagV3": {4: "padding_value"},
+    "OneHot": {2: "on_value", 3: "off_value"},
+    "PadV2": {2: "constant_values"},
+    "Polygamma": {0: "a"},
+    "Range": {0: "start", 2: "delta"},
+    "Zeta": {0: "x"},
+}
+# By the index of a result, which has a gradient with respect to other operands alone: the operand.
+_LOST_OF_RESULT: Mapping[str, Mapping[int, tuple[int, str]]] = {
+    # The second result is the gradient of the first; that of it is taken with respect to the logits alone.
+    "SoftmaxCrossEntropyWithLogits": {1: (1, "labels")},
+    "FusedBatchNorm": {1: (0, "x"), 2: (0, "x")},
+    "FusedBatchNormV2": {1: (0, "x"), 2: (0, "x")},
+    "FusedBatchNormV3": {1: (0, "x"), 2: (0, "x")},
+}
+_STATISTICS = {3: "mean", 4: "variance"}  # of a batch normalization that does not compute them
+_BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
+_LOOPS = ("While", "StatelessWhile")
+# Gradients of its own, by name: of a function of the user, of a SavedModel, of jaxtf.convert.
+_OWN_GRADIENT = ("CustomGradient", "Jaxtf")
+
+
+@dataclass(frozen=True)
+class _Value:
+    """What is known of a tensor.
+
+    Attributes:
+      depends: Whether it has a derivative with respect to the arguments.
+      lost: The operations through which TensorFlow takes some of it for zero.
+    """
+
+    depends: bool = False
+    lost: frozenset[str] = frozenset()
+
+    def __or__(self, other: _Value) -> _Value:
+        return _Value(self.depends or other.depends, self.lost | other.lost)
+
+
+def lost_derivatives(concrete: Any, arguments: Sequence[int], results: Sequence[int]) -> list[str]:
+    """The operations by which derivatives are lost, each with its operand; sorted.
+
+    Args:
+      concrete: A trace.
+      arguments: The indices of those that it is differentiated with respect to.
+      results: The indices of those that are differentiated.
+    """
+    graph = concrete.graph
+    values = [_Value(index in arguments) for index in range(len(graph.inputs))]
+    found = _Follower(concrete).results(graph, values)
+    return sorted(_any_of([found[index] for index in results]).lost)
+
+
+class _Follower:
+    """Follows derivatives through a trace."""
+
+    def __init__(self, concrete: Any):
+        self._walk = Walk(concrete)
+
+    def results(self, graph: Any, values: Sequence[_Value]) -> list[_Value]:
+        """Of the results of a graph."""
+        if not any(value.depends for value in values):
+            return [_Value() for _ in graph.outputs]
+        return walked(graph, values, self._operation)
+
+    def _operation(self, op: Any, operands: list[_Value]) -> list[_Value]:
+        if not any(value.depends for value in operands) or op.type in ("StopGradient", "PreventGradient"):
+            return [_Value() for _ in op.outputs]
+        if _gradient_name(op).startswith(_OWN_GRADIENT):
+            return [_differentiable(x, _Value(depends=True)) for x in op.outputs]
+        if (body := self._walk.called(op)) is not None:
+            found = self.results(body, operands)
+        elif op.type in _BRANCHES:
+            found = self._branches(op, operands[1:])
+        elif op.type in _LOOPS:
+            found = self._loop(op, operands)
+        else:
+            found = self._by_itself(op, operands)
+        return [_differentiable(x, value) for x, value in zip(op.outputs, found, strict=True)]
+
+    def _branches(self, op: Any, operands: list[_Value]) -> list[_Value]:
+        if op.type.endswith("If"):
+            names = [op.get_attr("then_branch").name, op.get_attr("else_branch").name]
+        else:
+            names = [function.name for function in op.get_attr("branches")]
+        columns = zip(*(self.results(self._walk.body(name), operands) for name in names), strict=True)
+        return [_any_of(column) for column in columns]
+
+    def _loop(self, op: Any, operands: list[_Value]) -> list[_Value]:
+        body = self._walk.body(op.get_attr("body").name)
+        while True:
+            after = [one | other for one, other in zip(operands, self.results(body, operands), strict=True)]
+            if after == operands:
+                return after
+            operands = after
+
+    def _by_itself(self, op: Any, operands: list[_Value]) -> list[_Value]:
+        whole = _any_of(operands)
+        lost = [f"{op.type} ({name})" for i, name in _lost_operands(op).items() if operands[i].depends]
+        whole = _Value(whole.depends, whole.lost.union(lost))
+        of_results = {
+            i: f"{op.type} ({name})"
+            for i, (operand, name) in _LOST_OF_RESULT.get(op.type, {}).items()
+            if operands[operand].depends
+        }
+        return [
+            whole | _Value(lost=frozenset({of_results[i]} if i in of_results else ())) for i in range(len(op.outputs))
+        ]
+
+
+def _lost_operands(op: Any) -> Mapping[int, str]:
+    if op.type.startswith("FusedBatchNorm") and "Grad" not in op.type and not op.get_attr("is_training"):
+        return _STATISTICS
+    if op.type == "SparseConcat":
+        count = op.get_attr("N")
+        return dict.fromkeys(range(count, 2 * count), "values")
+    return _LOST.get(op.type, {})
+
+
+def _gradient_name(op: Any) -> str:
+    attr = op.node_def.attr
+    return attr["_gradient_op_type"].s.decode() if "_gradient_op_type" in attr else ""
+
+
+def _any_of(values: Sequence[_Value]) -> _Value:
+    whole = _Value()
+    for value in values:
+        whole |= value
+    return whole
+
+
+def _differentiable(tensor: Any, value: _Value) -> _Value:
+    """The value, of a tensor of numbers that have derivatives, or of one that may hold such."""
+    dtype = tensor.dtype
+    return value if dtype.is_floating or dtype.is_complex or dtype in (tf.variant, tf.resource) else _Value()

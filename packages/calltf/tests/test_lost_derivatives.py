@@ -1,0 +1,245 @@
+"""A derivative is that of the operation, or refused: TensorFlow takes some for zero that are not.
+
+Operations are drawn and their derivatives compared with differences: a fixed number always, `RANDOM_PROGRAMS` of each
+type, others each time, in the session `random_operations`.
+"""
+
+import dataclasses
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+
+from jaxtf.calltf import UnsupportedError, call_tf
+
+from .batched import MAKERS, operations
+
+FULL = os.environ.get("JAXTF_FULL") == "1"
+EACH = int(os.environ.get("RANDOM_PROGRAMS", "50"))
+
+# Their operands depend on each other, or are symmetric; or it is what they are for.
+WITHOUT_DIFFERENCES = {
+    *("Cholesky", "SelfAdjointEigV2", "FusedBatchNormGradV3", "StopGradient"),
+    *(name for name in MAKERS if name.startswith("MaxPool") and "Grad" in name),
+}
+
+
+def pad_and_more(x):
+    return tf.pad([1.0, 2.0], [[1, 1]], constant_values=x) * x
+
+
+LOST = {
+    "PadV2 (constant_values)": lambda x: tf.pad([1.0, 2.0], [[1, 1]], constant_values=x),
+    "OneHot (on_value)": lambda x: tf.one_hot([0, 1], 3, on_value=x),
+    "OneHot (off_value)": lambda x: tf.one_hot([0, 1], 3, off_value=x),
+    "MatrixDiagV3 (padding_value)": lambda x: tf.linalg.diag([1.0, 2.0], padding_value=x),
+    "MatrixDiagPartV3 (padding_value)": lambda x: tf.linalg.diag_part(tf.ones((2, 2)), k=(0, 1), padding_value=x),
+    "Polygamma (a)": lambda x: tf.math.polygamma(x, 2.0),
+    "Zeta (x)": lambda x: tf.math.zeta(x, 2.0),
+    "Betainc (a)": lambda x: tf.math.betainc(x, 2.0, 0.5),
+    "FusedBatchNormV3 (mean)": lambda x: (
+        tf.raw_ops.FusedBatchNormV3(
+            x=tf.ones((1, 1, 1, 1)), scale=[1.0], offset=[0.0], mean=x[None], variance=[1.0], is_training=False
+        ).y
+    ),
+    "FusedBatchNormV3 (x)": lambda x: (
+        tf.raw_ops.FusedBatchNormV3(
+            x=tf.fill((1, 2, 1, 1), x), scale=[1.0], offset=[0.0], mean=[], variance=[], is_training=True
+        ).batch_mean
+    ),
+    "LinSpace (start)": lambda x: tf.raw_ops.LinSpace(start=x, stop=5.0, num=3),
+}
+IN_PLACES = {
+    "a branch": lambda x: tf.cond(x > 0, lambda: LOST["PadV2 (constant_values)"](x), lambda: tf.zeros(4)),
+    "a loop": lambda x: tf.while_loop(
+        lambda i, _: i < 2, lambda i, y: (i + 1, tf.pad(y[1:-1], [[1, 1]], constant_values=x)), (0, tf.zeros(4))
+    )[1],
+    "a function": tf.function(lambda x: tf.function(LOST["PadV2 (constant_values)"])(x) * 2),
+    "a function, beside others": tf.function(pad_and_more),
+}
+DERIVATIVES = {
+    "gradient": jax.grad,
+    "staged": lambda f: jax.jit(jax.grad(f)),
+    "forward": lambda f: lambda x: jax.jvp(f, (x,), (x,))[1],
+    "batch": lambda f: lambda x: jax.vmap(jax.grad(f))(x[None])[0],
+}
+
+
+def total(function):
+    return lambda x: call_tf(function)(x).sum()
+
+
+# Not looked for in eager mode, where the argument has a gradient; not compiled by TensorFlow.
+NOT_ASKED = {("FusedBatchNormV3 (x)", "gradient"), ("MatrixDiagPartV3 (padding_value)", "batch")}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(name, kind) for name in [*LOST, *IN_PLACES] for kind in DERIVATIVES if (name, kind) not in NOT_ASKED],
+)
+def test_a_derivative_that_tensorflow_takes_for_zero_is_refused(name, kind):
+    lost = name if name in LOST else "PadV2 (constant_values)"
+    with pytest.raises(UnsupportedError) as refused:
+        DERIVATIVES[kind](total((LOST | IN_PLACES)[name]))(jnp.float32(3))
+    assert lost in str(refused.value)
+    assert "tf.stop_gradient" in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DERIVATIVES if kind != "gradient"])
+def test_it_is_refused_beside_others_of_the_same_argument(kind):
+    with pytest.raises(UnsupportedError, match="constant_values"):
+        DERIVATIVES[kind](total(pad_and_more))(jnp.float32(3))
+
+
+def test_the_values_of_a_range_have_no_derivative_with_respect_to_its_start():
+    with pytest.raises(UnsupportedError, match=r"Range \(start\)"):
+        jax.grad(total(lambda x: tf.range(x, x + 2.5)))(jnp.float32(3))
+
+
+def test_the_values_of_sparse_tensors_have_none_where_these_are_concatenated():
+    def values(x):
+        sparse = tf.SparseTensor([[0]], x[None], [2])
+        return tf.sparse.concat(0, [sparse, sparse]).values
+
+    with pytest.raises(UnsupportedError, match=r"SparseConcat \(values\)"):
+        jax.grad(total(values))(jnp.float32(3))
+
+
+def test_the_gradient_of_a_cross_entropy_has_none_with_respect_to_the_labels():
+    def loss(logits, labels):
+        return call_tf(lambda a, b: tf.nn.softmax_cross_entropy_with_logits(b, a))(logits, labels).sum()
+
+    logits, labels = jnp.array([[1.0, 2.0, 0.5]]), jnp.array([[0.2, 0.5, 0.3]])
+    first = jax.grad(loss, (0, 1))(logits, labels)
+    np.testing.assert_allclose(first[0], jax.nn.softmax(logits) - labels, rtol=1e-5)
+    np.testing.assert_allclose(first[1], -jax.nn.log_softmax(logits), rtol=1e-5)
+    expected = jax.hessian(lambda x: -(labels * jax.nn.log_softmax(x)).sum())(logits)
+    np.testing.assert_allclose(jax.hessian(loss)(logits, labels), expected, rtol=1e-4, atol=1e-6)
+    with pytest.raises(UnsupportedError, match="labels"):
+        jax.jacobian(jax.grad(loss), 1)(logits, labels)
+
+
+@pytest.mark.parametrize("kind", DERIVATIVES)
+@pytest.mark.parametrize(
+    ("function", "slope"),
+    [
+        (lambda x: tf.pad([1.0, 2.0], [[1, 1]], constant_values=tf.stop_gradient(x)) * x, 9),
+        (lambda x: tf.cast(tf.pad([1.0, 2.0], [[1, 1]], constant_values=x) > 0, tf.float32) * x, 4),
+        (
+            tf.custom_gradient(lambda x: (tf.pad([1.0], [[0, 1]], constant_values=x), lambda u: tf.reduce_sum(u) * 7)),
+            14,
+        ),
+        (lambda x: tf.constant(1.0), 0),
+        (lambda x: (tf.pad([1.0], [[0, 1]], constant_values=x), x * 2)[1], 2),
+    ],
+    ids=["stopped", "of a comparison", "gradient of its own", "not used", "not returned"],
+)
+def test_a_derivative_that_is_zero_there_is_none_that_is_lost(function, slope, kind):
+    x = jnp.float32(3)
+    found = DERIVATIVES[kind](total(function))(x)
+    np.testing.assert_allclose(found, slope * (x if kind == "forward" else 1), rtol=1e-6)
+
+
+def test_a_function_that_cannot_be_traced_is_not_asked():
+    assert jax.grad(total(lambda x: tf.constant(float(x.numpy()))))(jnp.float32(3)) == 0
+
+
+# --- drawn ---
+
+
+def smooth(operation, seed, dtype):
+    """The operation on operands of a dtype, without ties."""
+    random = np.random.default_rng(seed)
+
+    def moved(operand):
+        if isinstance(operand, list):
+            return [moved(x) for x in operand]
+        values = operand.values[0] if operand.batched else operand.values
+        if values.dtype.kind == "f":
+            factor = 1 if operand.constant else random.uniform(0.9, 0.99, values.shape)
+            values = np.asarray(values * factor, dtype)
+        return dataclasses.replace(operand, values=values, batched=False)
+
+    return dataclasses.replace(operation, operands=[moved(operand) for operand in operation.operands])
+
+
+def computed(operation, seed):
+    """The operation in 64 bits, or 32 where TensorFlow has it in these alone; a step, a tolerance, and its results."""
+    for dtype, step, tolerance in ((np.float64, 1e-4, 1e-3), (np.float32, 1e-2, 5e-2)):
+        made = smooth(operation, seed, dtype)
+        try:
+            return made, step, tolerance, made(*(tf.constant(x.values) for x in made.arguments()))
+        except (tf.errors.OpError, TypeError):
+            pass
+    return reject()
+
+
+def has_the_derivatives_of_differences(operation, seed):
+    operation, step, tolerance, results = computed(operation, seed)
+    arguments = [x.values for x in operation.arguments()]
+    places = [i for i, values in enumerate(arguments) if values.dtype.kind == "f" and values.size]
+    random = np.random.default_rng(seed)
+    kept = [i for i, result in enumerate(results) if result.dtype.is_floating]
+    if not places or not kept:
+        reject()
+    weights = [np.asarray(random.uniform(-1, 1, results[i].shape), results[i].dtype.as_numpy_dtype) for i in kept]
+    steps = {i: random.uniform(-1, 1, arguments[i].shape) for i in places}
+
+    def at(distance):
+        moved = [values + distance * steps[i] if i in steps else values for i, values in enumerate(arguments)]
+        found = operation(*(tf.constant(x, values.dtype) for x, values in zip(moved, arguments, strict=True)))
+        return sum(np.sum(weight * found[i].numpy()) for weight, i in zip(weights, kept, strict=True))
+
+    def weighted(*chosen):
+        whole = list(arguments)
+        for i, values in zip(places, chosen, strict=True):
+            whole[i] = values
+        found = call_tf(operation)(*whole)
+        return sum(jnp.sum(weight * found[i]) for weight, i in zip(weights, kept, strict=True))
+
+    try:
+        gradients = jax.jit(jax.grad(weighted, tuple(range(len(places)))))(*(arguments[i] for i in places))
+    except (UnsupportedError, LookupError):  # refused, by us or by TensorFlow
+        return
+    slope = sum(np.sum(steps[i] * np.asarray(gradient)) for i, gradient in zip(places, gradients, strict=True))
+    expected = (at(step) - at(-step)) / (2 * step)
+    np.testing.assert_allclose(slope, expected, rtol=tolerance, atol=tolerance, err_msg=str(operation))
+
+
+def sampled(count):
+    return settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=not FULL,
+        backend="hypothesis-urandom" if FULL else "hypothesis",
+        suppress_health_check=list(HealthCheck),
+        print_blob=True,
+        database=None,
+    )
+
+
+DIFFERENTIABLE = [name for name in MAKERS if name not in WITHOUT_DIFFERENCES]
+
+
+@given(st.sampled_from(DIFFERENTIABLE).flatmap(operations), st.integers(0, 999))
+@sampled(40)
+def test_derivatives_are_those_of_differences(operation, seed):
+    with jax.enable_x64(True):
+        has_the_derivatives_of_differences(operation, seed)
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE if FULL else ["PadV2", "OneHot", "FusedBatchNormV3"])
+def test_derivatives_of_one_type_are_those_of_differences(name):
+    @given(st.data())
+    @sampled(EACH if FULL else 5)
+    def runs(data):
+        with jax.enable_x64(True):
+            has_the_derivatives_of_differences(data.draw(operations(name)), data.draw(st.integers(0, 999)))
+
+    runs()
+    jax.clear_caches()
