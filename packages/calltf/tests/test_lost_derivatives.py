@@ -103,13 +103,39 @@ def test_the_values_of_a_range_have_no_derivative_with_respect_to_its_start():
         jax.grad(total(lambda x: tf.range(x, x + 2.5)))(jnp.float32(3))
 
 
-def test_the_values_of_sparse_tensors_have_none_where_these_are_concatenated():
-    def values(x):
-        sparse = tf.SparseTensor([[0]], x[None], [2])
-        return tf.sparse.concat(0, [sparse, sparse]).values
+def concatenated(x):
+    sparse = tf.SparseTensor([[0]], x[None], [2])
+    return tf.sparse.concat(0, [sparse, sparse]).values
 
-    with pytest.raises(UnsupportedError, match=r"SparseConcat \(values\)"):
-        jax.grad(total(values))(jnp.float32(3))
+
+@pytest.mark.parametrize(
+    ("function", "lost"),
+    [
+        (concatenated, "SparseConcat (values)"),
+        (lambda x: tf.random.shuffle([x, x * 2]), "RandomShuffle (value)"),
+        (
+            lambda x: tf.raw_ops.ScaleAndTranslate(
+                images=tf.ones((1, 4, 4, 1)), size=[2, 2], scale=[x, x], translation=[0.0, 0.0]
+            ),
+            "ScaleAndTranslate (scale)",
+        ),
+        (
+            lambda x: tf.raw_ops.ImageProjectiveTransformV3(
+                images=tf.ones((1, 4, 4, 1)),
+                transforms=[[x, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]],
+                output_shape=[4, 4],
+                fill_value=0.0,
+                interpolation="BILINEAR",
+            ),
+            "ImageProjectiveTransformV3 (transforms)",
+        ),
+    ],
+    ids=["sparse", "shuffle", "scale", "projection"],
+)
+def test_what_tensorflow_does_not_compile_is_refused_in_eager_mode(function, lost):
+    with pytest.raises(UnsupportedError) as refused:
+        jax.grad(total(function))(jnp.float32(3))
+    assert lost in str(refused.value)
 
 
 def test_the_gradient_of_a_cross_entropy_has_none_with_respect_to_the_labels():

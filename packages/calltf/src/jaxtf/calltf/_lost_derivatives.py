@@ -22,6 +22,8 @@ __all__ = ["lost_derivatives"]
 # By the index of an operand: its name.
 _LOST: Mapping[str, Mapping[int, str]] = {
     "Betainc": {0: "a", 1: "b"},
+    "ImageProjectiveTransformV2": {1: "transforms"},
+    "ImageProjectiveTransformV3": {1: "transforms", 3: "fill_value"},
     "LinSpace": {0: "start", 1: "stop"},
     "MatrixDiagPartV2": {2: "padding_value"},
     "MatrixDiagPartV3": {2: "padding_value"},
@@ -30,7 +32,9 @@ _LOST: Mapping[str, Mapping[int, str]] = {
     "OneHot": {2: "on_value", 3: "off_value"},
     "PadV2": {2: "constant_values"},
     "Polygamma": {0: "a"},
+    "RandomShuffle": {0: "value"},
     "Range": {0: "start", 2: "delta"},
+    "ScaleAndTranslate": {2: "scale", 3: "translation"},
     "Zeta": {0: "x"},
 }
 # By the index of a result, which has a gradient with respect to other operands alone: the operand.
