@@ -107,14 +107,6 @@ DOCUMENTED: tuple[Documented, ...] = (
             *("clamp", "relu", "relu6", "larger"),
         )
     ),
-    Documented(
-        "chained",
-        "AssertionError: chained",
-        "compiled, XLA's CPU backend drops NaN in minimum and maximum, on which what follows depends",
-        tags=frozenset({"special", "max"}),
-        backends=COMPILED,
-        drops_nan=True,
-    ),
     *(
         Documented(
             "scatter|composed|chained",
