@@ -4,30 +4,34 @@ Operations are drawn and their derivatives compared with differences: a fixed nu
 type, others each time, in the session `random_operations`.
 """
 
-import contextlib
 import dataclasses
-import os
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
-from hypothesis.errors import Unsatisfiable
 
 from jaxtf.calltf import UnsupportedError, call_tf
 
 from .batched import MAKERS, operations
+from .batched.sampling import FULL, sampled
 
-FULL = os.environ.get("JAXTF_FULL") == "1"
-EACH = int(os.environ.get("RANDOM_PROGRAMS", "50"))
-
-# Their operands depend on each other, or are symmetric; or it is what they are for.
+# Their operands depend on each other, or are symmetric, or rounded; or it is what they are for. TensorFlow's gradients of
+# the V2 forms of diagonals, which none of its functions makes, are wrong for several of these: aligned as V3 is.
 WITHOUT_DIFFERENCES = {
-    *("Cholesky", "SelfAdjointEigV2", "FusedBatchNormGradV3", "StopGradient"),
+    *("Cast", "Cholesky", "SelfAdjointEigV2", "FusedBatchNormGradV3", "StopGradient"),
+    *("MatrixDiagPartV2", "MatrixSetDiagV2"),
     *(name for name in MAKERS if name.startswith("MaxPool") and "Grad" in name),
+}
+NOT_OF_REAL_NUMBERS = {
+    *("All", "Angle", "Any", "ApproximateEqual", "ArgMax", "ArgMin", "BitwiseAnd", "BitwiseOr", "BitwiseXor"),
+    *("Bucketize", "Complex", "ComplexAbs", "Conj", "ConjugateTranspose", "Equal", "FFT", "FFT2D", "FFT3D", "Greater"),
+    *("GreaterEqual", "IFFT", "IFFT2D", "IFFT3D", "IRFFT", "IRFFT2D", "IRFFT3D", "Imag", "Invert", "IsFinite", "IsInf"),
+    *("IsNan", "LeftShift", "Less", "LessEqual", "LogicalAnd", "LogicalNot", "LogicalOr", "LowerBound", "NotEqual"),
+    *("RFFT", "RFFT2D", "RFFT3D", "Rank", "Real", "RightShift", "Shape", "ShapeN", "Size", "TruncateDiv", "UpperBound"),
 }
 
 
@@ -234,28 +238,20 @@ def has_the_derivatives_of_differences(operation, seed):
         gradients = jax.jit(jax.grad(weighted, tuple(range(len(places)))))(*(arguments[i] for i in places))
     except (UnsupportedError, LookupError):  # refused, by us or by TensorFlow
         return
+    except TypeError as error:  # TensorFlow's gradient of a ConcatV2 along an axis of int64
+        if "Op has type int32 that does not match type int64" not in str(error):
+            raise
+        return
     slope = sum(np.sum(steps[i] * np.asarray(gradient)) for i, gradient in zip(places, gradients, strict=True))
     expected = (at(step) - at(-step)) / (2 * step)
     np.testing.assert_allclose(slope, expected, rtol=tolerance, atol=tolerance, err_msg=str(operation))
 
 
-def sampled(count):
-    return settings(
-        max_examples=count,
-        deadline=None,
-        derandomize=not FULL,
-        backend="hypothesis-urandom" if FULL else "hypothesis",
-        suppress_health_check=list(HealthCheck),
-        print_blob=True,
-        database=None,
-    )
-
-
-DIFFERENTIABLE = [name for name in MAKERS if name not in WITHOUT_DIFFERENCES]
+DIFFERENTIABLE = [name for name in MAKERS if name not in WITHOUT_DIFFERENCES | NOT_OF_REAL_NUMBERS]
 
 
 @given(st.sampled_from(DIFFERENTIABLE).flatmap(operations), st.integers(0, 999))
-@sampled(40)
+@sampled(40, is_fixed=True)
 def test_derivatives_are_those_of_differences(operation, seed):
     with jax.enable_x64(True):
         has_the_derivatives_of_differences(operation, seed)
@@ -264,11 +260,10 @@ def test_derivatives_are_those_of_differences(operation, seed):
 @pytest.mark.parametrize("name", DIFFERENTIABLE if FULL else ["PadV2", "OneHot", "FusedBatchNormV3"])
 def test_derivatives_of_one_type_are_those_of_differences(name):
     @given(st.data())
-    @sampled(EACH if FULL else 5)
+    @sampled(5)
     def runs(data):
         with jax.enable_x64(True):
             has_the_derivatives_of_differences(data.draw(operations(name)), data.draw(st.integers(0, 999)))
 
-    with contextlib.suppress(Unsatisfiable):  # an operation without such operands or results
-        runs()
+    runs()
     jax.clear_caches()

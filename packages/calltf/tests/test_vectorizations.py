@@ -4,14 +4,12 @@ A fixed number of operations is tried always; `RANDOM_PROGRAMS` of each type, ot
 `random_operations`.
 """
 
-import os
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from jaxtf.calltf import _vectorizations, call_tf
@@ -19,9 +17,8 @@ from jaxtf.calltf._function import Staging, UserFunction
 from jaxtf.calltf._vectorized import Vectorized
 
 from .batched import MAKERS, operations
+from .batched.sampling import FULL, sampled
 
-FULL = os.environ.get("JAXTF_FULL") == "1"
-EACH = int(os.environ.get("RANDOM_PROGRAMS", "50"))
 BATCH = np.arange(12, dtype=np.float32).reshape(4, 3) / 5 - 1
 
 
@@ -50,18 +47,6 @@ def compare(operation, ours, theirs):
         np.testing.assert_array_equal(ours, theirs, err_msg=str(operation))
 
 
-def sampled(count, *, is_fixed):
-    return settings(
-        max_examples=count,
-        deadline=None,
-        derandomize=is_fixed,
-        backend="hypothesis" if is_fixed else "hypothesis-urandom",
-        suppress_health_check=list(HealthCheck),
-        print_blob=True,
-        database=None,
-    )
-
-
 @given(st.sampled_from(list(MAKERS)).flatmap(operations))
 @sampled(80, is_fixed=True)
 def test_a_batch_gives_what_a_loop_gives(operation):
@@ -72,7 +57,7 @@ def test_a_batch_gives_what_a_loop_gives(operation):
 @pytest.mark.parametrize("name", list(MAKERS) if FULL else list(_vectorizations.REPLACED))
 def test_a_batch_of_one_type_gives_what_a_loop_gives(name):
     @given(operations(name))
-    @sampled(EACH if FULL else 10, is_fixed=not FULL)
+    @sampled(10)
     def runs(operation):
         with jax.enable_x64(True):
             gives_what_a_loop_gives(operation)

@@ -35,7 +35,7 @@ from jaxtf.calltf._traced import Signature, Traced
 from jaxtf.calltf._transfer import as_tensor, canonical_dtype, jax_dtype, tensorflow_dtype
 from jaxtf.serialization.interop import unwrapped
 
-_SIGNATURES_KEPT = 128
+SIGNATURES_KEPT = 128
 _FUNCTIONS_KEPT = 64
 
 _Derived = TypeVar("_Derived", bound="Function")
@@ -76,7 +76,7 @@ class Function:
         self.name = name
         self.staging = staging
         self.declared = declared
-        self._trace = functools.lru_cache(_SIGNATURES_KEPT)(self._trace_signature)
+        self._trace = functools.lru_cache(SIGNATURES_KEPT)(self._trace_signature)
         self._derive = functools.lru_cache(_FUNCTIONS_KEPT)(self._derive_function)
 
     def __repr__(self) -> str:

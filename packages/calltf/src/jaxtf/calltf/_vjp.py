@@ -21,13 +21,11 @@ from jax.core import ShapedArray
 from jaxtf.calltf import _graph
 from jaxtf.calltf._declared import shape_text
 from jaxtf.calltf._errors import ResultError, UnsupportedError
-from jaxtf.calltf._function import Function, Results
+from jaxtf.calltf._function import SIGNATURES_KEPT, Function, Results
 from jaxtf.calltf._lost_derivatives import lost_derivatives
 from jaxtf.calltf._tf import Tape, eager_shape
 from jaxtf.calltf._traced import Signature, Traced
 from jaxtf.calltf._transfer import jax_dtype
-
-_SIGNATURES_KEPT = 128
 
 
 class VectorJacobian(Function):
@@ -45,7 +43,7 @@ class VectorJacobian(Function):
         self._arguments = arguments
         self._results = results
         self._twice = isinstance(function, VectorJacobian)
-        self._lost = functools.lru_cache(_SIGNATURES_KEPT)(self._lost_derivatives)
+        self._lost = functools.lru_cache(SIGNATURES_KEPT)(self._lost_derivatives)
 
     def call(self, tensors: Sequence[Any]) -> Results:
         """Runs the function under a tape, and the tape backwards."""
