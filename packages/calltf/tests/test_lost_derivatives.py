@@ -19,8 +19,8 @@ from jaxtf.calltf import UnsupportedError, call_tf
 from .batched import MAKERS, operations
 from .batched.sampling import FULL, sampled
 
-# Their operands depend on each other, or are symmetric, or rounded; or it is what they are for. TensorFlow's gradients of
-# the V2 forms of diagonals, which none of its functions makes, are wrong for several of these: aligned as V3 is.
+# Their operands depend on each other, or are symmetric, or rounded; or it is what they are for. TensorFlow's gradients
+# of the V2 forms of diagonals, which none of its functions makes, are wrong for several of these: aligned as V3 is.
 WITHOUT_DIFFERENCES = {
     *("Cast", "Cholesky", "SelfAdjointEigV2", "FusedBatchNormGradV3", "StopGradient"),
     *("MatrixDiagPartV2", "MatrixSetDiagV2"),
