@@ -70,6 +70,8 @@ def convolution(draw: Draw) -> Case:
     inputs, outputs = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     batch = sizes.size(1, 3) if batch_groups == 1 else batch_groups * draw(st.integers(1, 2))
     strides, dilation, kernel_dilation = each(1, 3), each(1, 2), each(1, 2)
+    if any(sizes.least(n) == 1 and length > 1 for n, length in zip(spatial, kernel, strict=True)):
+        dilation = (1,) * rank  # XLA may end the process, of JAX too: docs/troubleshooting.md
     if draw(st.booleans()):
         padding: Any = [tuple(draw(st.integers(-1, 2)) for _ in range(2)) for _ in range(rank)]
     else:
