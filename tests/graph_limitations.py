@@ -106,7 +106,8 @@ def of_operations() -> list[str]:
     lines += _table("operations", "how", _by_text(table, in_words))
     lines += ["", "## Random cases that differ\n"]
     lines += ["Differences in random cases of families of operations (`python3 run.py random_families`), with all"]
-    lines += ["attributes drawn, by every backend; all other cases agree with JAX.\n", *random_differences()]
+    lines += ["attributes drawn, by every backend; all other cases agree with JAX. What is `vectorized`, by"]
+    lines += ["`tf.vectorized_map`, differs where `graph` does.\n", *random_differences()]
     return lines
 
 
@@ -116,7 +117,7 @@ def random_differences() -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for known in DOCUMENTED:
-        families = ", ".join(known.family.split("|"))
+        families = "all" if known.family == ".*" else ", ".join(known.family.split("|"))
         groups[families, known.backends, known.reason].append(" and ".join(sorted(known.tags)))
     for (families, backends, reason), tags in groups.items():
         named = [name for name in BACKENDS if re.fullmatch(backends, name)]

@@ -28,7 +28,7 @@ from .case import Case, pattern
 
 __all__ = ["BACKENDS", "DERIVATIVES", "NotACase", "Trial", "compare", "trials"]
 
-BACKENDS = ("eager", "graph", "compiled", "eager+xla", "graph+xla", "compiled+xla", "native", "artifact")
+BACKENDS = ("eager", "graph", "compiled", "eager+xla", "graph+xla", "compiled+xla", "native", "artifact", "vectorized")
 DERIVATIVES = ("", "vjp", "jvp")
 
 
@@ -57,8 +57,9 @@ class Trial:
       derivative: One of `DERIVATIVES`.
       x64: Whether JAX has types of 64 bits.
       seed: Of the numbers.
-      constants: Which arguments are constants where a graph is called, by index.
-      is_late: Whether a graph that is compiled was made as one that is not, as in a SavedModel.
+      constants: Which arguments are constants where a graph is called, and the same for all elements where it is
+        vectorized, by index.
+      is_late: Whether a graph that is compiled, or vectorized, was made as one that is not, as in a SavedModel.
     """
 
     backend: str
@@ -73,7 +74,10 @@ def trials(case: Case) -> st.SearchStrategy[Trial]:
     """The trials that a case allows."""
     derivatives = st.sampled_from(("", "", *DERIVATIVES)) if case.has_derivative else st.just("")
     x64 = st.just(True) if case.needs_x64 else st.booleans()
-    backends = [name for name in BACKENDS if case.reference is None or name.startswith(("eager", "graph"))]
+    interpreted = ("eager", "graph", "vectorized")
+    backends = [name for name in BACKENDS if case.reference is None or name.startswith(interpreted)]
+    if not case.arguments:
+        backends.remove("vectorized")
     count = len(case.arguments)
     constants: st.SearchStrategy[frozenset[int]] = (
         st.frozensets(st.integers(1, count - 1)) if count > 1 else st.just(frozenset())
@@ -191,14 +195,17 @@ def runner(
         enable_xla=bool(xla) or backend == "native",
         with_gradient=False,
     )
-    if backend in ("graph", "compiled"):
+    if backend in ("graph", "compiled", "vectorized"):
         specifications = [
             tf.TensorSpec([None if isinstance(n, str) else n for n in argument.shape], value.dtype)
             for argument, value in zip(arguments_of(case, len(values)), values, strict=True)
         ]
         if trial.is_late:
             converted = tf.function(converted, specifications, autograph=False).get_concrete_function()
-        converted = tf.function(converted, specifications, autograph=False, jit_compile=backend == "compiled")
+        if backend == "vectorized":
+            converted = vectorized(converted, trial.constants)
+        else:
+            converted = tf.function(converted, specifications, autograph=False, jit_compile=backend == "compiled")
 
     def run(*args: np.ndarray) -> list[np.ndarray]:
         called = with_constants(converted, args, trial.constants) if backend == "graph" else converted
@@ -233,6 +240,32 @@ def with_constants(
         return function(*(tf.constant(args[i]) if i in indices else x for i, x in enumerate(tensors)))
 
     return tf.function(calling, autograph=False)
+
+
+def vectorized(function: Callable[..., Any], same: frozenset[int]) -> Callable[..., Any]:
+    """A function that computes another for two elements at once, by `tf.vectorized_map`, and gives those of the second.
+
+    The first is the second turned over, but for the arguments that are the same.
+    """
+
+    @tf.function(autograph=False)
+    def of_pairs(*given: tf.Tensor) -> Any:
+        def of_one(varying: Sequence[tf.Tensor]) -> Any:
+            left = iter(varying)
+            return function(*(x if i in same else next(left) for i, x in enumerate(given)))
+
+        return tf.vectorized_map(of_one, [x for i, x in enumerate(given) if i not in same])
+
+    def calling(*tensors: tf.Tensor) -> Any:
+        pairs = of_pairs(*(x if i in same else tf.stack([turned_over(x), x]) for i, x in enumerate(tensors)))
+        return tf.nest.map_structure(lambda results: results[1], pairs)
+
+    return calling
+
+
+def turned_over(tensor: tf.Tensor) -> tf.Tensor:
+    """The elements from the last to the first along all dimensions."""
+    return tf.constant(np.flip(tensor.numpy()))
 
 
 def arguments_of(case: Case, count: int) -> list[Any]:

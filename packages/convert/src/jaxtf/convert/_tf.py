@@ -43,6 +43,10 @@ Each private name is listed once, with why it is needed and the versions it was 
   `create_op`, 200 us by `tf.add` (2.21).
 - `Operation._set_attr` (2.19.1, 2.20.0, 2.21): sets an attribute of an operation that is there. Names that begin with
   `_` are for any operation; of `_grappler_do_not_remove` TensorFlow's graph optimizer leaves the operation alone.
+- `pfor_converter` of an operation, and of `tensorflow.python.ops.parallel_for.pfor` `wrap` and
+  `ConversionNotImplementedError` (2.19.1, 2.20.0, 2.21): how
+  `tf.vectorized_map` and `tape.jacobian` compute an operation for all elements at once. TensorFlow's own way for its
+  type is another value for some.
 - `Graph._name_stack` (2.19.1, 2.20.0, 2.21): where a graph keeps the name scope that it is in; entering one by
   `tf.name_scope` takes half the time of a node.
 """
@@ -72,6 +76,7 @@ from tensorflow.python.framework import ops
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import control_flow_util
+from tensorflow.python.ops.parallel_for import pfor
 from tensorflow.python.saved_model import save_context
 from tensorflow.python.util import tf_stack
 
@@ -103,6 +108,7 @@ __all__ = [
     "traces_saved_gradient",
     "unrecorded",
     "variadic_sort",
+    "vectorized_by",
 ]
 
 
@@ -533,6 +539,25 @@ def is_left_by_grappler(operation: tf.Operation) -> bool:
     except ValueError:
         return False
     return True
+
+
+def vectorized_by(operation: tf.Operation, compute: Callable[..., tf.Tensor] | None) -> None:
+    """Has `tf.vectorized_map` compute an operation for all elements at once by a function, not by what is for its type.
+
+    Args:
+      operation: Of a graph. What is read from a SavedModel, or is frozen, does not have the function.
+      compute: From the first operand, with the elements as one more dimension in front, and the other operands, to the
+        result, with that dimension. Where another operand is not the same for all elements, or the first is, and where
+        it is None, TensorFlow computes the operation in a loop.
+    """
+
+    def convert(given: Any) -> Any:
+        if compute is None:
+            raise pfor.ConversionNotImplementedError(f"jaxtf has {operation.type} be computed in a loop")
+        others = [given.unstacked_input(i) for i in range(1, given.num_inputs)]
+        return pfor.wrap(compute(given.stacked_input(0), *others), True)
+
+    operation.pfor_converter = convert
 
 
 def _is_plain(graph: tf.Graph) -> bool:

@@ -13,6 +13,7 @@ from jaxtf.convert._graph.grappler import in_order, larger, multiplied
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.registry import Bound, registered
+from jaxtf.convert._tf import vectorized_by
 
 __all__ = [
     "BINARY",
@@ -186,7 +187,7 @@ def pad(
             paddings = tf.stack([tf.stack([tf.cast(b, tf.int32), tf.cast(a, tf.int32)]) for b, a in paddings])
         if apart or not _is_plain_zero(value):
             value = tf.zeros([], operand.dtype) if value is None else value
-            operand = tf.pad(operand, paddings, constant_values=value)  # PadV2
+            operand = _padded(operand, paddings, value)
         else:
             operand = tf.pad(operand, paddings)
     if all(isinstance(size, int) and size >= 0 for size in [*low, *high]):
@@ -196,6 +197,18 @@ def pad(
     cut = [_at_least_zero(-size) for size in high]
     extent = [_at_least_zero(s - b - c) for s, b, c in zip(shape, begin, cut, strict=True)]
     return tf.slice(operand, as_shape(begin), as_shape(extent))
+
+
+def _padded(operand: tf.Tensor, paddings: Any, value: tf.Tensor) -> tf.Tensor:
+    """PadV2, which `tf.vectorized_map` takes for a pad with zeros."""
+    result = tf.pad(operand, paddings, constant_values=value)
+
+    def of_all(operands: tf.Tensor, paddings: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+        return _padded(operands, tf.pad(paddings, [[1, 0], [0, 0]]), value)
+
+    if tf.is_symbolic_tensor(result):
+        vectorized_by(result.op, of_all)
+    return result
 
 
 def _is_plain_zero(value: tf.Tensor | None) -> bool:
@@ -227,7 +240,7 @@ def _spread(operand: tf.Tensor, value: tf.Tensor | None, axis: int, between: int
         return tf.reshape(flat, as_shape([*shape[:axis], flat.shape[1] or tf.shape(flat)[1], *shape[axis + 1 :]]))
     wide = tf.expand_dims(operand, axis + 1)
     paddings = [[0, between if i == axis + 1 else 0] for i in range(len(shape) + 1)]
-    wide = tf.pad(wide, paddings, constant_values=0 if value is None else value)
+    wide = tf.pad(wide, paddings) if value is None else _padded(wide, paddings, value)
     wide = tf.reshape(wide, as_shape([*shape[:axis], count * (between + 1), *shape[axis + 1 :]]))
     kept = count + (count - 1) * between
     extent = [*shape[:axis], _at_least_zero(kept), *shape[axis + 1 :]]

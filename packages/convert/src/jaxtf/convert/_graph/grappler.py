@@ -32,7 +32,7 @@ from jaxtf.convert._graph.optimizer import (
     may_be_result,
     uniform_of,
 )
-from jaxtf.convert._tf import left_by_grappler, traces_compiled
+from jaxtf.convert._tf import left_by_grappler, traces_compiled, vectorized_by
 
 __all__ = [
     "apart_from_pads",
@@ -224,6 +224,7 @@ def hidden(tensor: tf.Tensor) -> tf.Tensor:
     """The tensor, as one of which Grappler does not know that it is a constant."""
     same = tf.identity(tensor)
     left_by_grappler(same.op)
+    vectorized_by(same.op, hidden)
     return same
 
 

@@ -20,11 +20,20 @@ from jaxtf.convert._graph.ops.gather import batch_positions, index_vectors
 from jaxtf.convert._graph.ops.reductions import Combine, region_of
 from jaxtf.convert._graph.ops.slices import wide_index
 from jaxtf.convert._graph.registry import Bound, translates
-from jaxtf.convert._tf import scatter_rows, traces_compiled
+from jaxtf.convert._tf import scatter_rows, traces_compiled, vectorized_by
 from jaxtf.serialization.interop import Block, read_in, single_operation
 
+
+def _updated(rows: tf.Tensor, place: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
+    """Rows with others at some places; `tf.vectorized_map` takes no indices of 64 bits for that, but in a loop."""
+    result = tf.tensor_scatter_nd_update(rows, place, changes)
+    if place.dtype == tf.int64 and tf.is_symbolic_tensor(result):
+        vectorized_by(result.op, None)
+    return result
+
+
 SCATTERS: dict[str, Callable[..., tf.Tensor]] = {
-    "replace": tf.tensor_scatter_nd_update,
+    "replace": _updated,
     "add": tf.tensor_scatter_nd_add,
     "subtract": tf.tensor_scatter_nd_sub,
     "minimum": tf.tensor_scatter_nd_min,
@@ -277,7 +286,7 @@ def _in_turn(
 
     def written(held: Sequence[tf.Tensor], index: tf.Tensor) -> list[tf.Tensor]:
         made = combine([tf.gather(x, index) for x in held], list(changes))
-        return [tf.tensor_scatter_nd_update(x, index[:, tf.newaxis], m) for x, m in zip(held, made, strict=True)]
+        return [_updated(x, index[:, tf.newaxis], m) for x, m in zip(held, made, strict=True)]
 
     spare = [_with_spare_row(x, rows) for x in flat]
     if once:
