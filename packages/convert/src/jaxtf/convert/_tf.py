@@ -44,9 +44,8 @@ Each private name is listed once, with why it is needed and the versions it was 
 - `Operation._set_attr` (2.19.1, 2.20.0, 2.21): sets an attribute of an operation that is there. Names that begin with
   `_` are for any operation; of `_grappler_do_not_remove` TensorFlow's graph optimizer leaves the operation alone.
 - `pfor_converter` of an operation, and of `tensorflow.python.ops.parallel_for.pfor` `wrap` and
-  `ConversionNotImplementedError` (2.19.1, 2.20.0, 2.21): how
-  `tf.vectorized_map` and `tape.jacobian` compute an operation for all elements at once. TensorFlow's own way for its
-  type is another value for some.
+  `ConversionNotImplementedError` (2.19.1, 2.21): how `tf.vectorized_map` and `tape.jacobian` compute an operation for
+  all elements at once. TensorFlow's own way for its type is another value for some.
 - `Graph._name_stack` (2.19.1, 2.20.0, 2.21): where a graph keeps the name scope that it is in; entering one by
   `tf.name_scope` takes half the time of a node.
 """
