@@ -552,7 +552,7 @@ def vectorized_by(operation: tf.Operation, compute: Callable[..., tf.Tensor] | N
 
     def convert(given: Any) -> Any:
         if compute is None:
-            raise pfor.ConversionNotImplementedError(f"jaxtf has {operation.type} be computed in a loop")
+            raise pfor.ConversionNotImplementedError(f"jaxtf has {given.op_type} be computed in a loop")
         others = [given.unstacked_input(i) for i in range(1, given.num_inputs)]
         return pfor.wrap(compute(given.stacked_input(0), *others), True)
 
