@@ -101,8 +101,6 @@ DISTRIBUTIONS = {
     "fold_in": lambda key, shape: jax.random.uniform(jax.random.fold_in(key, 7), shape),
     "permutation": lambda key, shape: jax.random.permutation(key, 7),
 }
-# Differences of numbers of order one, or logarithms of such, which may be much smaller than their rounding errors.
-CANCELLED = ("uniform", "gumbel", "truncated_normal")
 
 
 @st.composite
@@ -118,7 +116,7 @@ def random_numbers(draw: Draw) -> Case:
         (Argument((2,), "uint32", (0, 2**32 - 1)), like),
         sizes.symbolic,
         max_error_in_eps=64,
-        scale=1.0 if name in CANCELLED else 0.0,
+        scale=1.0 if name == "gumbel" else 0.0,  # a logarithm of what is rounded, which may be near 1
         has_derivative=False,
     )
 
