@@ -308,15 +308,20 @@ def pool(draw: Draw) -> Case:
         "mean": (lax.add, 0.0),
     }[kind]
 
+    before = draw(st.sampled_from(["", "", "relu", "sum and relu", "relu, which is a result too"]))
+
     def function(x: Any) -> Any:
         edges: Any = padding
         if not isinstance(padding, str):
             edges = [(0, 0), *(EDGES[name](n) for name, n in zip(padding, x.shape[1:3], strict=True)), (0, 0)]
+        x = x + x[:, :1, :1] if before == "sum and relu" else x
+        x = jax.nn.relu(x) if before else x
         pooled = lax.reduce_window(x, np.array(initial, x.dtype), region, lengths, strides, edges)
-        return pooled / (lengths[1] * lengths[2]) if kind == "mean" else pooled
+        pooled = pooled / (lengths[1] * lengths[2]) if kind == "mean" else pooled
+        return (pooled, x) if before.endswith("too") else pooled
 
     return Case(
-        f"{kind} pool {lengths} {strides} {padding}",
+        f"{kind} pool {lengths} {strides} {padding} {before}",
         function,
         (Argument(shape, dtype, values),),
         sizes.symbolic,

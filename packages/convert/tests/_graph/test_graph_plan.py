@@ -478,3 +478,40 @@ def test_the_bias_of_a_called_function_keeps_its_dimensions():
         return product(x, w)[None] + b
 
     same_as_jax(biased, np.ones((4, 2), np.float32), np.ones((2, 3), np.float32), np.ones((1, 1, 3), np.float32))
+
+
+def pooled_relu(padding, k=None):
+    def function(x):
+        y = jax.nn.relu(x if k is None else x + k)
+        return lax.reduce_window(y, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 1, 1), padding)
+
+    return function
+
+
+def test_a_relu_comes_after_a_max_pool_unless_it_is_a_result_too():
+    x = np.zeros((2, 5, 4, 3), np.float32)
+    function = pooled_relu("VALID", 1)
+    assert "Relu" not in types_of(function, x)  # but in the branch of the pool
+    assert "Relu" in types_of(lambda x: (function(x), jax.nn.relu(x + 1)), x)
+    assert "Relu" in types_of(function, x, enable_xla=False)
+
+
+@pytest.mark.parametrize("padding", ["VALID", "SAME", *(((0, 0), (n, 0), (0, 1), (0, 0)) for n in (1, 3))])
+@pytest.mark.parametrize("special", [0, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+def test_max_pools_of_a_relu_are_those_of_jax(mode, special, padding):
+    x = np.random.RandomState(0).randint(-9, 3, (2, 5, 4, 3)).astype(np.float32)
+    x[0, 1:3, 2] = special
+    x[1, :, :3, 2] = -np.inf
+    converted = convert(
+        pooled_relu(padding), native_serialization=False, polymorphic_shapes=["(b, h, w, _)"] if special == 0 else None
+    )
+    if mode == "graph":
+        converted = tf.function(converted, autograph=False)
+    # Taken from relus by hand: JAX's own drops NaN in maxima.
+    relus = np.where(x > 0, x, np.where(np.isnan(x), x, 0))
+    edges = padding if isinstance(padding, tuple) else lax.padtype_to_pads(x.shape, (1, 2, 2, 1), (1, 2, 1, 1), padding)
+    padded = np.pad(relus, edges, constant_values=-np.inf)
+    height, width = padded.shape[1] // 2, padded.shape[2] - 1
+    windows = [padded[:, i : 2 * height : 2, j : j + width] for i in (0, 1) for j in (0, 1)]
+    np.testing.assert_array_equal(converted(x), np.max(windows, 0))

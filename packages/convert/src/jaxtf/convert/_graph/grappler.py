@@ -38,7 +38,6 @@ __all__ = [
     "apart_from_pads",
     "before_convolution",
     "before_matmul",
-    "before_relu",
     "between_functions",
     "difference",
     "divided",
@@ -49,6 +48,7 @@ __all__ = [
     "logarithm",
     "multiplied",
     "negated",
+    "relu",
 ]
 
 _SUMS = frozenset(("Add", "AddV2", "Sub"))
@@ -228,7 +228,12 @@ def hidden(tensor: tf.Tensor) -> tf.Tensor:
     return same
 
 
-def before_relu(operand: tf.Tensor) -> tf.Tensor:
+def relu(operand: tf.Tensor) -> tf.Tensor:
+    """The larger of each element and 0; NaN where it is."""
+    return _RELU(_before_relu(operand))
+
+
+def _before_relu(operand: tf.Tensor) -> tf.Tensor:
     """An operand of which the larger of it and 0 is taken apart from what makes it.
 
     Of a product of matrices or a convolution, a bias and a relu Grappler with oneDNN makes one operation, which gives 0
@@ -236,8 +241,8 @@ def before_relu(operand: tf.Tensor) -> tf.Tensor:
     """
     if not tf.is_symbolic_tensor(operand) or traces_compiled():
         return operand
-    _keep_sum(operand)
-    return hidden(operand) if may_be_result(operand) else operand
+    maker = maker_of(operand)
+    return hidden(operand) if may_be_result(operand) or (maker is not None and maker.type in _SUMS) else operand
 
 
 def _keep_sum(tensor: tf.Tensor) -> None:
@@ -258,7 +263,7 @@ def larger(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     if not are_symbolic or not left.dtype.is_floating or traces_compiled() or is_leaky_relu:
         return _MAXIMUM(left, right)
     if any(uniform_of(x) is not None for x in (left, right)):
-        left, right = before_relu(left), before_relu(right)
+        left, right = _before_relu(left), _before_relu(right)
     else:
         _keep_sum(left)
         _keep_sum(right)
@@ -288,6 +293,7 @@ def between_functions(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 
 
 _LOG, _MAXIMUM = elementwise("Log", tf.math.log), elementwise("Maximum", tf.maximum)
+_RELU = elementwise("Relu", tf.nn.relu)
 _MULTIPLY, _SUBTRACT = in_order("Mul", tf.multiply), in_order("Sub", tf.subtract)
 _DIVIDE = in_order("RealDiv", tf.realdiv)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from jaxtf.convert._graph import nodes
+from jaxtf.convert._graph import grappler, nodes
 from jaxtf.convert._graph._support import MOVED, one_by_one
 from jaxtf.convert._graph.broadcasts import EXPAND
-from jaxtf.convert._graph.grappler import before_relu
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import RESHAPE
 
@@ -16,14 +15,13 @@ __all__: list[str] = []
 # Of TensorFlow's kernel for CPU with oneDNN (2.21).
 MOST_DIMENSIONS_OF_SOFTMAX = 5
 
-RELU = nodes.elementwise("Relu", tf.nn.relu)
 MEAN = nodes.reduction("Mean", tf.reduce_mean)
 
 
 @translates("jaxtf.relu")
 def relu(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The larger of each element and 0; NaN where it is."""
-    return RELU(before_relu(operand))
+    return grappler.relu(operand)
 
 
 @translates("jaxtf.mean")

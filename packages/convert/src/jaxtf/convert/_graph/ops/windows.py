@@ -17,7 +17,9 @@ from jaxtf.convert._graph._support import (
     sizes,
     smallest,
 )
+from jaxtf.convert._graph.grappler import relu
 from jaxtf.convert._graph.ops.windowed import Window, at_least_zero, count_of, kind_of, windowed
+from jaxtf.convert._graph.plan.pools import POOL_AND_RELU
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import is_compiled_for_cpu, traces_compiled
 
@@ -63,6 +65,15 @@ def reduce_window(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Ten
     kind = kind_of(bound, operands[0].dtype)
     special = None if kind is None else special_form(bound, kind, operands[0], initial[0], window)
     return [special] if special is not None else windowed(bound, operands, initial, window)
+
+
+@translates(POOL_AND_RELU, computed_in=MOVED)
+def max_pool_and_relu(bound: Bound, operand: tf.Tensor, initial: tf.Tensor) -> tf.Tensor:
+    """The maxima of windows of a relu: its relu comes after them, or before where TensorFlow has no pool for them."""
+    window = window_of(bound, operand.shape.rank)
+    is_loop = is_compiled_for_cpu() and _overlap_little(window)
+    found = None if is_loop else _max_pool(bound, "maximum", operand, initial, window, function=relu)
+    return windowed(bound, [relu(operand)], [initial], window)[0] if found is None else found
 
 
 def special_form(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Window) -> tf.Tensor | None:
@@ -155,8 +166,18 @@ def _as_same(operand: tf.Tensor, window: Window, pooled: tuple[int, int]) -> boo
     return True
 
 
-def _max_pool(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Window) -> tf.Tensor | None:
+def _max_pool(
+    bound: Bound,
+    kind: str,
+    operand: tf.Tensor,
+    initial: tf.Tensor,
+    window: Window,
+    *,
+    function: Callable[[tf.Tensor], tf.Tensor] = tf.identity,
+) -> tf.Tensor | None:
     """A maximum over two dimensions of four, from the least value: MaxPool, which has the least finite one for -inf.
+
+    It is the maximum of what a function gives, which may as well be applied to the maxima; not to what pads an array.
 
     Not compiled, MaxPool loses NaN: if there is one, or a window of nothing but -inf, windows are combined otherwise,
     which takes ten times as long. Other consumers than TensorFlow have MaxPool alone. No window may lie outside.
@@ -176,25 +197,25 @@ def _max_pool(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, w
         return _in_layout(lambda x: tf.nn.max_pool2d(x, size, stride, padding), padded, order, back)
 
     if traces_compiled() or not bound.allows_xla:
+        operand = function(operand)
         if padding == "SAME":
             return pool(operand)
         return _least_outside(_with_windows(pool, operand, least, window, pooled), operand, window, pooled)
     padded = operand if padding == "SAME" else pad(operand, least, window.low, window.high)
 
     def made() -> tf.Tensor:
-        found = pool(padded)
         total = tf.reduce_sum(operand)  # the cheapest that is finite only if all elements are
 
-        def is_lost() -> tf.Tensor:
+        def unless_lost() -> tf.Tensor:
+            found = pool(padded)
             least_finite = tf.constant(operand.dtype.min, operand.dtype)
-            return tf.math.is_nan(total) | tf.reduce_any(found <= least_finite)
+            is_lost = tf.math.is_nan(total) | tf.reduce_any(found <= least_finite)
+            return tf.cond(is_lost, otherwise, lambda: function(found))
 
-        return tf.cond(
-            tf.math.is_finite(total), lambda: found, lambda: tf.cond(is_lost(), otherwise, lambda: tf.identity(found))
-        )
+        return tf.cond(tf.math.is_finite(total), lambda: function(pool(padded)), unless_lost)
 
     def otherwise() -> tf.Tensor:
-        return windowed(bound, [operand], [initial], window)[0]
+        return windowed(bound, [function(operand)], [initial], window)[0]
 
     return _if_windows(made, otherwise, padded, window, pooled)
 
