@@ -91,8 +91,7 @@ def scatter(bound: Bound, *tensors: tf.Tensor) -> list[tf.Tensor]:
     kind = _kind(bound.operation.regions[0])
     once = bool(bound.operation.attributes.get("unique_indices")) or rows.index.shape[0] == 1
     if kind is not None:
-        by_xla = bound.allows_xla and traces_compiled()
-        done = [_scattered(kind, x, c, rows, by_xla=by_xla) for x, c in zip(flat, changes, strict=True)]
+        done = [_scattered(kind, x, c, rows, allows_xla=bound.allows_xla) for x, c in zip(flat, changes, strict=True)]
     elif _ignores_updates(bound.operation.regions[0]):
         done = _applied(region_of(bound), flat, rows, once=once)
     else:
@@ -177,35 +176,42 @@ def _unflatten(flat: tf.Tensor, operand: tf.Tensor, order: Sequence[int]) -> tf.
     return tf.transpose(result, [list(order).index(i) for i in range(len(order))])
 
 
-def _scattered(kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows, *, by_xla: bool) -> tf.Tensor:
+def _scattered(kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows, *, allows_xla: bool) -> tf.Tensor:
     """By TensorFlow's scatter of the kind, with truth values as small integers; where it has none that is right, by
     XLA's or by other operations.
     """
     dtype = flat.dtype
     if dtype == tf.bool and kind in OF_TRUTH:
         narrow, few = (tf.cast(x, tf.int32) for x in (flat, changes))
-        return tf.cast(_scattered(OF_TRUTH[kind], narrow, few, rows, by_xla=by_xla), tf.bool)
+        return tf.cast(_scattered(OF_TRUTH[kind], narrow, few, rows, allows_xla=allows_xla), tf.bool)
+    by_xla = allows_xla and traces_compiled()
     if kind == "multiply" and not by_xla:
-        return _multiplied(flat, changes, rows)
+        return _multiplied(flat, changes, rows, drops_negative=allows_xla)
     if kind not in SCATTERS and kind != "multiply":
         return _in_turn(lambda a, b: [BINARY[kind](a[0], b[0])], [flat], [changes], rows)[0]
-    spare = _with_spare_row(flat, rows)
     place = rows.index[:, tf.newaxis]
     may_be_nan = kind in ("minimum", "maximum") and dtype.is_floating
     if by_xla and (may_be_nan or kind == "multiply"):
-        combine = partial(_extreme, kind) if may_be_nan else BINARY[kind]
-        return scatter_rows(spare, place, changes, combine)[: rows.count]
+        return scatter_rows(flat, place, changes, partial(_extreme, kind) if may_be_nan else BINARY[kind])
+    spare = _with_spare_row(flat, rows)
     if may_be_nan:
         extremes = _extremes_as_integers if traces_compiled() else _extremes_with_nan
         return extremes(kind, spare, place, changes)[: rows.count]
     return SCATTERS[kind](spare, place, changes)[: rows.count]
 
 
-def _multiplied(flat: tf.Tensor, changes: tf.Tensor, rows: Rows) -> tf.Tensor:
-    """Each row times the updates of it, one after the other: a product of the updates alone may overflow."""
-    index = tf.concat([tf.range(tf.cast(rows.count, rows.index.dtype)), rows.index], 0)
-    count = tf.cast(rows.count + 1, rows.index.dtype)
-    return tf.math.unsorted_segment_prod(tf.concat([flat, changes], 0), index, count)[: rows.count]
+def _multiplied(flat: tf.Tensor, changes: tf.Tensor, rows: Rows, *, drops_negative: bool) -> tf.Tensor:
+    """Each row times the updates of it, one after the other: a product of the updates alone may overflow.
+
+    TensorFlow drops what has a negative index, so that there need be no row for it, as there is for other consumers.
+    """
+    count = tf.cast(rows.count, rows.index.dtype)
+    index = tf.where(rows.index < count, rows.index, -1) if drops_negative else rows.index
+    segments = tf.concat([tf.range(count), index], 0)
+    terms = tf.concat([flat, changes], 0)
+    if drops_negative:
+        return tf.math.unsorted_segment_prod(terms, segments, count)
+    return tf.math.unsorted_segment_prod(terms, segments, count + 1)[: rows.count]
 
 
 def _extremes_with_nan(kind: str, rows: tf.Tensor, place: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
