@@ -52,12 +52,11 @@ def run_module(module, *arguments, mode="graph", allows_xla=None):
 
 
 def operations(module, *shapes, compiled):
-    """The types of the operations that a module is, also in branches, for arguments of float32."""
+    """The types of the operations that a module is for other consumers, for arguments of float32."""
     program = plan(parse(module), False)
-    traced = tf.function(lambda *tensors: Emitter(program).main(tensors), autograph=False, jit_compile=compiled)
+    traced = tf.function(lambda *tensors: Emitter(program, False).main(tensors), autograph=False, jit_compile=compiled)
     graph = traced.get_concrete_function(*map(tf.TensorSpec, shapes)).graph
-    held = graph.as_graph_def()
-    return [node.op for nodes in (held.node, *(f.node_def for f in held.library.function)) for node in nodes]
+    return [operation.type for operation in graph.get_operations()]
 
 
 def run_graph_mode(function, *arguments, mode="graph", allows_xla=None):
