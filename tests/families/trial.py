@@ -100,7 +100,8 @@ def compare(case: Case, trial: Trial, *, with_jit: bool = True) -> None:
         rounds = [{name: case.sizes[name][i] for name in names} for i in range(count)]
         arguments = [arrays(case, trial, sizes) for sizes in rounds]
         if case.reference is None:
-            expected = [in_jax(function, values, with_jit) for values in arguments]
+            asked = derived(case.in_jax or case.function, trial.derivative)
+            expected = [in_jax(asked, values, with_jit) for values in arguments]
         else:
             expected = [jax.tree.leaves(case.reference(*values)) for values in arguments]
         run = runner(function, arguments[0], case, trial)

@@ -287,3 +287,19 @@ def test_lists_of_the_size_they_need_are_compiled():
 
     x = np.arange(1, 5, dtype=np.float32)
     assert jax.jit(call_tf(sized))(x) == jax.vmap(call_tf(sized))(x[None])[0] == 6.0
+
+
+def test_the_gradient_of_a_convolution_with_much_padding_reads_what_it_is_given():
+    """XLA reads other memory for a convolution whose padding takes elements away before and adds some after."""
+    random = np.random.RandomState(0)
+    x, k, weights = (
+        random.randint(-4, 5, shape).astype(np.float32) for shape in ((2, 6, 6, 3), (3, 3, 3, 4), (2, 10, 8, 4))
+    )
+
+    def gradient(x, k):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(tf.nn.conv2d(x, k, 1, [[0, 0], [5, 1], [4, 0], [0, 0]]) * weights)
+        return tape.gradient(loss, x)
+
+    np.testing.assert_array_equal(jax.jit(call_tf(gradient))(x, k), gradient(tf.constant(x), tf.constant(k)))
