@@ -51,21 +51,6 @@ DOCUMENTED: tuple[Documented, ...] = (
     Documented(
         "scatter",
         "AssertionError: scatter_",
-        "XLA treats a scatter without an index as an operation on each element; TensorFlow's is another release",
-        tags=frozenset({"no index"}),
-        backends="(eager|graph|compiled|native).*",
-    ),
-    Documented(
-        "gather",
-        "AssertionError: gather",
-        "XLA treats a scatter without an index, which this gradient is, as an operation on each element",
-        tags=frozenset({"no index"}),
-        backends="(eager|graph|compiled).*",
-        derivative="vjp",
-    ),
-    Documented(
-        "scatter",
-        "AssertionError: scatter_",
         "XLA for CPU leaves out updates by indices of 8 bits where a size is more than they can hold",
         tags=frozenset({"narrow indices"}),
         backends="(eager|graph|compiled).*",

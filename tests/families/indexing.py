@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -53,7 +54,6 @@ class Indexed:
         self.index_dtype = draw(st.one_of(st.just("int32"), st.sampled_from(INDICES)))
         largest = max((max(values) for values in sizes.symbolic.values()), default=0)
         self.tags = {"narrow indices"} if largest > whole_range(self.index_dtype)[1] else set()
-        self.tags |= set() if indexed else {"no index"}
         self.mode = draw(st.sampled_from(MODES))
         last_starts = [sizes.least(self.shape[i]) - sizes.least(self.slices[i]) for i in self.indexed]
         if self.mode == "promise_in_bounds":
@@ -63,31 +63,47 @@ class Indexed:
         else:
             self.bounds = (0 if self.index_dtype.startswith("u") else -2, 5)
 
+    def numbers(self, kind: Any, indexed: Sequence[int]) -> Any:
+        """The dimension numbers with those dimensions indexed."""
+        batching = tuple(self.batching), tuple(self.index_batching)
+        return kind(tuple(self.window_dims), tuple(self.collapsed), tuple(indexed), *batching)
+
+    def in_jax(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
+        """How JAX is asked where there is no index: with one, 0; None elsewhere.
+
+        Without one the XLA of JAX 0.10 scatters only the last of several updates, in the gradient of a gather too.
+        """
+        free = [i for i in range(len(self.shape)) if i not in self.batching]
+        if self.indexed or not free:
+            return None
+
+        def asked(x: Any, indices: Any, *updates: Any) -> Any:
+            indices = jnp.pad(indices, [(0, 0)] * (indices.ndim - 1) + [(0, 1)])
+            return function(x, indices, *updates, indexed=free[:1])
+
+        return asked
+
 
 @st.composite
 def gather(draw: Draw) -> Case:
     """`lax.gather` with any dimension numbers and mode."""
     parts = Indexed(draw)
-    numbers = lax.GatherDimensionNumbers(
-        tuple(parts.window_dims),
-        tuple(parts.collapsed),
-        tuple(parts.indexed),
-        tuple(parts.batching),
-        tuple(parts.index_batching),
-    )
+    numbers = parts.numbers(lax.GatherDimensionNumbers, parts.indexed)
     dtype = draw(dtypes(*ANY))
     names = [size if isinstance(size, int) else (i, size) for i, size in enumerate(parts.slices)]
 
-    def function(x: Any, indices: Any) -> Any:
+    def function(x: Any, indices: Any, indexed: Sequence[int] = parts.indexed) -> Any:
         slice_sizes = [size if isinstance(size, int) else x.shape[size[0]] for size in names]
         fill = {"fill_value": 1} if parts.mode == "fill" else {}
-        return lax.gather(x, indices, numbers, slice_sizes, mode=parts.mode, **fill)
+        asked = parts.numbers(lax.GatherDimensionNumbers, indexed)
+        return lax.gather(x, indices, asked, slice_sizes, mode=parts.mode, **fill)
 
     return Case(
         f"gather {numbers} slices {parts.slices} {parts.mode}",
         function,
         (Argument(parts.shape, dtype), Argument(parts.index_shape, parts.index_dtype, parts.bounds)),
         parts.sizes.symbolic,
+        in_jax=parts.in_jax(function),
         tags=frozenset(parts.tags),
     )
 
@@ -107,13 +123,7 @@ SCATTERS = {
 def scatter(draw: Draw) -> Case:
     """The scatters with any dimension numbers and mode, indices that repeat, and partial windows."""
     parts = Indexed(draw)
-    numbers = lax.ScatterDimensionNumbers(
-        tuple(parts.window_dims),
-        tuple(parts.collapsed),
-        tuple(parts.indexed),
-        tuple(parts.batching),
-        tuple(parts.index_batching),
-    )
+    numbers = parts.numbers(lax.ScatterDimensionNumbers, parts.indexed)
     kind = draw(st.sampled_from(list(SCATTERS)))
     groups = ANY if kind == "set" else ANY[1:] if kind == "apply" else (FLOATS, SIGNED, UNSIGNED)
     dtype = draw(dtypes(*groups))
@@ -121,14 +131,15 @@ def scatter(draw: Draw) -> Case:
     if kind in ("min", "max", "mul") and dtype in FLOATS:
         values = draw(st.sampled_from(["small", "wide" if kind == "mul" else "special"]))
 
-    def function(x: Any, indices: Any, updates: Any) -> Any:
+    def function(x: Any, indices: Any, updates: Any, indexed: Sequence[int] = parts.indexed) -> Any:
+        asked = parts.numbers(lax.ScatterDimensionNumbers, indexed)
         if kind == "apply":
             # Each time it is applied it changes the value, so that repeated indices show.
             shape = tuple(updates.shape)
-            return lax.scatter_apply(x, indices, lambda v: v * 2 - 1, numbers, update_shape=shape, mode=parts.mode)
+            return lax.scatter_apply(x, indices, lambda v: v * 2 - 1, asked, update_shape=shape, mode=parts.mode)
         if kind == "set":
             updates = jnp.zeros_like(updates)  # which of several is written is not defined
-        return SCATTERS[kind](x, indices, updates, numbers, mode=parts.mode)
+        return SCATTERS[kind](x, indices, updates, asked, mode=parts.mode)
 
     return Case(
         f"scatter_{kind} {numbers} {parts.mode}",
@@ -141,6 +152,7 @@ def scatter(draw: Draw) -> Case:
         parts.sizes.symbolic,
         scale=least_scale(dtype) if values == "wide" else 0.0,
         has_derivative=kind in ("add", "sub", "set"),
+        in_jax=parts.in_jax(function),
         tags=frozenset({f"scatter_{kind}", values, *parts.tags}),
     )
 

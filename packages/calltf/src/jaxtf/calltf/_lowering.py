@@ -32,7 +32,7 @@ from jaxtf.calltf._notes import users_level
 from jaxtf.calltf._primitive import call_tf_p, refuse_variable_writes
 from jaxtf.calltf._symbolic_traced import SymbolicTraced
 from jaxtf.calltf._traced import Traced
-from jaxtf.serialization.interop import add_function, crop_before_convolutions, lowering_platforms, set_tokens, token_of
+from jaxtf.serialization.interop import add_function, lowering_platforms, rewrite_for_xla, set_tokens, token_of
 
 TENSORFLOW_PLATFORMS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"}
 
@@ -125,7 +125,7 @@ def _stablehlo(hlo: bytes) -> ir.Module:
     for copy in copies:
         copy.result.replace_all_uses_with(copy.operands[0])
         copy.erase()
-    crop_before_convolutions(module)
+    rewrite_for_xla(module)
     return module
 
 

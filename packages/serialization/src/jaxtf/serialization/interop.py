@@ -7,7 +7,6 @@
 - `argument_paths`: the path of an argument, as its caller would write it.
 - `CalledFunction`: a function of another framework that a module calls by name.
 - `closed_over`: the large arrays that a function closes over, as arguments of it.
-- `crop_before_convolutions`: has XLA compute what some convolutions of a module are, of which it reads other memory.
 - `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
 - `equation_line`: the line of the user's program that an equation of a jaxpr comes from. `of_one_equation`: a jaxpr of
   it alone; `is_literal`: whether an operand in it is a value.
@@ -27,6 +26,7 @@
 - `users_line`, `users_files`: the line of the user's program in a stack, and which of its files are the user's.
 - `is_differentiable`, `is_zero`, `pushed_forward`, `linear_jvp`, `linear_transpose`, `transpose_at_zero`: the rules of
   differentiation of a primitive that calls what JAX cannot see into. `vjp_function`: the VJP of a traced function.
+- `rewrite_for_xla`: writes operations of a module otherwise where a release of XLA does not compute what they say.
 - `shape_assertion`: a check of sizes in a module, by which it is refused with a text.
 - `vary_alike`, `varying_like`: calls inside of `jax.shard_map`.
 
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._jax_values.varying import vary_alike, varying_like
     from jaxtf.serialization._program.bound import COLLECTIVES, EFFECTS, PYTHON_CALLBACKS, BoundOperation
     from jaxtf.serialization._program.calls import callee_of
-    from jaxtf.serialization._program.cropped_convolutions import crop_before_convolutions
+    from jaxtf.serialization._program.for_xla import rewrite_for_xla
     from jaxtf.serialization._program.locations import scope_of
     from jaxtf.serialization._program.parse import read_program
     from jaxtf.serialization._program.platforms import for_platform
@@ -126,7 +126,6 @@ __all__ = [
     "callee_of",
     "closed_over",
     "comparator_keys",
-    "crop_before_convolutions",
     "custom_call_targets",
     "defining",
     "equation_line",
@@ -152,6 +151,7 @@ __all__ = [
     "refusal_text",
     "require_jax",
     "requirements",
+    "rewrite_for_xla",
     "scope_of",
     "set_tokens",
     "shape_assertion",
@@ -193,7 +193,7 @@ _MODULES = {
     "closed_over": "_export.closed_over",
     "callee_of": "_program.calls",
     "comparator_keys": "_program.regions",
-    "crop_before_convolutions": "_program.cropped_convolutions",
+    "rewrite_for_xla": "_program.for_xla",
     "custom_call_targets": "_bytecode.portable",
     "defining": "_program.regions",
     "equation_line": "_export.jaxprs",

@@ -37,7 +37,7 @@ from jaxtf.serialization._jax_values.settings import partitioner_that_fits, prod
 from jaxtf.serialization._jax_values.shardings import from_jax
 from jaxtf.serialization._jax_values.sizes import with_own_sizes
 from jaxtf.serialization._program import portable_artifact
-from jaxtf.serialization._program.cropped_convolutions import crop_before_convolutions
+from jaxtf.serialization._program.for_xla import rewrite_for_xla
 from jaxtf.serialization._program.operations import number_called_functions, operations_to_check
 from jaxtf.serialization._record.avals import Aval, in_memory
 from jaxtf.serialization._record.called import CalledFunction
@@ -193,7 +193,7 @@ def _lower(
         check_lapack(calls, target.disabled_checks)
     if target.linear_algebra != "named":
         check_custom_calls(calls, target.disabled_checks)
-        crop_before_convolutions(facts.module)
+        rewrite_for_xla(facts.module)
     if facts.refined_at_run_time and not refines_composites(target.stablehlo_version):
         portable_artifact.expand_chlo(facts.module)
     return portable_artifact.serialize_module(facts.module, target.stablehlo_version), facts, called

@@ -28,7 +28,7 @@ from jaxtf.serialization._lift.evaluate import Evaluator
 from jaxtf.serialization._lift.reading import READING
 from jaxtf.serialization._lift.sizes import known_array
 from jaxtf.serialization._lift.table import check
-from jaxtf.serialization._program.cropped_convolutions import crop_before_convolutions
+from jaxtf.serialization._program.for_xla import rewrite_for_xla
 from jaxtf.serialization._program.module import load_module
 from jaxtf.serialization._program.parse import read_program
 from jaxtf.serialization._program.platforms import for_platform
@@ -212,7 +212,7 @@ def _lift_function(module: Any, name: str | None) -> Callable[..., Any]:
     except ValueError as error:
         raise ArtifactError(f"lift needs a StableHLO module: {error}{_hint(module)}") from error
     rewrite_removed_custom_calls(parsed)
-    crop_before_convolutions(parsed)
+    rewrite_for_xla(parsed)
     try:
         program = read_program(parsed, READING, name)
     except ValueError as error:
