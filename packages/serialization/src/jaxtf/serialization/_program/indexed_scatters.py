@@ -18,10 +18,12 @@ __all__ = ["give_an_index", "has_no_index"]
 
 def has_no_index(scatter: Any) -> bool:
     """Whether a scatter has several updates, or an unknown number, and no index, and can have one."""
-    numbers, indices = _numbers(scatter), _indices(scatter)
-    sizes = [1 if indices.is_dynamic_dim(i) is False and indices.shape[i] == 1 else 0 for i in range(indices.rank)]
-    is_one = all(size for i, size in enumerate(sizes) if i != numbers.index_vector_dim)
-    return not numbers.scattered_dims_to_operand_dims and not is_one and _dimension(scatter) is not None
+    numbers = _numbers(scatter)
+    if numbers.scattered_dims_to_operand_dims or _dimension(scatter) is None:
+        return False
+    indices = _indices(scatter)
+    batches = [i for i in range(indices.rank) if i != numbers.index_vector_dim]
+    return any(indices.is_dynamic_dim(i) or indices.shape[i] != 1 for i in batches)
 
 
 def give_an_index(scatter: Any) -> None:

@@ -71,27 +71,28 @@ def reduce_window(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Ten
 def max_pool_and_relu(bound: Bound, operand: tf.Tensor, initial: tf.Tensor) -> tf.Tensor:
     """The maxima of windows of a relu: its relu comes after them, or before where TensorFlow has no pool for them."""
     window = window_of(bound, operand.shape.rank)
-    is_loop = is_compiled_for_cpu() and _overlap_little(window)
-    found = None if is_loop else _max_pool(bound, "maximum", operand, initial, window, function=relu)
+    found = None if _is_loop(window) else _max_pool(bound, "maximum", operand, initial, window, function=relu)
     return windowed(bound, [relu(operand)], [initial], window)[0] if found is None else found
 
 
 def special_form(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Window) -> tf.Tensor | None:
     """By an operation of TensorFlow's; None if it has none, or a slower one."""
     special = None if bound.scans else _cumulative(bound, kind, operand, initial, window)
-    if special is not None or (is_compiled_for_cpu() and _overlap_little(window)):
+    if special is not None or _is_loop(window):
         return special
     special = _max_pool(bound, kind, operand, initial, window)
     return _sum_pool(bound, kind, operand, initial, window) if special is None else special
 
 
-def _overlap_little(window: Window) -> bool:
-    """Whether no element lies in more than four windows.
+def _is_loop(window: Window) -> bool:
+    """Whether it is compiled for CPU, and no element lies in more than four windows.
 
-    Compiled, XLA makes one loop of such and of what they take, in less time than it has for a pool. What lies in more
-    windows it would compute again for each.
+    XLA makes one loop of such and of what they take, in less time than it has for a pool. What lies in more windows it
+    would compute again for each.
     """
-    return bool(prod(-(-length // stride) for length, stride in zip(window.size, window.stride, strict=True)) <= 4)
+    return is_compiled_for_cpu() and bool(
+        prod(-(-length // stride) for length, stride in zip(window.size, window.stride, strict=True)) <= 4
+    )
 
 
 def _cumulative(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Window) -> tf.Tensor | None:

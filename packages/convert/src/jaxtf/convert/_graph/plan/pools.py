@@ -28,22 +28,27 @@ def before_relus(block: Block, sources: Sources, functions: Mapping[str, Functio
     Args:
       block: The block.
       sources: The operations that values come from.
-      functions: Those of the program, of which some are a relu (`jax.nn.relu` is called).
+      functions: Those of the program, of which one may be a relu (`jax.nn.relu` is called).
     """
-    uses = uses_in(block)
-    relus = {name for name, function in functions.items() if _is_relu(function.body)}
+    pools = {operation for operation in block.operations if _is_max_pool(operation, sources)}
+    if not pools:
+        return block
+    uses, made_here = uses_in(block), frozenset(block.operations)
 
     def changed(operation: Operation) -> Operation:
-        if not _is_max_pool(operation, sources):
+        made_by = sources.get(operation.operands[0]) if operation in pools else None
+        if made_by not in made_here or uses[operation.operands[0]] != 1 or not _gives_relu(made_by, functions):
             return operation
-        operand, initial = operation.operands
-        made_by = sources.get(operand)
-        is_relu = made_by is not None and (made_by.name == "jaxtf.relu" or made_by.attributes.get("callee") in relus)
-        if made_by is None or not is_relu or uses[operand] != 1 or made_by not in block.operations:
-            return operation
-        return replace(operation, name=POOL_AND_RELU, operands=(*made_by.operands, initial))
+        return replace(operation, name=POOL_AND_RELU, operands=(*made_by.operands, operation.operands[1]))
 
     return replace(block, operations=tuple(map(changed, block.operations)))
+
+
+def _gives_relu(operation: Operation, functions: Mapping[str, Function]) -> bool:
+    """Whether an operation is a relu, or calls a function that is one."""
+    if operation.name == "func.call":
+        return _is_relu(functions[operation.attributes["callee"]].body)
+    return operation.name == "jaxtf.relu"
 
 
 def _is_relu(body: Block) -> bool:
