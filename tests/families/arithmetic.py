@@ -87,6 +87,8 @@ def arithmetic(draw: Draw) -> Case:
     def tree(operations: int) -> Node:
         if not operations:
             return argument()
+        if not draw(st.integers(0, 7)):
+            return _several(draw, arguments, written)
         if not draw(st.integers(0, 4)):
             unary = draw(st.sampled_from([*UNARY, "floor", "sqrt", "to -1", "by its size", "by numbers"]))
             operand = tree(operations - 1)
@@ -129,3 +131,22 @@ def arithmetic(draw: Draw) -> Case:
 
 def _by_its_size(x: Any, apply: Apply) -> Any:
     return apply("/", x, apply("sqrt", apply("*", x, x)))
+
+
+def _several(draw: Draw, arguments: list[Argument], written: list[str]) -> Node:
+    """A sum of arrays of the shape of the first argument, of which it adds some; some are in it more than once."""
+    whole = [i for i, given in enumerate(arguments) if given.shape == arguments[0].shape]
+    count = draw(st.integers(0, 4))
+    whole += range(len(arguments), len(arguments) + count)
+    arguments += [arguments[0]] * count
+    terms = draw(st.lists(st.sampled_from(whole), min_size=3, max_size=10))
+    sides = draw(st.lists(st.booleans(), min_size=len(terms), max_size=len(terms)))
+    written.append(f"sum of {terms}")
+
+    def total(given: Sequence[Any], apply: Apply) -> Any:
+        result = given[terms[0]]
+        for term, is_left in zip(terms[1:], sides[1:], strict=True):
+            result = apply("+", given[term], result) if is_left else apply("+", result, given[term])
+        return result
+
+    return total

@@ -19,6 +19,15 @@ def negated_twice(x):
     return lax.neg(lax.neg(x))
 
 
+def sum_of(terms):
+    total = terms[-1]
+    for term in terms[:-1]:
+        total = term + total
+    return total
+
+
+# So many elements that one operation adds them; the sum is another one in each other order.
+SEVERAL = tuple(np.full(1 << 14, x, np.float32) for x in (1e30, 1, -1e30, 3e7, -5))
 PROGRAMS = {
     "factors": (lambda x, s, t: (x * s) * t, (MATRIX, LARGE, LARGE)),
     "factors, the other side": (lambda x, s, t: t * (s * x), (MATRIX, LARGE, SMALL)),
@@ -29,6 +38,10 @@ PROGRAMS = {
     "terms, the other side": (lambda x, s, t: t + (s + x), (MATRIX, LARGE, -LARGE)),
     "four terms": (lambda a, b, c, d: a + (b + (c + d)), tuple(np.float32([x]) for x in (1e30, -1e30, 1, 2))),
     "equal terms": (lambda a, b: ((a + a) + a) * b, (np.float32([3e38, 1e38]), np.float32([0, 1]))),
+    "several terms": (lambda *terms: sum_of(terms), SEVERAL),
+    "several terms, of sums": (lambda a, b, c, d, e: ((a + e) + (c + (b + a))) + d, SEVERAL),
+    "several terms, each in two sums": (lambda a, b, c, d, e: (b + a + c) * (c + e + a), SEVERAL),
+    "several terms, some made": (lambda a, b, c, d, e: -e + jnp.abs(a) + (c * b) + d, SEVERAL),
     "common factor": (
         lambda x, a, b, c: x * a + x * b + x * c,
         tuple(np.float32([v] * 9) for v in (3, 3e38, -3e38, 1)),
@@ -161,3 +174,12 @@ def test_a_power_of_what_is_broadcast_has_its_shape(exponent, shape):
     converted = convert(function, polymorphic_shapes=shapes, native_serialization=False)
     x = np.float32([[1, 4, 2]])
     np.testing.assert_array_equal(converted(x).numpy(), np.full((1, 3), 4.0**exponent, np.float32))
+
+
+@pytest.mark.parametrize("compiled", [None, True], ids=["not compiled", "compiled"])
+def test_sums_of_several_are_computed_before_one_of_their_results(compiled):
+    converted = convert(lambda *terms: sum_of(terms), native_serialization=False, with_gradient=False)
+    both = tf.function(
+        lambda *terms: converted(*terms) + converted(*terms[::-1]), autograph=False, jit_compile=compiled
+    )
+    np.testing.assert_array_equal(both(*SEVERAL), sum_of(SEVERAL) + sum_of(SEVERAL[::-1]))

@@ -28,6 +28,35 @@ def types_of(function, *args, shapes=None, enable_xla=True):
     return [operation.type for operation in graph.get_operations() if operation.type not in unimportant]
 
 
+SUMS = {
+    "three": (lambda x, y, z: z + (x + y), {"AddN": 1}),
+    "of a sum": (lambda x, y, z: (x + y) + (z + x), {"AddN": 1, "AddV2": 1}),
+    "of another sum, longer": (lambda x, y, z: (x + y) + ((z + x) + y), {"AddN": 1, "AddV2": 1}),
+    "ten": (lambda x, y, z: x + y + z + x + y + z + x + y + z + x, {"AddN": 2}),
+    "of what is used again": (lambda x, y, z: (s := x + y) * (s + z), {"AddV2": 2}),
+    "twice the same": (lambda x, y, z: (s := x + y) + s, {"AddV2": 2}),
+    "two": (lambda x, y, z: x + y, {"AddV2": 1}),
+    "of what is broadcast": (lambda x, y, z: x + y + z.max(0), {"AddV2": 2}),
+    "of a number": (lambda x, y, z: x + y + 1, {"AddV2": 2}),
+}
+LARGE = np.zeros((128, 128), np.float32)
+
+
+@pytest.mark.parametrize("shapes", [None, "(b, _)"], ids=["static", "symbolic"])
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_that_nothing_else_uses_become_one_operation(name, shapes):
+    function, expected = SUMS[name]
+    types = types_of(function, LARGE, LARGE, LARGE, shapes=shapes and [shapes] * 3)
+    counts = {op: types.count(op) for op in ("AddN", "AddV2") if op in types}
+    assert counts == expected
+    assert "AddN" not in types_of(function, LARGE, LARGE, LARGE, shapes=shapes and [shapes] * 3, enable_xla=False)
+
+
+def test_small_sums_and_those_of_integers_or_bfloat16_are_of_two():
+    for x in (X, LARGE.astype(np.int32), LARGE.astype(jnp.bfloat16)):
+        assert "AddN" not in types_of(lambda x, y, z: x + y + z, x, x, x)
+
+
 def softmax_by_hand(x):
     exponentials = jnp.exp(x - x.max(axis=0))
     return exponentials / exponentials.sum(axis=0)

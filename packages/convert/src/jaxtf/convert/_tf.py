@@ -103,6 +103,7 @@ __all__ = [
     "scatter_rows",
     "stablehlo_version",
     "tflite_converter_error",
+    "told_apart",
     "traces_compiled",
     "traces_saved_gradient",
     "unrecorded",
@@ -531,6 +532,11 @@ def left_by_grappler(operation: tf.Operation) -> None:
     operation._set_attr(_LEFT, tf.compat.v1.AttrValue(b=True))
 
 
+def told_apart(operation: tf.Operation, number: int) -> None:
+    """Keeps TensorFlow from taking an operation for another one of its type and operands that has another number."""
+    operation._set_attr("_jaxtf_number", tf.compat.v1.AttrValue(i=number))
+
+
 def is_left_by_grappler(operation: tf.Operation) -> bool:
     """Whether an operation is one that `left_by_grappler` keeps."""
     try:
@@ -540,7 +546,9 @@ def is_left_by_grappler(operation: tf.Operation) -> bool:
     return True
 
 
-def vectorized_by(operation: tf.Operation, compute: Callable[..., tf.Tensor] | None) -> None:
+def vectorized_by(
+    operation: tf.Operation, compute: Callable[..., tf.Tensor] | None, *, stacks_all: bool = False
+) -> None:
     """Has `tf.vectorized_map` compute an operation for all elements at once by a function, not by what is for its type.
 
     Args:
@@ -548,11 +556,15 @@ def vectorized_by(operation: tf.Operation, compute: Callable[..., tf.Tensor] | N
       compute: From the first operand, with the elements as one more dimension in front, and the other operands, to the
         result, with that dimension. Where another operand is not the same for all elements, or the first is, and where
         it is None, TensorFlow computes the operation in a loop.
+      stacks_all: Whether all operands have that dimension; what is the same for all elements is repeated.
     """
 
     def convert(given: Any) -> Any:
         if compute is None:
             raise pfor.ConversionNotImplementedError(f"jaxtf has {given.op_type} be computed in a loop")
+        if stacks_all:
+            given.stack_inputs()
+            return pfor.wrap(compute(*(given.stacked_input(i) for i in range(given.num_inputs))), True)
         others = [given.unstacked_input(i) for i in range(1, given.num_inputs)]
         return pfor.wrap(compute(given.stacked_input(0), *others), True)
 

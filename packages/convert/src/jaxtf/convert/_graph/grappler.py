@@ -15,6 +15,7 @@ Source: TensorFlow's arithmetic_optimizer.cc, constant_folding.cc, remapper.cc, 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import reduce
 from typing import Any
 
 import ml_dtypes
@@ -32,7 +33,7 @@ from jaxtf.convert._graph.optimizer import (
     may_be_result,
     uniform_of,
 )
-from jaxtf.convert._tf import left_by_grappler, traces_compiled, vectorized_by
+from jaxtf.convert._tf import left_by_grappler, told_apart, traces_compiled, vectorized_by
 
 __all__ = [
     "apart_from_pads",
@@ -49,9 +50,10 @@ __all__ = [
     "multiplied",
     "negated",
     "relu",
+    "sum_of_several",
 ]
 
-_SUMS = frozenset(("Add", "AddV2", "Sub"))
+_SUMS = frozenset(("Add", "AddV2", "AddN", "Sub"))
 _PRODUCTS = frozenset(("Mul", "RealDiv", "Div"))
 _CONVOLUTIONS = frozenset(("Conv2D", "Conv3D"))
 _TAKEN_TOGETHER = _SUMS | _PRODUCTS | {"Exp", "Softmax", "Sqrt"}
@@ -220,12 +222,32 @@ def _reciprocal(divisor: tf.Tensor) -> np.ndarray | None:
     return None if ((sizes < _range_of(divisor.dtype)[0]) & (sizes > 0)).any() else made
 
 
-def hidden(tensor: tf.Tensor) -> tf.Tensor:
+def hidden(tensor: tf.Tensor, name: str = "Identity") -> tf.Tensor:
     """The tensor, as one of which Grappler does not know that it is a constant."""
-    same = tf.identity(tensor)
+    same = tf.identity(tensor, name)
     left_by_grappler(same.op)
     vectorized_by(same.op, hidden)
     return same
+
+
+def sum_of_several(terms: Sequence[tf.Tensor]) -> tf.Tensor:
+    """The sum of tensors of one shape in their order, each sum of two rounded.
+
+    TensorFlow's kernel adds in the order of the operands. Grappler sorts them by the names of what makes them, and
+    TensorFlow takes two such sums of the same operands for one, whatever their order.
+    """
+    if not tf.is_symbolic_tensor(terms[0]):
+        return tf.add_n(terms)
+    if traces_compiled():  # XLA makes one loop of sums of two
+        return reduce(_ADD, terms)
+    digits = len(str(len(terms)))
+    placed = [hidden(term, f"term_{i:0{digits}}") for i, term in enumerate(terms)]
+    for i, term in enumerate(placed):
+        told_apart(term.op, i)
+    result = tf.add_n(placed)
+    left_by_grappler(result.op)  # or it is taken into a sum that the result is a term of
+    vectorized_by(result.op, lambda *stacked: sum_of_several(stacked), stacks_all=True)
+    return result
 
 
 def relu(operand: tf.Tensor) -> tf.Tensor:
@@ -294,7 +316,7 @@ def between_functions(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 
 _LOG, _MAXIMUM = elementwise("Log", tf.math.log), elementwise("Maximum", tf.maximum)
 _RELU = elementwise("Relu", tf.nn.relu)
-_MULTIPLY, _SUBTRACT = in_order("Mul", tf.multiply), in_order("Sub", tf.subtract)
+_ADD, _MULTIPLY, _SUBTRACT = in_order("AddV2", tf.add), in_order("Mul", tf.multiply), in_order("Sub", tf.subtract)
 _DIVIDE = in_order("RealDiv", tf.realdiv)
 
 

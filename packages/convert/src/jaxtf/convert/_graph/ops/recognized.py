@@ -7,6 +7,7 @@ import tensorflow as tf
 from jaxtf.convert._graph import grappler, nodes
 from jaxtf.convert._graph._support import MOVED, one_by_one
 from jaxtf.convert._graph.broadcasts import EXPAND
+from jaxtf.convert._graph.plan.sums import SUM_OF_SEVERAL
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import RESHAPE
 
@@ -22,6 +23,12 @@ MEAN = nodes.reduction("Mean", tf.reduce_mean)
 def relu(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The larger of each element and 0; NaN where it is."""
     return grappler.relu(operand)
+
+
+@translates(SUM_OF_SEVERAL)
+def sum_of_several(bound: Bound, *operands: tf.Tensor) -> tf.Tensor:
+    """The sum of the first two, and of that and each further one, each rounded."""
+    return grappler.sum_of_several(operands)
 
 
 @translates("jaxtf.mean")

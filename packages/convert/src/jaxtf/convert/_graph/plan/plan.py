@@ -15,6 +15,7 @@ from jaxtf.convert._graph.broadcasts import leave_to_consumers
 from jaxtf.convert._graph.plan.folding import Folding
 from jaxtf.convert._graph.plan.patterns import PATTERNS, PATTERNS_FOR_CONSUMERS, recognized
 from jaxtf.convert._graph.plan.pools import before_relus
+from jaxtf.convert._graph.plan.sums import in_one
 from jaxtf.convert._graph.plan.transposes import leave_to_products
 from jaxtf.convert._graph.reshapes import as_matrices, joined, kept_dimensions
 from jaxtf.convert._graph.table import entry_of
@@ -42,6 +43,7 @@ def plan(program: Program, allows_xla: bool = True, *, checks_operands: bool = F
         Folding(program),
         partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS),
         *((partial(before_relus, functions=program.functions),) if allows_xla else ()),
+        *((partial(in_one, only_static=checks_operands),) if allows_xla else ()),
         partial(leave_to_consumers, only_static=checks_operands),
         leave_to_products,
         partial(as_matrices, only_static=checks_operands),
