@@ -6,7 +6,8 @@
 
 Each commit writes SavedModels in a process of its own. They are loaded in one and called in turns, those of the earlier
 commit twice: the ratio of the two tells what the machine adds. A line has the median times, the median of the ratios of
-neighbours, of wall time and of CPU time, and that of the earlier one to itself; last come the ratios above 1.1.
+neighbours, of wall time and of CPU time, and that of the earlier one to itself; last come the geometric mean of the
+ratios and those above 1.1.
 
 The packages are found by PYTHONPATH: of the working tree, and of the commit in a temporary folder.
 """
@@ -111,7 +112,8 @@ def against(commit: str, words: Sequence[str]) -> None:
                 for i, (name, (_, arguments)) in enumerate(chosen.items())
             }
             slower = [f"{name} x {ratio:.2f}" for name, ratio in ratios.items() if ratio > SLOWER]
-            print(f"{how}: of {len(ratios)}, above x {SLOWER}: {', '.join(slower) or 'none'}", flush=True)
+            mean = statistics.geometric_mean(ratios.values())
+            print(f"{how}: {len(ratios)}, geometric mean x {mean:.2f}; above x {SLOWER}: {', '.join(slower) or 'none'}")
 
 
 if __name__ == "__main__":
