@@ -1,4 +1,4 @@
-"""A derivative is that of the operation, or refused: TensorFlow takes some for zero that are not.
+"""A derivative is that of the operation, or refused: TensorFlow takes some for zero that are not, or has others.
 
 Operations are drawn and their derivatives compared with differences: a fixed number always, `RANDOM_PROGRAMS` of each
 type, others each time, in the session `random_operations`.
@@ -19,11 +19,9 @@ from jaxtf.calltf import UnsupportedError, call_tf
 from .batched import MAKERS, operations
 from .batched.sampling import FULL, sampled
 
-# Their operands depend on each other, or are symmetric, or rounded; or it is what they are for. TensorFlow's gradients
-# of the V2 forms of diagonals, which none of its functions makes, are wrong for several of these: aligned as V3 is.
+# Their operands depend on each other, or are symmetric, or rounded; or it is what they are for.
 WITHOUT_DIFFERENCES = {
     *("Cast", "Cholesky", "SelfAdjointEigV2", "FusedBatchNormGradV3", "StopGradient"),
-    *("MatrixDiagPartV2", "MatrixSetDiagV2"),
     *(name for name in MAKERS if name.startswith("MaxPool") and "Grad" in name),
 }
 NOT_OF_REAL_NUMBERS = {
@@ -105,6 +103,32 @@ def test_it_is_refused_beside_others_of_the_same_argument(kind):
 def test_the_values_of_a_range_have_no_derivative_with_respect_to_its_start():
     with pytest.raises(UnsupportedError, match=r"Range \(start\)"):
         jax.grad(total(lambda x: tf.range(x, x + 2.5)))(jnp.float32(3))
+
+
+def diagonals(bounds):
+    """What the older operations on diagonals make of a matrix, each of which has a gradient."""
+
+    def function(x):
+        matrix = x * tf.reshape(tf.range(12.0), (3, 4))
+        part = tf.raw_ops.MatrixDiagPartV2(input=matrix, k=bounds, padding_value=0.0)
+        made = tf.raw_ops.MatrixDiagV2(diagonal=part, k=bounds, num_rows=3, num_cols=4, padding_value=0.0)
+        return made * tf.raw_ops.MatrixSetDiagV2(input=matrix, diagonal=part, k=bounds)
+
+    return function
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DERIVATIVES if kind != "gradient"])
+def test_a_derivative_by_several_diagonals_is_refused_in_its_older_form(kind):
+    with pytest.raises(UnsupportedError) as refused:
+        DERIVATIVES[kind](total(diagonals([0, 2])))(jnp.float32(3))
+    for lost in ("MatrixDiagPartV2 (input)", "MatrixDiagV2 (diagonal)", "MatrixSetDiagV2 (diagonal)"):
+        assert lost in str(refused.value)
+
+
+@pytest.mark.parametrize("bounds", [1, [1], [1, 1]])
+def test_that_by_one_diagonal_is_right(bounds):
+    found = jax.grad(total(diagonals(bounds)))(jnp.float32(3))
+    np.testing.assert_allclose(found, 6 * (1**2 + 6**2 + 11**2), rtol=1e-6)
 
 
 def concatenated(x):
@@ -238,8 +262,8 @@ def has_the_derivatives_of_differences(operation, seed):
         gradients = jax.jit(jax.grad(weighted, tuple(range(len(places)))))(*(arguments[i] for i in places))
     except (UnsupportedError, LookupError):  # refused, by us or by TensorFlow
         return
-    except TypeError as error:  # TensorFlow's gradient of a ConcatV2 along an axis of int64
-        if "Op has type int32 that does not match type int64" not in str(error):
+    except (TypeError, ValueError) as error:
+        if not any(text in str(error) for text in FAULTS_OF_GRADIENTS):
             raise
         return
     slope = sum(np.sum(steps[i] * np.asarray(gradient)) for i, gradient in zip(places, gradients, strict=True))
@@ -247,6 +271,8 @@ def has_the_derivatives_of_differences(operation, seed):
     np.testing.assert_allclose(slope, expected, rtol=tolerance, atol=tolerance, err_msg=str(operation))
 
 
+# What TensorFlow's gradients fail by: of a ConcatV2 along an axis of int64; of a diagonal outside of its matrix.
+FAULTS_OF_GRADIENTS = ("Op has type int32 that does not match type int64", "diag_index is out of bound")
 DIFFERENTIABLE = [name for name in MAKERS if name not in WITHOUT_DIFFERENCES | NOT_OF_REAL_NUMBERS]
 
 

@@ -1,8 +1,9 @@
-"""Derivatives that TensorFlow takes for zero, though they are not: those of a trace by some of its operations.
+"""Derivatives that TensorFlow takes for zero, or for others: those of a trace by some of its operations.
 
 TensorFlow's gradient of an operation may leave out operands, as not implemented, or be declared not to exist.
 `tf.GradientTape` gives None for an argument that enters nowhere else, and a sum without that term otherwise. Zeros,
-which JAX has for an argument that is not used, would be wrong here.
+which JAX has for an argument that is not used, would be wrong here. Of several diagonals, which the older operations
+have aligned to the left, TensorFlow's gradient is that of the newer ones, which have some aligned to the right.
 
 Seen in TensorFlow 2.21, by its source and by differences of each operation's results.
 """
@@ -45,6 +46,12 @@ _LOST_OF_RESULT: Mapping[str, Mapping[int, tuple[int, str]]] = {
     "FusedBatchNormV2": {1: (0, "x"), 2: (0, "x")},
     "FusedBatchNormV3": {1: (0, "x"), 2: (0, "x")},
 }
+# The same for other than one diagonal, with the index of the operand that tells which.
+_LOST_OF_DIAGONALS: Mapping[str, tuple[int, Mapping[int, str]]] = {
+    "MatrixDiagPartV2": (1, {0: "input"}),
+    "MatrixDiagV2": (1, {0: "diagonal"}),
+    "MatrixSetDiagV2": (2, {1: "diagonal"}),
+}
 _STATISTICS = {3: "mean", 4: "variance"}  # of a batch normalization that does not compute them
 _BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
 _LOOPS = ("While", "StatelessWhile")
@@ -69,7 +76,7 @@ class _Value:
 
 
 def lost_derivatives(concrete: Any, arguments: Sequence[int], results: Sequence[int]) -> list[str]:
-    """The operations by which derivatives are lost, each with its operand; sorted.
+    """The operations by which derivatives are lost or are others, each with its operand; sorted.
 
     Args:
       concrete: A trace.
@@ -145,7 +152,22 @@ def _lost_operands(op: Any) -> Mapping[int, str]:
     if op.type == "SparseConcat":
         count = op.get_attr("N")
         return dict.fromkeys(range(count, 2 * count), "values")
-    return _LOST.get(op.type, {})
+    lost = _LOST.get(op.type, {})
+    if op.type in _LOST_OF_DIAGONALS:
+        which, of_several = _LOST_OF_DIAGONALS[op.type]
+        if not _is_one_diagonal(op.inputs[which]):
+            return {**lost, **of_several}
+    return lost
+
+
+def _is_one_diagonal(bounds: Any) -> bool:
+    """Whether a number, or the first and the last of several, are known to be of one diagonal."""
+    if bounds.shape.num_elements() == 1:
+        return True
+    if bounds.op.type != "Const":
+        return False
+    first, last = tf.make_ndarray(bounds.op.get_attr("value"))  # noqa: TID251  of integers it does not warn
+    return bool(first == last)
 
 
 def _gradient_name(op: Any) -> str:

@@ -61,7 +61,7 @@ class VectorJacobian(Function):
         return Results(*jax.tree.flatten(dense))
 
     def refuse_if_lost(self, args: Sequence[Any], has_gradients: Sequence[bool]) -> None:
-        """Refuses in eager mode what tracing refuses: derivatives that TensorFlow takes for zero.
+        """Refuses in eager mode what tracing refuses: derivatives that TensorFlow takes for zero, or for others.
 
         Where tracing would run Python of the user again, it is asked only about arguments without any gradient.
 
@@ -86,7 +86,7 @@ class VectorJacobian(Function):
         if lost:
             raise UnsupportedError(
                 f"call_tf: a derivative of {self._function} needs that of {', '.join(lost)}, which TensorFlow does not "
-                "define and takes for zero\n"
+                "define, and takes for zero, or has wrong\n"
                 "  remedy: apply tf.stop_gradient to that operand, if zero is meant, or use other ops"
             )
 
