@@ -360,18 +360,26 @@ def extreme(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[..., t
     return apply
 
 
-def negated(truth: tf.Tensor) -> tf.Tensor:
+def negated(truth: tf.Tensor, *, allows_xla: bool) -> tf.Tensor:
     """The other truth value of each.
 
-    Grappler makes `x >= y` of LogicalNot of `x < y`, which is another value where one is NaN. Of the operations
-    that TFLite and TF.js have too, LogicalAnd takes the least time between the two; Equal to False takes that of
-    LogicalNot where it cannot overwrite its operand, which is so for what a function takes, else three times that.
+    Grappler makes `x >= y` of LogicalNot of `x < y`, which is another value where one is NaN. EnsureShape between the
+    two, of a shape that is known, takes no time, and `tf.vectorized_map` keeps it also of what is read from a
+    SavedModel.
+
+    Args:
+      truth: Truth values.
+      allows_xla: If not, other consumers are expected, of which TF.js takes EnsureShape of known sizes alone. Of the
+        operations that they have, LogicalAnd takes the least time; Equal to False takes that of LogicalNot where it
+        cannot overwrite its operand, which is so for what a function takes, else three times that.
     """
     made_by = truth.op if tf.is_symbolic_tensor(truth) else None
     if made_by is None or made_by.type in ("Equal", "NotEqual"):
         return tf.logical_not(truth)
     if made_by.type in ("Less", "LessEqual", "Greater", "GreaterEqual") and made_by.inputs[0].dtype.is_integer:
         return tf.logical_not(truth)
+    if allows_xla:
+        return tf.logical_not(tf.ensure_shape(truth, [None] * truth.shape.rank))
     while made_by.type == "Identity":
         made_by = made_by.inputs[0].op
     if made_by.type == "Placeholder":

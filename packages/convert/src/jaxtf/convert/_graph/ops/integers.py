@@ -235,7 +235,7 @@ def complement(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     Source: StableHLO specification, `not`.
     """
     if operand.dtype == tf.bool:
-        return negated(operand)
+        return negated(operand, allows_xla=bound.allows_xla)
     return tf.bitwise.invert(operand) if operand.dtype.is_unsigned else backwards(operand)
 
 

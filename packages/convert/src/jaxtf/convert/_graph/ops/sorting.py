@@ -119,7 +119,7 @@ def _by_rank(bound: Bound, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     follows = tf.linalg.matrix_transpose(precedes)
     position = tf.range(count)
     earlier = position[tf.newaxis, :] < position[:, tf.newaxis]
-    before = tf.logical_or(follows, tf.logical_and(negated(precedes), earlier))
+    before = tf.logical_or(follows, tf.logical_and(negated(precedes, allows_xla=bound.allows_xla), earlier))
     place = tf.reduce_sum(tf.cast(before, tf.int32), axis=-1)
     order = ascending_order(place)
     return [tf.gather(x, order, batch_dims=rank - 1, axis=-1) for x in operands]
