@@ -74,10 +74,10 @@ class Argument:
             return np.frombuffer(random.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
         elif self.values in DRAWN:
             numbers = DRAWN[self.values](random, shape)
-        elif self.values == "wide" and dtype.kind not in "iuc":
-            limits = ml_dtypes.finfo(dtype)
-            exponents = random.integers(limits.minexp, limits.maxexp - 1, shape, endpoint=True)
-            numbers = random.choice((1.0, 1.25, 1.5), shape) * 2.0**exponents * random.choice((1, -1), shape)
+            if dtype.kind == "c":
+                numbers = numbers + 1j * DRAWN[self.values](random, shape)
+        elif self.values == "wide" and dtype.kind not in "iu":
+            numbers = _of_any_exponent(random, shape, dtype)
         elif self.values in ("special", "edges") and dtype.kind not in "iu":
             numbers = random.choice(SPECIAL if self.values == "special" else SPECIAL[:-1], shape)
             if dtype.kind == "c":
@@ -89,6 +89,16 @@ class Argument:
             if dtype.kind == "c":
                 numbers = numbers + 1j * random.integers(-3, 4, shape)
         return np.asarray(numbers).astype(dtype)
+
+
+def _of_any_exponent(random: np.random.Generator, shape: list[int], dtype: np.dtype[Any]) -> np.ndarray:
+    """Floats with all exponents; of complex numbers four fifths, so that some operations more are in the range."""
+    limits = ml_dtypes.finfo(dtype)
+    if dtype.kind == "c":
+        exponents = random.integers(int(0.8 * limits.minexp), int(0.8 * limits.maxexp), shape, endpoint=True)
+        return (random.standard_normal(shape) + 1j * random.standard_normal(shape)) * 2.0**exponents
+    exponents = random.integers(limits.minexp, limits.maxexp - 1, shape, endpoint=True)
+    return random.choice((1.0, 1.25, 1.5), shape) * 2.0**exponents * random.choice((1, -1), shape)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ __all__ = [
     "smallest",
     "where",
     "widening",
+    "without_sign_of_zero",
 ]
 
 Size: TypeAlias = Any
@@ -117,6 +118,15 @@ def where(condition: tf.Tensor, on_true: tf.Tensor, on_false: tf.Tensor) -> tf.T
         return tf.where(condition, on_true, on_false)
     flat = (tf.reshape(x, [-1]) if x.shape.rank else x for x in (condition, on_true, on_false))
     return tf.reshape(tf.where(*flat), as_shape(sizes(condition)))
+
+
+def without_sign_of_zero(operand: tf.Tensor, *, by_real: bool = False) -> tf.Tensor:
+    """Complex numbers with 0 for an imaginary part of -0, or for a real one."""
+    parts = [tf.math.real(operand), tf.math.imag(operand)]
+    part = parts[0 if by_real else 1]
+    zero = tf.zeros([], part.dtype)
+    parts[0 if by_real else 1] = where(tf.equal(part, zero), zero, part)
+    return tf.complex(*parts)
 
 
 def one_by_one(operand: tf.Tensor, axes: Sequence[int], apply: Callable[[tf.Tensor, int], tf.Tensor]) -> tf.Tensor:

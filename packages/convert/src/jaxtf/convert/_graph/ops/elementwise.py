@@ -17,8 +17,10 @@ import tensorflow as tf
 from jaxtf.convert._graph._support import BINARY, MOVED, where, widening
 from jaxtf.convert._graph.grappler import difference, logarithm, multiplied
 from jaxtf.convert._graph.nodes import elementwise
+from jaxtf.convert._graph.ops.complex_quotients import complex_quotient
 from jaxtf.convert._graph.optimizer import uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._tf import traces_compiled
 
 # TensorFlow operations that are the StableHLO operation as they are, for every dtype they have a kernel for.
 PLAIN: dict[str, Callable[..., tf.Tensor]] = {
@@ -153,9 +155,11 @@ def _complex_sign(operand: tf.Tensor) -> tf.Tensor:
 def rsqrt(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The reciprocal of the square root.
 
-    Differs: complex, not compiled: on the branch cut, of -1 - 0j, the value of -1 + 0j; 0 or infinity for what is tiny.
+    Differs: complex, not compiled: the sign of a zero part.
     Source: StableHLO specification, `rsqrt`.
     """
+    if operand.dtype.is_complex and not traces_compiled():  # TensorFlow squares the absolute value
+        return complex_quotient(tf.ones([], operand.dtype), tf.sqrt(operand))
     return RSQRT(operand)
 
 

@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import MOVED, where, widening
+from jaxtf.convert._graph._support import MOVED, where, widening, without_sign_of_zero
+from jaxtf.convert._graph.ops.complex_inverses import COMPILES_INVERSES, acos, acosh, atanh
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._tf import traces_compiled
 
 # Kernels that TensorFlow 2.21 has on CPU: all 16-bit floats, none of them, all but bfloat16.
 ALL: Mapping[tf.DType, tf.DType] = MOVED
@@ -24,13 +26,38 @@ def _erf(operand: tf.Tensor) -> tf.Tensor:
     return where(tf.abs(operand) > 8, tf.sign(operand), result) if operand.dtype == tf.float64 else result
 
 
+def _of_complex(
+    function: Callable[[tf.Tensor], tf.Tensor],
+    *,
+    older: Callable[[tf.Tensor], tf.Tensor] | None = None,
+    without_sign_of: str = "",
+) -> Callable[..., tf.Tensor]:
+    """A function that has branch cuts.
+
+    Args:
+      function: Of TensorFlow.
+      older: In its place for complex numbers and a TensorFlow whose XLA has it wrong.
+      without_sign_of: The part, real or imaginary, that is zero on the cut, where its sign does not count; none if "".
+    """
+    of_complex = function if older is None or COMPILES_INVERSES else older
+
+    def apply(operand: tf.Tensor) -> tf.Tensor:
+        if not operand.dtype.is_complex:
+            return function(operand)
+        if without_sign_of and not traces_compiled():
+            operand = without_sign_of_zero(operand, by_real=without_sign_of == "real")
+        return of_complex(operand)
+
+    return apply
+
+
 FUNCTIONS: Mapping[str, tuple[Callable[..., tf.Tensor], Mapping[tf.DType, tf.DType]]] = {
-    "chlo.acos": (tf.acos, ALL),
-    "chlo.acosh": (tf.acosh, ALL),
-    "chlo.asin": (tf.asin, ALL),
-    "chlo.asinh": (tf.asinh, ALL),
+    "chlo.acos": (_of_complex(tf.acos, older=acos, without_sign_of="imaginary"), ALL),
+    "chlo.acosh": (_of_complex(tf.acosh, older=acosh, without_sign_of="imaginary"), ALL),
+    "chlo.asin": (_of_complex(tf.asin, without_sign_of="imaginary"), ALL),
+    "chlo.asinh": (_of_complex(tf.asinh, without_sign_of="real"), ALL),
     "chlo.atan": (tf.atan, ALL),
-    "chlo.atanh": (tf.atanh, ALL),
+    "chlo.atanh": (_of_complex(tf.atanh, older=atanh), ALL),
     "chlo.bessel_i1e": (tf.math.bessel_i1e, NO_16_BIT),
     "chlo.cosh": (tf.cosh, ALL),
     "chlo.digamma": (tf.math.digamma, NO_16_BIT),
@@ -47,11 +74,14 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., tf.Tensor], Mapping[tf.DType, tf.DTy
 
 
 # As `test_graph_special_values.py` finds it; compiled, they do not differ.
-_OF_SIDES = "complex, not compiled: on a branch cut, the side that the sign of zero names; other NaN of infinite parts"
+_OF_NAN = "complex, not compiled: where one part is NaN the other may be another NaN or number"
+_OF_INFINITY = f"{_OF_NAN}; where one is infinite, the sign of the other"
 _OF_SIGNS = "complex, not compiled: the sign of a zero part; other NaN of infinite parts"
-DIFFERS = dict.fromkeys(
-    ("chlo.acos", "chlo.acosh", "chlo.asin", "chlo.asinh", "chlo.atanh"), _OF_SIDES
-) | dict.fromkeys(("chlo.cosh", "chlo.sinh"), _OF_SIGNS)
+DIFFERS = {
+    **dict.fromkeys(("chlo.acos", "chlo.acosh", "chlo.asin", "chlo.asinh"), _OF_NAN),
+    "chlo.atanh": _OF_INFINITY,
+    **dict.fromkeys(("chlo.cosh", "chlo.sinh"), _OF_SIGNS),
+}
 
 
 def _function(name: str, function: Callable[..., tf.Tensor], computed_in: Mapping[tf.DType, tf.DType]) -> None:
