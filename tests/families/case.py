@@ -111,6 +111,7 @@ class Case:
       arguments: What it takes.
       sizes: For each symbolic size the values to try.
       max_error_in_eps: Allowed error of floating-point results, relative to eps * max abs value.
+      by_element: Whether it is relative to the absolute value of each element instead.
       scale: The least size of an element that the error is relative to, where differences of larger ones are taken.
       has_derivative: Whether it is to be differentiated too.
       reference: A function of NumPy arrays that gives the results, in place of JAX; only where XLA does not compile
@@ -127,6 +128,7 @@ class Case:
     arguments: tuple[Argument, ...]
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     max_error_in_eps: float = 4
+    by_element: bool = False
     scale: float = 0.0
     has_derivative: bool = True
     reference: Callable[..., Any] | None = field(default=None, repr=False)

@@ -119,6 +119,14 @@ DOCUMENTED: tuple[Documented, ...] = (
         )
     ),
     Documented(
+        "composed",
+        "AssertionError: composed",
+        "XLA of TensorFlow replaces log(exp(x)) by x, also where exp overflows or gives 0, or x is -0; that of JAX "
+        "0.12 computes it",
+        tags=frozenset({"log exp", "special"}),
+        backends=COMPILED,
+    ),
+    Documented(
         "convolution",
         r", not [\s\S]*nan",
         "XLA for CPU computes groups of float64 as one, with zeros in its kernel: NaN where another group is infinite",

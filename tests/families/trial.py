@@ -107,7 +107,7 @@ def compare(case: Case, trial: Trial, *, with_jit: bool = True) -> None:
         run = runner(function, arguments[0], case, trial)
         for values, wanted, sizes in zip(arguments, expected, rounds, strict=True):
             found = run(*values)
-            difference = differs(found, wanted, case.max_error_in_eps, case.scale)
+            difference = differs(found, wanted, case.max_error_in_eps, case.scale, case.by_element)
             assert difference is None, f"{case.label} at {sizes}: {difference}"
 
 
@@ -281,7 +281,11 @@ def polymorphic_shapes(case: Case, count: int) -> list[str]:
 
 
 def differs(
-    found: Sequence[np.ndarray], expected: Sequence[np.ndarray], max_error_in_eps: float, scale: float
+    found: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    max_error_in_eps: float,
+    scale: float,
+    by_element: bool = False,
 ) -> str | None:
     """The first difference, in words; None where there is none."""
     if len(found) != len(expected):
@@ -289,31 +293,30 @@ def differs(
     for ours, theirs in zip(found, expected, strict=True):
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
             return f"{ours.dtype}{ours.shape}, not {theirs.dtype}{theirs.shape}"
-        if (
-            not np.array_equal(ours, theirs)
-            and (difference := _numbers_differ(ours, theirs, max_error_in_eps, scale)) is not None
-        ):
-            return difference
+        if not np.array_equal(ours, theirs) and not _are_near(ours, theirs, max_error_in_eps, scale, by_element):
+            return f"{ours!r}, not {theirs!r}"
     return None
 
 
-def _numbers_differ(ours: np.ndarray, theirs: np.ndarray, max_error_in_eps: float, scale: float) -> str | None:
+def _are_near(ours: np.ndarray, theirs: np.ndarray, max_error_in_eps: float, scale: float, by_element: bool) -> bool:
     if not jax.dtypes.issubdtype(ours.dtype, np.inexact):
-        return f"{ours!r}, not {theirs!r}"
-    if ours.dtype.kind == "c":
-        # A part is as accurate as the number is.
-        moduli = np.abs(theirs[np.isfinite(theirs)]).max(initial=scale)
-        scale = float(moduli) if np.isfinite(moduli) else scale
-        parts = [(ours.real, theirs.real), (ours.imag, theirs.imag)]
-        return next(filter(None, (differs([a], [b], max_error_in_eps, scale) for a, b in parts)), None)
+        return False
     limits = ml_dtypes.finfo(ours.dtype)
-    ours, theirs = (x.astype(np.float64) for x in (ours, theirs))
+    is_complex = ours.dtype.kind == "c"
+    wide = np.complex128 if is_complex else np.float64
+    ours, theirs = ours.astype(wide), theirs.astype(wide)
+    # A part of a complex number is as accurate as the number is.
+    sizes = np.where(np.isfinite(theirs), np.abs(theirs), 0)
+    sizes = np.maximum(sizes if by_element else sizes.max(initial=0), max(scale, float(limits.tiny)))
+    # What is smaller than the least number may count as 0.
+    allowed = np.maximum(max_error_in_eps * float(limits.eps) * sizes, 0 if max_error_in_eps else float(limits.tiny))
+    parts = [(ours.real, theirs.real), (ours.imag, theirs.imag)] if is_complex else [(ours, theirs)]
+    return all(_is_near(mine, other, allowed) for mine, other in parts)
+
+
+def _is_near(ours: np.ndarray, theirs: np.ndarray, allowed: np.ndarray) -> bool:
+    """Whether numbers differ by no more than is allowed, and others are the same."""
     finite = np.isfinite(theirs)
-    same_others = np.array_equal(ours[~finite], theirs[~finite], equal_nan=True)
-    largest = np.abs(theirs[finite]).max(initial=max(scale, float(limits.tiny)))
-    allowed = max_error_in_eps * float(limits.eps) * largest or float(limits.tiny)  # what is smaller may count as 0
     with np.errstate(invalid="ignore"):
-        is_near = np.abs(ours[finite] - theirs[finite]) <= allowed
-    if same_others and is_near.all():
-        return None
-    return f"{ours!r}, not {theirs!r}"
+        is_near = np.abs(ours - theirs) <= allowed
+    return bool(is_near[finite].all()) and np.array_equal(ours[~finite], theirs[~finite], equal_nan=True)
