@@ -364,8 +364,7 @@ def negated(truth: tf.Tensor, *, allows_xla: bool) -> tf.Tensor:
     """The other truth value of each.
 
     Grappler makes `x >= y` of LogicalNot of `x < y`, which is another value where one is NaN. EnsureShape between the
-    two, of a shape that is known, takes no time, and `tf.vectorized_map` keeps it also of what is read from a
-    SavedModel.
+    two, which any sizes pass, takes no time, and `tf.vectorized_map` keeps it also of what is read from a SavedModel.
 
     Args:
       truth: Truth values.
