@@ -34,6 +34,7 @@ OPERATIONS = {
     "two together": lambda x: lax.reduce(
         (x, x), (np.float32(1), np.float32(0)), lambda f, g: (f[0] * g[0], f[1] * g[0] + g[1]), (4,)
     ),
+    "complex quotients": lambda x: [1 / lax.complex(x, 0 * x), lax.rsqrt(lax.complex(x, x))],
     "softmax": lambda x: [jax.nn.softmax(x, 4), jax.nn.log_softmax(x, 9), jax.nn.softmax(x[0, 0, 0, 0], 1)],
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from jaxtf.convert._graph._support import where
 from jaxtf.convert._graph.grappler import divided
 from jaxtf.convert._tf import traces_compiled
 
@@ -34,7 +35,7 @@ def complex_quotient(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
             (_one_infinite(c, d, a, b), *_times(0.0, a, b, _unit(c), _unit(d))),
             (tf.logical_and(tf.abs(c) < least, tf.abs(d) < least), a * infinity, b * infinity),
         ):
-            result = tf.where(tf.logical_and(is_nan, applies), tf.complex(real, imaginary), result)
+            result = where(tf.logical_and(is_nan, applies), tf.complex(real, imaginary), result)
         return result
 
     def looked_at() -> tf.Tensor:
@@ -55,7 +56,7 @@ def _one_infinite(a: tf.Tensor, b: tf.Tensor, c: tf.Tensor, d: tf.Tensor) -> tf.
 
 def _unit(part: tf.Tensor) -> tf.Tensor:
     """1 with its sign for what is infinite, 0 for what is not."""
-    return tf.where(tf.math.is_inf(part), tf.sign(part), tf.zeros([], part.dtype))
+    return where(tf.math.is_inf(part), tf.sign(part), tf.zeros([], part.dtype))
 
 
 def _times(factor: float, a: tf.Tensor, b: tf.Tensor, c: tf.Tensor, d: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
