@@ -117,6 +117,8 @@ class Case:
       reference: A function of NumPy arrays that gives the results, in place of JAX; only where XLA does not compile
         it, which would compute it otherwise.
       in_jax: The function as JAX is asked for it, where its XLA may compute another thing of it as it is.
+      simplified: The function as one XLA simplifies it and another does not: a documented difference from JAX is one
+        only where JAX's results of this agree.
       specification: A function of NumPy arrays that gives the results of the specification, where XLA for CPU may
         compute others: a documented difference from JAX is one only where these agree.
       often: The backends of every other trial; any is drawn for the rest.
@@ -133,6 +135,7 @@ class Case:
     has_derivative: bool = True
     reference: Callable[..., Any] | None = field(default=None, repr=False)
     in_jax: Callable[..., Any] | None = field(default=None, repr=False)
+    simplified: Callable[..., Any] | None = field(default=None, repr=False)
     specification: Callable[..., Any] | None = field(default=None, repr=False)
     often: tuple[str, ...] = ()
     tags: frozenset[str] = frozenset()

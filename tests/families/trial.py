@@ -306,7 +306,8 @@ def _are_near(ours: np.ndarray, theirs: np.ndarray, max_error_in_eps: float, sca
     wide = np.complex128 if is_complex else np.float64
     ours, theirs = ours.astype(wide), theirs.astype(wide)
     # A part of a complex number is as accurate as the number is.
-    sizes = np.where(np.isfinite(theirs), np.abs(theirs), 0)
+    sizes = np.abs(theirs)
+    sizes = np.where(np.isfinite(sizes), sizes, 0)  # that of a finite complex number may not be
     sizes = np.maximum(sizes if by_element else sizes.max(initial=0), max(scale, float(limits.tiny)))
     # What is smaller than the least number may count as 0.
     allowed = np.maximum(max_error_in_eps * float(limits.eps) * sizes, 0 if max_error_in_eps else float(limits.tiny))

@@ -101,9 +101,9 @@ __all__ = [
     "refusing_results",
     "rng_bit_generator",
     "scatter_rows",
+    "set_number",
     "stablehlo_version",
     "tflite_converter_error",
-    "told_apart",
     "traces_compiled",
     "traces_saved_gradient",
     "unrecorded",
@@ -532,7 +532,7 @@ def left_by_grappler(operation: tf.Operation) -> None:
     operation._set_attr(_LEFT, tf.compat.v1.AttrValue(b=True))
 
 
-def told_apart(operation: tf.Operation, number: int) -> None:
+def set_number(operation: tf.Operation, number: int) -> None:
     """Keeps TensorFlow from taking an operation for another one of its type and operands that has another number."""
     operation._set_attr("_jaxtf_number", tf.compat.v1.AttrValue(i=number))
 

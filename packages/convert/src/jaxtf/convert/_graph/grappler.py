@@ -33,7 +33,7 @@ from jaxtf.convert._graph.optimizer import (
     may_be_result,
     uniform_of,
 )
-from jaxtf.convert._tf import left_by_grappler, told_apart, traces_compiled, vectorized_by
+from jaxtf.convert._tf import left_by_grappler, set_number, traces_compiled, vectorized_by
 
 __all__ = [
     "apart_from_pads",
@@ -243,7 +243,7 @@ def sum_of_several(terms: Sequence[tf.Tensor]) -> tf.Tensor:
     digits = len(str(len(terms)))
     placed = [hidden(term, f"term_{i:0{digits}}") for i, term in enumerate(terms)]
     for i, term in enumerate(placed):
-        told_apart(term.op, i)
+        set_number(term.op, i)
     result = tf.add_n(placed)
     left_by_grappler(result.op)  # or it is taken into a sum that the result is a term of
     vectorized_by(result.op, lambda *stacked: sum_of_several(stacked), stacks_all=True)
