@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.calltf import call_tf
+from jaxtf.calltf import CompilationError, call_tf
 from jaxtf.calltf._function import Staging, UserFunction
 from jaxtf.calltf._vectorized import Vectorized
 
@@ -193,6 +193,13 @@ def test_variables_are_not_written_under_vmap():
     with pytest.raises(ValueError, match=r"modifies a tf.Variable .* or under jax.vmap"):
         jax.vmap(call_tf(variable.assign_add))(BATCH[0])
     assert variable.numpy() == 1.0
+
+
+@STAGES
+def test_what_tensorflow_does_not_compile_is_refused_under_vmap(stage):
+    batch = np.ones((2, 3, 3), np.float32)
+    with pytest.raises(CompilationError, match=r"vmap_matrix_determinant(.|\n)*remedy: .* jax\.vmap"):
+        stage(jax.vmap(call_tf(tf.linalg.det)))(batch)
 
 
 def test_a_captured_variable_is_read_under_vmap():

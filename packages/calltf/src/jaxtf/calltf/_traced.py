@@ -61,8 +61,16 @@ class Traced:
         return self.function.name
 
     def __call__(self, tensors: Sequence[Any]) -> list[Any]:
-        """The results of the trace, compiled by TensorFlow, for these arguments."""
-        return list(self.concrete(*tensors))
+        """The results of the trace, compiled by TensorFlow, for these arguments.
+
+        Raises:
+          CompilationError: TensorFlow cannot compile the function.
+        """
+        try:
+            return list(self.concrete(*tensors))
+        except tf.errors.OpError:
+            self.hlo("CPU")  # raises if it is for this that it failed
+            raise
 
     @functools.cached_property
     def stateful_ops(self) -> frozenset[str]:
@@ -148,7 +156,7 @@ class Traced:
                     f"Error compiling TensorFlow function {self.function.name} for {platform} (see below for the "
                     "caught exception).\ncall_tf can be used in a staged context (under jax.jit, lax.scan, etc.) "
                     "only with compilable functions with static output shapes.\n"
-                    "  remedy: call it outside of staged contexts, where it runs eagerly, or make "
+                    "  remedy: call it outside of staged contexts and jax.vmap, where it runs eagerly, or make "
                     f"tf.function(function, jit_compile=True) work; see {LIMITATIONS}\n\n"
                     f"Caught TensorFlow exception: {without_libraries(str(error))}"
                 ) from error
