@@ -309,6 +309,7 @@ def random_operations(session: nox.Session) -> None:
             "pytest",
             "packages/calltf/tests/test_vectorizations.py",
             "packages/calltf/tests/test_lost_derivatives.py",
+            "packages/calltf/tests/test_dynamic_sizes.py",
             "--sample",
             f"{part}/4",
             env=ON_CPU | {"JAXTF_FULL": "1", "RANDOM_PROGRAMS": count},

@@ -137,8 +137,10 @@ class Function:
         """A trace as TensorFlow has it, whatever it returns."""
         return self._concrete(_Body(f"call_tf_{self.symbol}", self.run), _specs(signature))
 
-    def _trace_run(self, run: Callable[[Sequence[Any]], Results], signature: Signature) -> Traced:
-        """The trace of `run`, one way to compute this function."""
+    def _trace_run(
+        self, run: Callable[[Sequence[Any]], Results], signature: Signature, element: Traced | None = None
+    ) -> Traced:
+        """The trace of `run`, one way to compute this function; `element` is what it runs in a loop."""
         specs = _specs(signature)
         body = _Body(f"call_tf_{self.symbol}", run)
         concrete = self._concrete(body, specs)
@@ -152,7 +154,7 @@ class Function:
         assert body.tree is not None, "TensorFlow traced the function without calling it"
         if symbolic_sizes([shape for shape, _ in signature]):
             return SymbolicTraced.of(self, concrete, signature, body.tree)
-        traced = Traced(self, concrete, specs, body.tree, ())
+        traced = Traced(self, concrete, specs, body.tree, (), element)
         return replace(traced, avals=self._result_avals(traced))
 
     def _concrete(self, body: _Body, specs: Sequence[Any]) -> Any:

@@ -218,6 +218,23 @@ def result_types(hlo: bytes) -> list[tuple[int, ...] | None]:
         return [tuple(result.shape) if ok else None for result, ok in zip(main.type.results, static, strict=True)]
 
 
+def has_dynamic_sizes(hlo: bytes) -> bool:
+    """Whether a serialized HLO module has arrays of sizes that are known when it runs alone."""
+    found = False
+
+    def visit(operation: Any) -> Any:
+        nonlocal found
+        found = found or any(getattr(result.type, "encoding", None) is not None for result in operation.results)
+        return ir.WalkResult.ADVANCE
+
+    with mlir.make_ir_context():
+        try:
+            ir.Module.parse(hlo_to_stablehlo(hlo)).operation.walk(visit)
+        except ir.MLIRError:  # StableHLO has arrays of one such size alone
+            return True
+    return found
+
+
 def custom_call_targets(hlo: bytes) -> list[str]:
     """What a serialized HLO module calls by name."""
     targets: list[str] = []

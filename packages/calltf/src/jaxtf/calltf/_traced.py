@@ -16,11 +16,12 @@ from jax.core import ShapedArray
 from jax.tree_util import PyTreeDef
 
 from jaxtf.calltf import _graph
+from jaxtf.calltf._dynamic_sizes import unsafe_operations
 from jaxtf.calltf._errors import (
     LIMITATIONS,
     CompilationError,
 )
-from jaxtf.calltf._jax import custom_call_targets
+from jaxtf.calltf._jax import custom_call_targets, has_dynamic_sizes
 from jaxtf.calltf._notes import without_libraries
 from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs
 from jaxtf.serialization.interop import CalledFunction
@@ -48,6 +49,7 @@ class Traced:
       specs: The shapes and dtypes of the arguments.
       tree: The pytree of the results.
       avals: The shapes and dtypes of the results, known or declared.
+      element: What is run for each element of a batch, in a loop; None where there is no such loop.
     """
 
     function: Function
@@ -55,6 +57,7 @@ class Traced:
     specs: tuple[Any, ...]
     tree: PyTreeDef
     avals: tuple[ShapedArray, ...]
+    element: Traced | None = None
     _compiled: dict[str, list[bytes]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -66,6 +69,8 @@ class Traced:
         Raises:
           CompilationError: TensorFlow cannot compile the function.
         """
+        if self._unsafe_if_dynamic:
+            self.hlo("CPU")
         try:
             return list(self.concrete(*tensors))
         except tf.errors.OpError:
@@ -148,6 +153,22 @@ class Traced:
         return hlo
 
     def _compile(self, platform: str, specs: Sequence[Any]) -> bytes:
+        hlo = self._compiled_to_hlo(platform, specs)
+        if self._unsafe_if_dynamic and has_dynamic_sizes(hlo):
+            raise CompilationError(
+                f"Error compiling TensorFlow function {self.function.name} for {platform}: it has arrays whose sizes "
+                "depend on values (of tf.boolean_mask, tf.unique, x[:n], tf.cond, ...), and XLA is not known to keep "
+                f"the size through {', '.join(self._unsafe_if_dynamic)}\n"
+                "  remedy: keep sizes constant (weights of 0 and 1 for tf.boolean_mask, tf.where(condition, x, y)), or "
+                f"call it outside of staged contexts and jax.vmap, where it runs eagerly; see {LIMITATIONS}"
+            )
+        return hlo
+
+    @functools.cached_property
+    def _unsafe_if_dynamic(self) -> list[str]:
+        return unsafe_operations(self.concrete) if self.element is None else self.element._unsafe_if_dynamic
+
+    def _compiled_to_hlo(self, platform: str, specs: Sequence[Any]) -> bytes:
         with outside_of_graphs():
             try:
                 return compiled_to_hlo(self.concrete, specs, platform)

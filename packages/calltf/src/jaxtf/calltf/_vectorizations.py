@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from jaxtf.calltf._walk import Walk, emitted, walked
 
-__all__ = ["COMPARED", "REPLACED", "Vectorizable"]
+__all__ = ["COMPARED", "ELEMENTWISE", "REPLACED", "Vectorizable"]
 
 _OF_ONE = (
     *("Abs", "Acos", "Acosh", "Angle", "Asin", "Asinh", "Atan", "Atanh", "BesselI0e", "BesselI1e", "Bucketize", "Cast"),
@@ -36,6 +36,7 @@ _GRADIENTS = (
     *("EluGrad", "LeakyReluGrad", "ReciprocalGrad", "Relu6Grad", "ReluGrad", "RsqrtGrad", "SeluGrad", "SigmoidGrad"),
     *("SoftplusGrad", "SoftsignGrad", "SqrtGrad", "TanhGrad"),
 )
+ELEMENTWISE = frozenset(_OF_ONE + _OF_SEVERAL + _GRADIENTS)
 _ALONG = (
     *("All", "Any", "ArgMax", "ArgMin", "Cumprod", "Cumsum", "LogSoftmax", "Max", "Mean", "Min", "Prod", "Softmax"),
     *("Sum", "TopKV2", "LowerBound", "UpperBound"),
@@ -73,7 +74,7 @@ _WINDOWS = (
 )
 _IMAGES = ("AdjustContrastv2", "AdjustHue", "AdjustSaturation")
 
-COMPARED = frozenset(_OF_ONE + _OF_SEVERAL + _GRADIENTS + _ALONG + _MOVES + _OF_SHAPES + _PRODUCTS + _WINDOWS + _IMAGES)
+COMPARED = ELEMENTWISE | frozenset(_ALONG + _MOVES + _OF_SHAPES + _PRODUCTS + _WINDOWS + _IMAGES)
 
 
 class Vectorizable:

@@ -82,7 +82,7 @@ class Vectorized(Function):
             return self._results(found[:-1], element)
 
         if element.stateful_ops or _graph.has_control_flow(element.concrete):
-            return self._trace_run(loop, signature)
+            return self._trace_run(loop, signature, element)
         vectorizable = Vectorizable(element.concrete, self._batched)
         if not vectorizable.unknown:
             try:
@@ -92,7 +92,7 @@ class Vectorized(Function):
                 pass
             else:
                 return traced
-        return self._trace_run(loop, signature)
+        return self._trace_run(loop, signature, element)
 
     def _for_elements(
         self, tensors: Sequence[Any], function: Callable[[Sequence[Any]], list[Any]]
