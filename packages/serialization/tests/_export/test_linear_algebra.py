@@ -4,6 +4,7 @@ Tolerances are in units of size times machine epsilon times the norm: what backw
 leave, times 10.
 """
 
+import functools
 import re
 
 import jax
@@ -16,6 +17,7 @@ from jax import lax
 from jaxtf.serialization import DisabledSafetyCheck, LapackNeeded, export
 from jaxtf.serialization._bytecode.portable import custom_call_targets
 from jaxtf.serialization._export.lapack import lapack_function
+from jaxtf.serialization.interop import export_for_graph
 from jaxtf.shapepoly import symbolic_shape
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
@@ -212,6 +214,44 @@ def test_triangular_solve_reads_one_triangle(lower, left, conjugate, transpose):
     triangle = triangle.conj() if conjugate else triangle
     triangle = triangle.swapaxes(-1, -2) if transpose else triangle
     assert_near(triangle @ x if left else x @ triangle, b, dtype, 10 * n)
+
+
+@pytest.mark.parametrize("yes", [1, np.bool_(True), np.int64(1)])
+def test_flags_of_a_triangular_solve_need_not_be_bool(yes):
+    a, b = matrices(3, 3) + 4 * np.eye(3), matrices(3, 2)
+    no = type(yes)(0)
+
+    def solve(a, b):
+        x = jax.scipy.linalg.solve_triangular(a, b, lower=yes) + jax.scipy.linalg.cho_solve((a, yes), b)
+        y = lax.linalg.triangular_solve(a, b.T, left_side=no, lower=yes, transpose_a=yes, conjugate_a=no)
+        return x + y.T + lax.linalg.triangular_solve(a, b, left_side=yes, lower=no, unit_diagonal=yes)
+
+    cotangent = matrices(3, 2, seed=1)
+    vjp = export(solve, expand_linear_algebra=True)(a, b).vjp()
+    np.testing.assert_allclose(expanded(solve, a, b), solve(a, b), rtol=1e-12, atol=1e-12)
+    for found, expected in zip(vjp.call(a, b, cotangent), jax.vjp(solve, a, b)[1](cotangent), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("exporter", [functools.partial(export, platforms=("cuda", "tpu")), export_for_graph])
+def test_flags_that_are_not_bool_are_as_bool_also_where_jax_does_not_take_them(exporter):
+    def module(yes, no):
+        solve = functools.partial(lax.linalg.triangular_solve, left_side=yes, lower=no, unit_diagonal=yes)
+        return str(exporter(jax.jit(solve))(np.eye(3), np.eye(3)).mlir_module())
+
+    assert len({module(kind(1), kind(0)) for kind in (bool, int, np.bool_)}) == 1
+
+
+def test_numbers_of_numpy_reach_the_translator_of_calls_by_name():
+    def module(boolean, integer):
+        def function(x):
+            vectors, _ = lax.linalg.eigh(x, lower=boolean(False), symmetrize_input=False)
+            u, _, _ = lax.linalg.svd(x, full_matrices=boolean(False), subset_by_index=(integer(0), integer(1)))
+            return vectors, u
+
+        return str(export_for_graph(jax.jit(function))(np.eye(3)).mlir_module())
+
+    assert len({module(boolean, integer) for boolean, integer in ((bool, int), (np.bool_, np.int64))}) == 1
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 20])

@@ -53,7 +53,7 @@ __all__ = [
     "leave_out_of_source_lines",
     "linalg_result_type",
     "lower",
-    "lower_on_cpu_by",
+    "lower_by_platform",
     "lowering_platforms",
     "mlir_context",
     "of_one_equation",
@@ -290,8 +290,8 @@ def default_rule(primitive: Any) -> Callable[..., Any]:
     return found
 
 
-def lower_on_cpu_by(primitive: Any, rule: Callable[..., Any], ctx: Any, *args: Any, **params: Any) -> Any:
-    """Lowers by `rule` on CPU, and by JAX's rules on the other platforms."""
+def lower_by_platform(primitive: Any, own: Mapping[str, Any], ctx: Any, *args: Any, **params: Any) -> Any:
+    """Lowers by the rules of `own` on the platforms that it names, and by JAX's rules on the others."""
     default = jax_rules._lowerings.get(primitive)
     per_platform = {
         platform: rules[primitive].rule
@@ -301,7 +301,7 @@ def lower_on_cpu_by(primitive: Any, rule: Callable[..., Any], ctx: Any, *args: A
     return jax_rules.lower_per_platform(
         ctx,
         primitive.name,
-        {**per_platform, "cpu": rule},
+        {**per_platform, **own},
         None if default is None else default.rule,
         jax_effects.no_effects,
         *args,

@@ -1,13 +1,13 @@
 """Which lowering rules take the place of JAX's. Imports JAX.
 
 Those of linear algebra: expanded, they need no LAPACK on CPU (`linear_algebra`); named, they are custom calls
-(`named_operations`). Those of windows (`reducers`), always.
+(`named_operations`). Those of windows (`reducers`) and of triangular solves, always.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -21,7 +21,15 @@ from jaxtf.serialization._export.target import LinearAlgebra
 
 __all__ = ["overriding_rules"]
 
+
+def _lower_triangular_solve(own: Mapping[str, Any], ctx: Any, *args: Any, **flags: Any) -> Any:
+    """Lowers by the rules of `own`, then JAX's, which take 1 or `np.True_` for a flag on CPU only."""
+    booleans = {name: bool(flag) for name, flag in flags.items()}
+    return _jax.lower_by_platform(jax.lax.linalg.triangular_solve_p, own, ctx, *args, **booleans)
+
+
 _ALWAYS: tuple[tuple[Any, Callable[..., Any]], ...] = (
+    (jax.lax.linalg.triangular_solve_p, functools.partial(_lower_triangular_solve, {})),
     (jax.lax.reduce_window_p, lower_reduce_window),
     *(
         (primitive, functools.partial(lower_known_reduce_window, primitive))
@@ -33,12 +41,13 @@ _ALWAYS: tuple[tuple[Any, Callable[..., Any]], ...] = (
 def overriding_rules(linear_algebra: LinearAlgebra, platforms: tuple[str, ...]) -> Any:
     """The (primitive, rule) pairs to lower with instead of JAX's rules.
 
-    Linear algebra becomes calls of LAPACK on CPU; expanded, operations of StableHLO; or calls by name.
+    Linear algebra becomes calls of LAPACK on CPU; expanded, operations of StableHLO; or calls by name. Of two rules for
+    a primitive JAX takes the first.
     """
     if linear_algebra == "named":
-        return (*_ALWAYS, *_named_rules())
+        return (*_named_rules(), *_ALWAYS)
     if linear_algebra == "expanded" and "cpu" in platforms:
-        return (*_ALWAYS, *_expanded_rules())
+        return (*_expanded_rules(), *_ALWAYS)
     return _ALWAYS
 
 
@@ -46,11 +55,7 @@ def overriding_rules(linear_algebra: LinearAlgebra, platforms: tuple[str, ...]) 
 def _expanded_rules() -> Any:
     """For each primitive of linear algebra that can do without LAPACK on CPU, the rule that does."""
     # XLA expands what the default rules of these write, or they write all of it.
-    by_xla = (
-        jax.lax.linalg.cholesky_p,
-        jax.lax.linalg.triangular_solve_p,
-        jax.lax.linalg.ormqr_p,
-    )
+    by_xla = (jax.lax.linalg.cholesky_p, jax.lax.linalg.ormqr_p)
     ours: dict[Any, Callable[..., Any]] = {
         _jax.geqrf_p: linear_algebra_module.geqrf,
         jax.lax.linalg.householder_product_p: linear_algebra_module.householder_product,
@@ -61,8 +66,13 @@ def _expanded_rules() -> Any:
     }
     rules = {primitive: _jax.default_rule(primitive) for primitive in by_xla}
     rules |= {primitive: _rule_of(function, primitive.multiple_results) for primitive, function in ours.items()}
-    return tuple(
-        (primitive, functools.partial(_jax.lower_on_cpu_by, primitive, rule)) for primitive, rule in rules.items()
+    solve = {"cpu": _jax.default_rule(jax.lax.linalg.triangular_solve_p)}
+    return (
+        (jax.lax.linalg.triangular_solve_p, functools.partial(_lower_triangular_solve, solve)),
+        *(
+            (primitive, functools.partial(_jax.lower_by_platform, primitive, {"cpu": rule}))
+            for primitive, rule in rules.items()
+        ),
     )
 
 

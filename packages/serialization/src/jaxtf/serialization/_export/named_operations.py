@@ -11,7 +11,8 @@ whole contract with those who translate it:
   (s, u, vh) or (s,), `eig` (values, left vectors if asked for, right vectors if asked for), `qr` (q, r), with
   `pivoting` (q, r, pivots), `schur` (T, vectors if asked for), `hessenberg` (a, taus), `tridiagonal` (a, d, e, taus).
 - `backend_config` is a dictionary of the primitive's parameters under their names in JAX: booleans as booleans,
-  integers as 64-bit integers, texts as strings, pairs of integers (`subset_by_index`) as arrays of 64-bit integers.
+  integers as 64-bit integers, texts as strings, pairs of integers (`subset_by_index`) as arrays of 64-bit integers;
+  those of NumPy as those of Python.
   A parameter that is None, or of another kind (an algorithm or an implementation to choose), is not there.
 - `api_version` is 4, and there are no side effects.
 """
@@ -21,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 
@@ -52,12 +54,12 @@ def _attributes(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _attribute(value: Any) -> Any:
     """A parameter as an attribute; None for one that is left out."""
-    if isinstance(value, bool):
-        return ir.BoolAttr.get(value)
-    if isinstance(value, int):
-        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+    if isinstance(value, bool | np.bool_):
+        return ir.BoolAttr.get(bool(value))
+    if isinstance(value, int | np.integer):
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), int(value))
     if type(value) is str:
         return ir.StringAttr.get(value)
-    if isinstance(value, tuple) and all(isinstance(item, int) for item in value):
-        return ir.DenseI64ArrayAttr.get(list(value))
+    if isinstance(value, tuple) and all(isinstance(item, int | np.integer) for item in value):
+        return ir.DenseI64ArrayAttr.get(list(map(int, value)))
     return None
