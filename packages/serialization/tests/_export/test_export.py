@@ -1,6 +1,8 @@
 """From a JAX function to an `Exported`."""
 
 import functools
+import importlib
+import sys
 
 import jax
 import jax.export
@@ -339,6 +341,48 @@ def test_callbacks_are_named_wherever_they_are():
         export(lambda x: jax.lax.scan(body, 0.0, x))(ShapeDtypeStruct((3,), F32))
     for name in ("jax.debug.", "jax.experimental.io_callback", "jax.pure_callback"):
         assert name in str(caught.value)
+
+
+@pytest.fixture
+def equinox(tmp_path, monkeypatch):
+    """A package with the files of Equinox that are in the stack of a check, and of a module that is called."""
+    folder = tmp_path / "site-packages" / "equinox"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("from ._errors import error_if\nfrom ._vmap_pmap import filter_vmap\n")
+    (folder / "_errors.py").write_text(
+        "import jax\ndef error_if(x, wrong):\n    return jax.pure_callback(lambda x, wrong: x, x, x, wrong)\n"
+    )
+    (folder / "_vmap_pmap.py").write_text("def filter_vmap(function):\n    return lambda x: function(x)\n")
+    monkeypatch.syspath_prepend(str(folder.parent))
+    for name in ("equinox", "equinox._errors", "equinox._vmap_pmap"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    yield importlib.import_module("equinox")
+    for name in ("equinox", "equinox._errors", "equinox._vmap_pmap"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def test_a_callback_has_the_remedy_for_a_check_of_equinox_if_it_is_one(equinox):
+    def prints(x):
+        jax.debug.print("{}", x)
+        return x
+
+    def checks(x):
+        return equinox.error_if(x, x.sum() < 0)
+
+    def remedy(function):
+        with pytest.raises(HostCallbackError) as caught:
+            export(function)(ShapeDtypeStruct((3,), F32))
+        return str(caught.value).split("\n  remedy: ")[1]
+
+    check = (
+        "it is a check of Equinox (eqx.error_if): set the environment variable EQX_ON_ERROR=nan before Equinox is "
+        "imported; values that fail the check then become NaN"
+    )
+    assert remedy(equinox.filter_vmap(prints)) == "leave the callback out of the function that is exported"
+    assert remedy(equinox.filter_vmap(checks)) == check
+    assert remedy(lambda x: checks(prints(x))) == (
+        f"{check}; leave the other callbacks out of the function that is exported"
+    )
 
 
 def test_operations_of_an_unstable_dialect_are_refused_by_name():

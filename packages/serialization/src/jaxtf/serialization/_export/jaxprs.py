@@ -12,7 +12,7 @@ from jaxtf.serialization._jax import CALLBACKS, equation_frames
 from jaxtf.serialization._record.called import CalledFunction
 from jaxtf.serialization._record.locations import users_line
 
-__all__ = ["callback_names", "called_functions", "equation_line", "equations", "in_package", "is_callback"]
+__all__ = ["callback_names", "called_functions", "equation_line", "equations", "is_callback", "is_check_of_equinox"]
 
 
 def callback_names(jaxpr: Any) -> tuple[str, ...]:
@@ -35,9 +35,9 @@ def equation_line(equation: Any) -> str:
     return users_line(equation_frames(equation))
 
 
-def in_package(equation: Any, package: str) -> bool:
-    """Whether an equation was traced by code of an installed package."""
-    return any(f"/{package}/" in path for path, _ in equation_frames(equation))
+def is_check_of_equinox(equation: Any) -> bool:
+    """Whether an equation was traced by `eqx.error_if`, which Equinox has in a file of its own."""
+    return any(path.endswith("/equinox/_errors.py") for path, _ in equation_frames(equation))
 
 
 def called_functions(jaxpr: Any, names: Sequence[str]) -> tuple[CalledFunction, ...]:

@@ -12,7 +12,13 @@ import jax
 from jax.core import ShapedArray
 
 from jaxtf.serialization._errors import ArgumentTypeError, HostCallbackError, LoweringRuleMissing, ReferenceRefused
-from jaxtf.serialization._export.jaxprs import callback_names, equation_line, equations, in_package, is_callback
+from jaxtf.serialization._export.jaxprs import (
+    callback_names,
+    equation_line,
+    equations,
+    is_callback,
+    is_check_of_equinox,
+)
 from jaxtf.serialization._jax import PLATFORM_INDEX
 from jaxtf.serialization._jax_values.paths import argument_paths
 
@@ -80,14 +86,17 @@ def host_callback_refused(fun_name: str, jaxpr: Any) -> HostCallbackError:
     names = ", ".join(callback_names(jaxpr)) or "a host callback"
     called = [equation for equation in equations(jaxpr) if is_callback(equation)]
     lines = dict.fromkeys(filter(None, map(equation_line, called)))
-    is_check = any(in_package(equation, "equinox") for equation in called)
+    others = [equation for equation in called if not is_check_of_equinox(equation)]
+    remedy = "leave the callback out of the function that is exported"
+    if len(others) < len(called):
+        remedy = _CHECK_OFF + "; leave the other callbacks out of the function that is exported" * bool(others)
     return HostCallbackError(
         "\n".join(
             [
                 f"'{fun_name}' calls back into Python, by {names}: serialization of host_callbacks is not possible, "
                 "the callback exists in this process only",
                 *(f"  called at: {line}" for line in lines),
-                f"  remedy: {_CHECK_OFF if is_check else 'leave the callback out of the function that is exported'}",
+                f"  remedy: {remedy}",
             ]
         )
     )
