@@ -201,6 +201,22 @@ def test_a_check_of_equinox_says_how_to_turn_it_off(tmp_path, monkeypatch):
     assert "set the environment variable EQX_ON_ERROR=nan" in text
 
 
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("size", [1, 1 << 15])
+def test_a_gradient_that_jax_cannot_make_is_refused_with_the_line(native, size):
+    constant = jnp.ones(size)
+
+    def function(n, x):
+        return jax.scipy.special.expn(n, x) * constant.sum()
+
+    n, x = tf.Variable(2.0), tf.Variable(3.0)
+    with tf.GradientTape() as tape:
+        y = convert(function, native_serialization=native)(n, x)
+    text = message(ValueError, lambda: tape.gradient(y, x))
+    assert text.startswith("no VJP of 'function' can be made: the rule of a jax.custom_jvp function")
+    assert f"\n  called at: {__file__}:{function.__code__.co_firstlineno + 1}\n" in text
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")  # tf.lite.Interpreter moves to ai_edge_litert
 def test_a_tflite_model_of_nested_results_has_the_names_of_a_saved_model(tmp_path):
     def nested(d):

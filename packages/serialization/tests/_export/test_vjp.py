@@ -1,7 +1,10 @@
 """The exported VJP."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
+import jax.scipy.special
 import numpy as np
 import pytest
 from jax import ShapeDtypeStruct
@@ -62,6 +65,77 @@ def test_custom_derivatives_are_respected():
     f.defvjp(lambda x: (f(x), x), lambda x, cotangent: (100 * cotangent,))
     found = jax.grad(export(f)(ShapeDtypeStruct((), F32)).call)(F32(1))
     assert found == 100
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def times(n, x):
+    return n * x
+
+
+@times.defjvp
+def _(n, primals, tangents):
+    return times(n, primals[0]), n * tangents[0]
+
+
+def closes_over(n, x):
+    @jax.custom_jvp
+    def scaled(x):
+        return n * x
+
+    scaled.defjvp(lambda primals, tangents: (scaled(*primals), n * tangents[0]))
+    return scaled(x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [times, closes_over, jax.jit(times), lambda n, x: jax.jit(times)(n, 2 * x), jax.scipy.special.expn],
+)
+def test_a_rule_that_uses_values_of_the_trace_has_no_vjp(function):
+    scalar = ShapeDtypeStruct((), F32)
+    exported = export(function)(scalar, scalar)
+    assert exported.call(F32(2), F32(3)) == jax.jit(function)(F32(2), F32(3))
+    with pytest.raises(VjpUnavailable, match="function uses an array that is not among the differentiable"):
+        exported.vjp()
+
+
+def test_the_error_about_such_a_rule_gives_the_line_and_a_remedy_that_works():
+    def function(n, x):
+        return times(n, x)
+
+    scalar = ShapeDtypeStruct((), F32)
+    with pytest.raises(VjpUnavailable) as caught:
+        export(jax.jit(function))(scalar, scalar).vjp()
+    assert str(caught.value) == (
+        "no VJP of 'function' can be made: the rule of a jax.custom_jvp function uses an array that is not among the "
+        "differentiable arguments of that function, but in nondiff_argnums or closed over; jax.grad of the function "
+        "under jax.jit fails too\n"
+        f"  called at: {__file__}:{function.__code__.co_firstlineno + 1}\n"
+        "  remedy: make the array an argument that the rule differentiates, or export the gradient itself: jax.grad of "
+        "the function, with jax.jit nowhere within it"
+    )
+    assert export(jax.grad(function, 1))(scalar, scalar).call(F32(2), F32(3)) == 2
+
+
+def test_a_rule_that_closes_over_a_constant_has_a_vjp():
+    constant = np.arange(3, dtype=F32)
+
+    @jax.custom_jvp
+    def weighted_sum(x):
+        return (constant * x).sum()
+
+    weighted_sum.defjvp(lambda primals, tangents: (weighted_sum(*primals), (constant * tangents[0]).sum()))
+    assert jax.grad(export(weighted_sum)(ShapeDtypeStruct((), F32)).call)(F32(1)) == 3
+
+
+def test_a_value_that_left_its_trace_is_refused():
+    left = []
+    jax.jit(lambda x: left.append(x) or x)(F32(1))
+
+    def uses(x):
+        return x + left[0]
+
+    with pytest.raises(jax.errors.UnexpectedTracerError, match="'uses' uses a value that JAX made while it traced"):
+        export(uses)(ShapeDtypeStruct((), F32))
 
 
 def test_vjps_of_vjps_exist():

@@ -25,7 +25,8 @@
   operations that the values of a block come from.
 - `users_line`, `users_files`: the line of the user's program in a stack, and which of its files are the user's.
 - `is_differentiable`, `is_zero`, `pushed_forward`, `linear_jvp`, `linear_transpose`, `transpose_at_zero`: the rules of
-  differentiation of a primitive that calls what JAX cannot see into. `vjp_function`: the VJP of a traced function.
+  differentiation of a primitive that calls what JAX cannot see into. `vjp_function`: the VJP of a traced function;
+  `vjp_unavailable`: the error where its export raises `jax.errors.UnexpectedTracerError`.
 - `rewrite_for_xla`: writes operations of a module otherwise where a release of XLA does not compute what they say.
 - `shape_assertion`: a check of sizes in a module, by which it is refused with a text.
 - `vary_alike`, `varying_like`: calls inside of `jax.shard_map`.
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._export.jaxprs import equation_line
     from jaxtf.serialization._export.jitted import as_jitted, static_parameters
     from jaxtf.serialization._export.lapack import lapack_function
+    from jaxtf.serialization._export.unlowered import vjp_unavailable
     from jaxtf.serialization._jax import (
         add_function,
         is_literal,
@@ -166,6 +168,7 @@ __all__ = [
     "vary_alike",
     "varying_like",
     "vjp_function",
+    "vjp_unavailable",
 ]
 
 # The module of each name; a test holds it against the imports above.
@@ -232,6 +235,7 @@ _MODULES = {
     "vary_alike": "_jax_values.varying",
     "varying_like": "_jax_values.varying",
     "vjp_function": "_jax_values.derivatives",
+    "vjp_unavailable": "_export.unlowered",
 }
 
 __getattr__, __dir__ = lazy_names(globals(), _MODULES, prefix="jaxtf.serialization.")

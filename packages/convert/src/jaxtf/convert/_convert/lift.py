@@ -11,12 +11,13 @@ from functools import partial
 from typing import Any
 
 import jax
+from jax.errors import UnexpectedTracerError
 
 from jaxtf.convert import _jax
 from jaxtf.convert._convert.target import Target
 from jaxtf.convert._function.constants import Constants
 from jaxtf.convert._function.function import ExportedFunction
-from jaxtf.serialization.interop import closed_over, vjp_function
+from jaxtf.serialization.interop import closed_over, vjp_function, vjp_unavailable
 
 __all__ = ["LARGE_BYTES", "export_lifted"]
 
@@ -61,4 +62,7 @@ def _export_vjp(traced: Any, specifications: Sequence[Any], target: Target, cons
     """The VJP of a traced function, in the same form; the constants have no cotangents."""
     vjp = vjp_function(traced, len(specifications))
     cotangents = [_jax.cotangent_specification(aval) for aval in traced.jaxpr.out_avals]
-    return export_lifted(jax.jit(vjp), target, constants, (*specifications, *cotangents), {})
+    try:
+        return export_lifted(jax.jit(vjp), target, constants, (*specifications, *cotangents), {})
+    except UnexpectedTracerError as error:
+        raise vjp_unavailable(traced) from error

@@ -13,11 +13,12 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.errors import UnexpectedTracerError
 
 from jaxtf.serialization import _jax
 from jaxtf.serialization._errors import SerializationError
 from jaxtf.serialization._export.closed_over import closed_over, paths_in_closure
-from jaxtf.serialization._export.jaxprs import callback_names, called_functions
+from jaxtf.serialization._export.jaxprs import callback_names, called_functions, has_values_of_other_traces
 from jaxtf.serialization._export.jitted import as_jitted, static_parameters
 from jaxtf.serialization._export.lapack import check_lapack
 from jaxtf.serialization._export.lowering_rules import overriding_rules
@@ -27,7 +28,10 @@ from jaxtf.serialization._export.unlowered import (
     host_callback_refused,
     refuse_functions,
     refuse_references,
+    refuse_values_of_other_traces,
     rule_missing,
+    value_of_another_trace,
+    vjp_unavailable,
 )
 from jaxtf.serialization._jax_values.avals import tangent_spec, to_aval, to_shaped_array, to_spec
 from jaxtf.serialization._jax_values.derivatives import vjp_function
@@ -103,6 +107,7 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
         refuse_functions(args, kwargs, static_parameters(fun), error)
         raise
     refuse_references(traced)
+    refuse_values_of_other_traces(traced)
     abstract_in, abstract_out = jax.tree.leaves(traced.in_avals), jax.tree.leaves(traced.out_avals)
     in_avals = _as_declared(tuple(map(to_aval, abstract_in)), jax.tree.leaves((args, kwargs)))
     in_names = argument_paths(traced.in_tree, abstract_in)
@@ -174,6 +179,10 @@ def _lower(
     solution = solve_dimension_variables(tuple(zip(in_names, shapes, strict=True)))
     try:
         facts = _jax.lower(traced, target.platforms, overriding_rules(target.linear_algebra, target.platforms))
+    except TypeError as error:
+        if has_values_of_other_traces(traced.jaxpr):
+            raise value_of_another_trace(traced.fun_name) from error
+        raise
     except (NotImplementedError, ValueError) as error:
         if type(error) not in (NotImplementedError, ValueError):
             raise  # of a class of its own, which says what it is
@@ -213,7 +222,10 @@ def _export_vjp(traced: Any, target: Target, arguments: tuple[Any, ...], results
     """Exports the VJP of a traced function, for the same target; a cotangent is placed as its value is."""
     vjp = vjp_function(traced, len(arguments))
     jitted = jax.jit(vjp, out_shardings=tuple(tangent_spec(spec).sharding for spec in arguments))
-    return _export(jitted, target, (*arguments, *map(tangent_spec, results)), {})
+    try:
+        return _export(jitted, target, (*arguments, *map(tangent_spec, results)), {})
+    except UnexpectedTracerError as error:
+        raise vjp_unavailable(traced) from error
 
 
 def _as_specs(tree: Any) -> Any:

@@ -8,11 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from jax.core import Tracer
+
 from jaxtf.serialization._jax import CALLBACKS, equation_frames
 from jaxtf.serialization._record.called import CalledFunction
 from jaxtf.serialization._record.locations import users_line
 
-__all__ = ["callback_names", "called_functions", "equation_line", "equations", "is_callback", "is_check_of_equinox"]
+__all__ = [
+    "callback_names",
+    "called_functions",
+    "equation_line",
+    "equations",
+    "has_values_of_other_traces",
+    "is_callback",
+    "is_check_of_equinox",
+]
 
 
 def callback_names(jaxpr: Any) -> tuple[str, ...]:
@@ -48,6 +58,14 @@ def called_functions(jaxpr: Any, names: Sequence[str]) -> tuple[CalledFunction, 
     candidates = [getattr(parameter, "called_function", None) for parameter in parameters]
     found = {function.name: function for function in candidates if isinstance(function, CalledFunction)}
     return tuple(found[name] for name in names)
+
+
+def has_values_of_other_traces(jaxpr: Any) -> bool:
+    """Whether a constant of a jaxpr, or of those within it, is a value of another trace."""
+    parameters = (parameter for equation in equations(jaxpr) for parameter in equation.params.values())
+    items = (item for value in parameters for item in (value if isinstance(value, tuple | list) else (value,)))
+    constants = (constant for item in (jaxpr, *items) for constant in getattr(item, "consts", ()))
+    return any(isinstance(constant, Tracer) for constant in constants)
 
 
 def equations(value: Any) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""What is not exported, in the caller's terms: state, callbacks, and primitives without a rule for graph mode.
+"""What is not exported, in the caller's terms: state, values of other traces, callbacks, primitives without a rule.
 
 Graph mode lowers for no platform (`export_for_graph`); JAX mentions a platform that the user has never named.
 """
@@ -10,8 +10,15 @@ from typing import Any
 
 import jax
 from jax.core import ShapedArray
+from jax.errors import UnexpectedTracerError
 
-from jaxtf.serialization._errors import ArgumentTypeError, HostCallbackError, LoweringRuleMissing, ReferenceRefused
+from jaxtf.serialization._errors import (
+    ArgumentTypeError,
+    HostCallbackError,
+    LoweringRuleMissing,
+    ReferenceRefused,
+    VjpUnavailable,
+)
 from jaxtf.serialization._export.jaxprs import (
     callback_names,
     equation_line,
@@ -22,7 +29,15 @@ from jaxtf.serialization._export.jaxprs import (
 from jaxtf.serialization._jax import PLATFORM_INDEX
 from jaxtf.serialization._jax_values.paths import argument_paths
 
-__all__ = ["host_callback_refused", "refuse_functions", "refuse_references", "rule_missing"]
+__all__ = [
+    "host_callback_refused",
+    "refuse_functions",
+    "refuse_references",
+    "refuse_values_of_other_traces",
+    "rule_missing",
+    "value_of_another_trace",
+    "vjp_unavailable",
+]
 
 # MLIR translation rule for primitive 'name' not found for platform tf; the name may come with parameters.
 _PRIMITIVE = re.compile(r"primitive '([\w.-]+)")
@@ -52,6 +67,42 @@ def refuse_references(traced: Any) -> None:
             "  remedy: take the array of a jax.Ref as an argument and return its new value; a reference made "
             "by jax.new_ref within the function is exported"
         )
+
+
+def refuse_values_of_other_traces(traced: Any) -> None:
+    """Refuses a function that uses a value of another trace, which JAX makes an argument without a name.
+
+    Raises:
+      UnexpectedTracerError: As `jax.jit` raises where such a function is called.
+    """
+    if len(traced.jaxpr.jaxpr.invars) > len(jax.tree.leaves(traced.in_avals)):
+        raise value_of_another_trace(traced.fun_name)
+
+
+def value_of_another_trace(fun_name: str) -> UnexpectedTracerError:
+    """The error for a function that uses a value of another trace."""
+    return UnexpectedTracerError(
+        f"'{fun_name}' uses a value that JAX made while it traced another function, or this one at another time\n"
+        "  remedy: take it as an argument, or compute it in the function"
+    )
+
+
+def vjp_unavailable(traced: Any) -> VjpUnavailable:
+    """The error for a traced function with a rule of differentiation that uses values of its trace."""
+    rules = [equation for equation in equations(traced.jaxpr) if equation.params.get("num_consts")]
+    lines = dict.fromkeys(filter(None, map(equation_line, rules)))
+    return VjpUnavailable(
+        "\n".join(
+            [
+                f"no VJP of '{traced.fun_name}' can be made: the rule of a jax.custom_jvp function uses an array that "
+                "is not among the differentiable arguments of that function, but in nondiff_argnums or closed over; "
+                "jax.grad of the function under jax.jit fails too",
+                *(f"  called at: {line}" for line in lines),
+                "  remedy: make the array an argument that the rule differentiates, or export the gradient itself: "
+                "jax.grad of the function, with jax.jit nowhere within it",
+            ]
+        )
+    )
 
 
 def refuse_functions(
