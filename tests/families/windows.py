@@ -290,17 +290,21 @@ EDGES = {
 
 @st.composite
 def pool(draw: Draw) -> Case:
-    """Pools as models have them, values with ties, NaN and signed zeros, and their derivatives."""
+    """Pools as models have them, values with ties, NaN, signed zeros, and their derivatives; sums as integers too."""
     sizes = Sizes(draw)
-    high = draw(st.sampled_from([2, 6]))  # often smaller than the windows
+    kind = draw(st.sampled_from(["max", "min", "add", "mean"]))
+    largest = draw(st.sampled_from([3, 11])) if kind == "add" else 3
+    high = draw(st.sampled_from([2, 6, 14] if largest > 3 else [2, 6]))  # often smaller than the windows
     height, width = (sizes.named(1, high) if draw(st.booleans()) else sizes.size(1, high) for _ in range(2))
     shape = (sizes.size(1, 3), height, width, draw(st.integers(1, 3)))
-    kind = draw(st.sampled_from(["max", "min", "add", "mean"]))
-    lengths, strides = ((1, draw(st.integers(1, 3)), draw(st.integers(1, 3)), 1) for _ in range(2))
+    lengths = (1, draw(st.integers(1, largest)), draw(st.integers(1, largest)), 1)
+    strides = (1, draw(st.integers(1, 3)), draw(st.integers(1, 3)), 1)
     named = st.sampled_from(["SAME", "VALID"])
     padding = draw(named | st.tuples(st.sampled_from(list(EDGES)), st.sampled_from(list(EDGES))))
     dtype = draw(dtypes(FLOATS))
-    values = draw(st.sampled_from(["small", "ties", "special"])) if kind in ("max", "min") else "small"
+    values: Any = draw(st.sampled_from(["small", "ties", "special"])) if kind in ("max", "min") else "small"
+    if kind == "add" and dtype in ("float32", "float64"):
+        values = (-100, 100)
     region, initial = {
         "max": (lax.max, -jnp.inf),
         "min": (lax.min, jnp.inf),
@@ -318,6 +322,8 @@ def pool(draw: Draw) -> Case:
         x = jax.nn.relu(x) if before else x
         pooled = lax.reduce_window(x, np.array(initial, x.dtype), region, lengths, strides, edges)
         pooled = pooled / (lengths[1] * lengths[2]) if kind == "mean" else pooled
+        if kind == "add" and dtype in ("float32", "float64"):
+            return pooled, pooled.astype(jnp.int32), x
         return (pooled, x) if before.endswith("too") else pooled
 
     return Case(
@@ -326,7 +332,7 @@ def pool(draw: Draw) -> Case:
         (Argument(shape, dtype, values),),
         sizes.symbolic,
         has_derivative=values != "special",
-        tags=sizes.tags | {"window", kind, values, dtype, "" if padding == "VALID" else "padded"},
+        tags=sizes.tags | {"window", kind, str(values), dtype, "" if padding == "VALID" else "padded"},
     )
 
 

@@ -20,7 +20,7 @@ import pytest
 import tensorflow as tf
 from jax import lax
 
-from jaxtf.convert import convert
+from jaxtf.convert import convert, convert_stablehlo
 from jaxtf.shapepoly import InconclusiveDimensionOperation
 
 from .graph_mode import MODES, assert_identical, run_jax
@@ -325,7 +325,50 @@ def test_windows_of_a_pool_may_lie_in_padding_of_a_size_known_at_run_time(enable
         assert_identical([np.asarray(y) for y in converted(x)], run_jax(function, x))
 
 
-@pytest.mark.parametrize(("region", "initial", "pool"), [(lax.max, -jnp.inf, "MaxPool"), (lax.add, 0.0, "AvgPool")])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("enable_xla", [False, True])
+@pytest.mark.parametrize("shapes", [None, "(b, ...)", "(b, h, w, _)"])
+@pytest.mark.parametrize(
+    "windows",
+    [
+        ((1, 7, 7, 1), (1, 1, 1, 1), "SAME"),
+        ((1, 11, 11, 1), (1, 1, 1, 1), "VALID"),
+        ((1, 5, 11, 1), (1, 2, 1, 1), "SAME"),
+        ((1, 1, 7, 7), (1, 1, 2, 6), "VALID"),
+        ((1, 4, 4, 1), (1, 4, 4, 1), "SAME"),
+    ],
+    ids=str,
+)
+def test_sums_over_windows_of_whole_numbers_are_exact(windows, shapes, enable_xla, mode):
+    def function(x):
+        total = lax.reduce_window(x, 0.0, lax.add, *windows)
+        return total, total * np.float32(0.1), total.astype(jnp.int32)
+
+    converted = convert(function, polymorphic_shapes=shapes, native_serialization=False, enable_xla=enable_xla)
+    if mode != "eager":
+        converted = tf.function(converted, autograph=False, jit_compile=mode == "compiled")
+    x = np.random.RandomState(0).randint(0, 100, (2, 14, 15, 13)).astype(FLOAT)
+    assert_identical([np.asarray(y) for y in converted(x)], run_jax(function, x))
+
+
+def test_sums_over_windows_of_an_empty_batch_have_their_shape():
+    text = """
+    func.func @main(%x: tensor<?x8x8x3xf32>) -> tensor<?x6x6x3xf32> {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %sums = "stablehlo.reduce_window"(%x, %zero) ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %sum = stablehlo.add %a, %b : tensor<f32>
+          stablehlo.return %sum : tensor<f32>
+      }) {window_dimensions = array<i64: 1, 3, 3, 1>} : (tensor<?x8x8x3xf32>, tensor<f32>) -> tensor<?x6x6x3xf32>
+      return %sums : tensor<?x6x6x3xf32>
+    }"""
+    sums = tf.function(convert_stablehlo(text), [tf.TensorSpec([None, 8, 8, 3])], autograph=False)
+    assert [tuple(tf.shape(sums(tf.zeros((n, 8, 8, 3)))).numpy()) for n in (0, 2)] == [(0, 6, 6, 3), (2, 6, 6, 3)]
+
+
+@pytest.mark.parametrize(
+    ("region", "initial", "pool"), [(lax.max, -jnp.inf, "MaxPool"), (lax.add, 0.0, "DepthwiseConv2dNative")]
+)
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 def test_a_pool_over_sizes_known_at_run_time_is_one_of_tensorflow_without_xla(region, initial, pool, padding):
     function = convert(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
+from dataclasses import replace
+from math import gcd, prod
 
 import numpy as np
 import tensorflow as tf
@@ -12,6 +13,7 @@ from jaxtf.convert._graph._support import (
     MOVED,
     Size,
     as_shape,
+    is_empty,
     is_identity_of,
     pad,
     sizes,
@@ -21,7 +23,7 @@ from jaxtf.convert._graph.grappler import relu
 from jaxtf.convert._graph.ops.windowed import Window, at_least_zero, count_of, kind_of, windowed
 from jaxtf.convert._graph.plan.pools import POOL_AND_RELU
 from jaxtf.convert._graph.registry import Bound, translates
-from jaxtf.convert._tf import is_compiled_for_cpu, traces_compiled
+from jaxtf.convert._tf import is_compiled_for_cpu, left_by_grappler, traces_compiled
 
 CUMULATIVE = {"add": tf.cumsum, "multiply": tf.math.cumprod}
 CUMULATIVE_DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
@@ -55,7 +57,8 @@ def reduce_window(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Ten
     than 16 elements, as with XLA for CPU; any other region combines one element after the other.
 
     Differs: the order of combining, as between any two backends: of padded windows over several dimensions XLA for CPU
-    combines the elements in another order than row-major; a sum of nothing but -0 may be 0 or -0; with
+    combines the elements in another order than row-major; a sum of nothing but -0 may be 0 or -0; a sum over two
+    dimensions in windows of 2, 4, 8, ... elements, not compiled, may be 0 where their mean is subnormal; with
     `enable_xla=False` a MaxPool that is not compiled loses NaN, and its maximum of nothing but -inf is finite.
     Source: StableHLO specification, `reduce_window`.
     """
@@ -278,23 +281,49 @@ def _least_outside(found: tf.Tensor, operand: tf.Tensor, window: Window, pooled:
 
 
 def _sum_pool(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor, window: Window) -> tf.Tensor | None:
-    """A sum over two dimensions of four: AvgPool times the number of elements; of 32 bits, where it is as accurate."""
+    """A sum over two dimensions of four, of 32 bits; XLA, where it compiles, is faster with sums of shifted arrays."""
     pooled = _pooled_dimensions(operand, window)
     if kind != "add" or pooled is None or operand.dtype != tf.float32 or not is_identity_of(kind, initial):
         return None
+    if traces_compiled():
+        return None
     order, back = _pool_layout(pooled)
-    size, stride = ([lengths[i] for i in pooled] for lengths in (window.size, window.stride))
+    size, stride = ([int(lengths[i]) for i in pooled] for lengths in (window.size, window.stride))
 
     def pool(padded: tf.Tensor) -> tf.Tensor:
-        average = _in_layout(lambda x: tf.nn.avg_pool2d(x, size, stride, "VALID"), padded, order, back)
-        return average * tf.constant(size[0] * size[1], operand.dtype)
+        return _in_layout(lambda x: _summed(x, size, stride), padded, order, back)
 
-    if traces_compiled() or not bound.allows_xla:
+    if not bound.allows_xla:
         return _with_windows(pool, operand, initial, window, pooled)
-    padded = pad(operand, initial, window.low, window.high)
+    padded, inside = pad(operand, initial, window.low, window.high), replace(window, low=(0,) * 4, high=(0,) * 4)
     return _if_windows(
-        lambda: pool(padded), lambda: windowed(bound, [operand], [initial], window)[0], padded, window, pooled
+        # With a window at least, for XLA compiles what is not taken too, and has no convolution without.
+        lambda: _with_windows(pool, padded, initial, inside, pooled),
+        lambda: windowed(bound, [operand], [initial], window)[0],
+        padded,
+        window,
+        pooled,
     )
+
+
+def _summed(images: tf.Tensor, size: list[int], stride: list[int]) -> tf.Tensor:
+    """Sums over windows of images with features last: of whole numbers exact, as far as the dtype has them.
+
+    A mean times the number of elements is a sum if that number is a power of two, else it may be rounded; a convolution
+    of each feature with ones is one, and takes no longer.
+    """
+    count, (batch, *extent, features) = prod(size), sizes(images)
+    if count & (count - 1) == 0 or is_empty(images.shape):
+        return tf.nn.avg_pool2d(images, size, stride, "VALID") * tf.constant(count, images.dtype)
+    ones = tf.ones(as_shape([*size, features, 1]), images.dtype)
+    step = gcd(*stride)  # TensorFlow's has one stride for both dimensions
+    found = tf.nn.depthwise_conv2d(images, ones, [1, step, step, 1], "VALID")
+    if not all(isinstance(n, int) for n in (batch, features)):  # of nothing TensorFlow's has the shape of the operand
+        counts = [count_of(n, length, 1, step) for n, length in zip(extent, size, strict=True)]
+        found = tf.reshape(found, as_shape([batch, *counts, features]))
+        left_by_grappler(found.op)  # which infers the shape that it should have
+    vertical, horizontal = (length // step for length in stride)
+    return found if vertical == horizontal else found[:, ::vertical, ::horizontal]
 
 
 def _in_layout(
