@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.calltf import call_tf
+from jaxtf.calltf import CompilationError, call_tf
 from jaxtf.convert import convert
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
@@ -109,3 +109,22 @@ def test_a_call_by_name_with_symbolic_sizes_keeps_a_function_that_does_not_compi
     for size in (1, 4):
         np.testing.assert_allclose(graph(X[:size]), np.concatenate([X[:size]] * 2) * X[:size].max(), rtol=1e-6)
     assert {"PrintV2", "EagerPyFunc"} <= operations(graph.get_concrete_function().graph)
+
+
+def counted(x):
+    """How many elements are positive, by what XLA makes wrong: of `ones_like` it keeps the largest size."""
+    return tf.reduce_sum(tf.ones_like(tf.boolean_mask(x, x > 0)))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("by_name", "native"), [(False, False), (False, True), (True, True)])
+def test_sizes_that_xla_would_lose_are_refused(by_name, native, mode):
+    call = call_tf(counted, call_tf_graph=by_name)
+    converted = convert(lambda x: call(x) * 2, native_serialization=native)
+    with pytest.raises(CompilationError, match="whose sizes depend on values"):
+        MODES[mode](converted)(X)
+
+
+def test_sizes_that_depend_on_values_are_kept_where_nothing_is_compiled():
+    converted = convert(lambda x: call_tf(counted, call_tf_graph=True)(x) * 2, native_serialization=False)
+    assert tf.function(converted, autograph=False)(X).numpy() == 2 * (X > 0).sum()

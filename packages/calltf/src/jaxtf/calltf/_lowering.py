@@ -75,6 +75,8 @@ def _lower_by_name(ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], trac
             f"call_tf: {traced.function} has call_tf_graph=True and captures variables or tensors, which a call by "
             "name does not pass\n  remedy: pass them as arguments"
         )
+    if not isinstance(traced, SymbolicTraced):
+        traced.refuse_lost_sizes()
     return _call_by_name(ctx, args, traced)
 
 
@@ -214,6 +216,8 @@ _GRAPH_MODE = ("tf",)
 
 def _lower_elsewhere(ctx: mlir.LoweringRuleContext, *args: ir.Value, traced: Traced) -> Sequence[ir.Value]:
     if lowering_platforms(ctx) == _GRAPH_MODE:
+        if not (traced.function.staging.by_name or isinstance(traced, SymbolicTraced)):
+            traced.refuse_lost_sizes()  # TensorFlow compiles it when it runs
         return _call_by_name(ctx, args, traced)
     raise UnsupportedError(
         f"call_tf: {traced.function} cannot be lowered for {lowering_platforms(ctx)}: TensorFlow compiles for "

@@ -69,8 +69,7 @@ class Traced:
         Raises:
           CompilationError: TensorFlow cannot compile the function.
         """
-        if self._unsafe_if_dynamic:
-            self.hlo("CPU")
+        self.refuse_lost_sizes()
         try:
             return list(self.concrete(*tensors))
         except tf.errors.OpError:
@@ -151,6 +150,15 @@ class Traced:
                 "JAX"
             )
         return hlo
+
+    def refuse_lost_sizes(self) -> None:
+        """Refuses what TensorFlow compiles to a program that may lose a size; of arguments of constant sizes.
+
+        Raises:
+          CompilationError: It does, or does not compile it.
+        """
+        if self._unsafe_if_dynamic:
+            self.hlo("CPU")
 
     def _compile(self, platform: str, specs: Sequence[Any]) -> bytes:
         hlo = self._compiled_to_hlo(platform, specs)
