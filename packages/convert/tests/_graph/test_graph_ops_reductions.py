@@ -142,16 +142,29 @@ def test_windows_are_reduced(name, mode):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)  # sums of up to 35 terms of magnitude 3
 
 
-@pytest.mark.parametrize("reduction", [(-np.inf, lax.max), (0.0, lax.add)])
-@pytest.mark.parametrize(("size", "stride", "is_pool"), [(2, 2, False), (3, 2, False), (3, 1, True)])
-def test_only_compiled_windows_that_overlap_little_are_no_pools(size, stride, is_pool, reduction):
+def kinds_of_pool(size, stride, *, compiled, initial, region):
+    """Types of the operations of a reduction over windows of images."""
+
     def pool(x):
-        return lax.reduce_window(x, *reduction, (1, size, size, 1), (1, stride, stride, 1), "SAME")
+        return lax.reduce_window(x, initial, region, (1, size, size, 1), (1, stride, stride, 1), "SAME")
 
     module = export_for_graph(jax.jit(pool))(waves(2, 6, 8, 3)).mlir_module_serialized
+    return set(operations(module, (2, 6, 8, 3), compiled=compiled))
+
+
+@pytest.mark.parametrize(("size", "stride", "is_pool"), [(2, 2, False), (3, 2, False), (3, 1, True)])
+def test_only_compiled_windows_that_overlap_little_are_no_pools(size, stride, is_pool):
     for compiled in (False, True):
-        kinds = operations(module, (2, 6, 8, 3), compiled=compiled)
+        kinds = kinds_of_pool(size, stride, compiled=compiled, initial=-np.inf, region=lax.max)
         assert any("Pool" in kind for kind in kinds) == (is_pool or not compiled)
+
+
+@pytest.mark.parametrize(("size", "stride"), [(2, 2), (3, 2), (3, 1)])
+def test_sums_over_windows_are_pools_or_convolutions_where_nothing_is_compiled(size, stride):
+    kinds = kinds_of_pool(size, stride, compiled=False, initial=0.0, region=lax.add)
+    assert kinds & {"AvgPool", "DepthwiseConv2dNative"} == {"AvgPool" if size == 2 else "DepthwiseConv2dNative"}
+    kinds = kinds_of_pool(size, stride, compiled=True, initial=0.0, region=lax.add)
+    assert not kinds & {"AvgPool", "DepthwiseConv2dNative"}
 
 
 @pytest.mark.parametrize("mode", MODES)
