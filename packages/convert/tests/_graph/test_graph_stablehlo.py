@@ -262,6 +262,27 @@ def test_a_broadcast_that_the_module_writes_is_one():
     np.testing.assert_array_equal(convert_stablehlo(text)(ones[:1, 0], ones), ones * 2)
 
 
+CONVOLUTION = """
+func.func @main(%x: tensor<?x8x8x3xf32>) -> tensor<?x6x6x5xf32> {
+  %kernel = stablehlo.constant dense<1.0> : tensor<3x3x3x5xf32>
+  %0 = stablehlo.convolution(%x, %kernel) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<?x8x8x3xf32>, tensor<3x3x3x5xf32>) -> tensor<?x6x6x5xf32>
+  return %0 : tensor<?x6x6x5xf32>
+}"""
+
+
+def test_a_convolution_of_an_empty_batch_has_its_shape_or_is_refused():
+    """TensorFlow's, where it is not compiled, has the shape of its operand."""
+    function = convert_stablehlo(CONVOLUTION)
+    for compiled in (None, True):
+        assert tf.function(function, jit_compile=compiled)(tf.zeros((0, 8, 8, 3))).shape == (0, 6, 6, 5)
+    for run in (function, tf.function(function, [tf.TensorSpec([None, 8, 8, 3])])):
+        assert run(tf.ones((2, 8, 8, 3))).shape == (2, 6, 6, 5)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"stablehlo\.convolution: the batch is empty"):
+            run(tf.zeros((0, 8, 8, 3)))
+
+
 def test_a_mistake_of_an_entry_is_not_a_refusal(monkeypatch):
     from jaxtf.convert._graph import emit
     from jaxtf.convert._graph.registry import Entry

@@ -21,6 +21,8 @@ from jaxtf.serialization.interop import Operation, Requirement, has_requirements
 
 __all__ = ["at_broadcast_places", "with_required_sizes"]
 
+_CONVOLUTIONS = ("stablehlo.convolution", "stablehlo.dynamic_conv")
+
 
 def with_required_sizes(operation: Operation, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """The operands, which are there only if their sizes are as the operation requires.
@@ -39,6 +41,8 @@ def with_required_sizes(operation: Operation, operands: Sequence[tf.Tensor]) -> 
         lambda index: _wide(listed(tf.reshape(operands[index], [-1]))),
     )
     checks = [check for one in required for check in _checked(operation, one)]
+    if operation.name in _CONVOLUTIONS:
+        checks += _of_some(operation, operands[0])
     if not checks:
         return list(operands)
     with tf.control_dependencies(checks):
@@ -66,6 +70,15 @@ def _checked(operation: Operation, required: Requirement) -> Sequence[tf.Operati
     with tf.control_dependencies([assertion]):
         count = tf.reshape(tf.cast(holds, tf.int32), [1])
         return assertion, tf.reshape(tf.constant([0]), count, name="operands_of_different_sizes").op
+
+
+def _of_some(operation: Operation, operand: tf.Tensor) -> Sequence[tf.Operation]:
+    """What fails where the batch of a convolution is empty: the result of TensorFlow's has the shape of the operand."""
+    batch = sizes(operand)[operation.attributes["dimension_numbers"]["input_batch_dimension"]]
+    if isinstance(batch, int):
+        return ()
+    message = f"{operation.name}: the batch is empty, of which TensorFlow has no convolution"
+    return (tf.debugging.Assert(batch > 0, [message]),)
 
 
 def at_broadcast_places(bound: Bound, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
