@@ -219,7 +219,7 @@ def result_types(hlo: bytes) -> list[tuple[int, ...] | None]:
 
 
 def has_dynamic_sizes(hlo: bytes) -> bool:
-    """Whether a serialized HLO module has arrays of sizes that are known when it runs alone."""
+    """Whether a serialized HLO module has arrays whose sizes are known only when it runs."""
     found = False
 
     def visit(operation: Any) -> Any:
