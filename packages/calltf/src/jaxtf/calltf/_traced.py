@@ -162,7 +162,7 @@ class Traced:
 
     def _compile(self, platform: str, specs: Sequence[Any]) -> bytes:
         hlo = self._compiled_to_hlo(platform, specs)
-        if self._unsafe_if_dynamic and has_dynamic_sizes(hlo):
+        if has_dynamic_sizes(hlo) and self._unsafe_if_dynamic:
             raise CompilationError(
                 f"Error compiling TensorFlow function {self.function.name} for {platform}: it has arrays whose sizes "
                 "depend on values (of tf.boolean_mask, tf.unique, x[:n], tf.cond, ...), and XLA is not known to keep "
