@@ -298,8 +298,8 @@ def random_sizes(session: nox.Session) -> None:
 def random_operations(session: nox.Session) -> None:
     """Operations of TensorFlow through `call_tf`, all attributes drawn: `python3 run.py random_operations -- 20`.
 
-    Batches are compared with a loop, derivatives with differences. The number is of programs for each type and test; 30
-    without, about an hour.
+    Batches are compared with a loop, derivatives with differences, programs whose sizes depend on values with
+    TensorFlow, not compiled. The number is of programs for each type and test; 30 without, about an hour.
     """
     install(session, *from_tree("calltf"), *PYTEST)
     [count] = session.posargs or ["30"]
