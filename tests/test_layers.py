@@ -81,7 +81,7 @@ MAY_IMPORT = {
         "_eager": "_jax _tf _transfer",
         "_declared": "_errors _jax _transfer",
         "_vectorizations": "_walk",
-        "_dynamic_sizes": "_tf _walk _vectorizations",
+        "_dynamic_sizes": "_walk _vectorizations",
         "_traced": "_errors _jax _tf _graph _transfer _notes _declared _dynamic_sizes",
         "_symbolic_traced": "_errors _jax _tf _symbolic_values _scope _sizes _interpreter _operations _transfer"
         " _declared _traced",

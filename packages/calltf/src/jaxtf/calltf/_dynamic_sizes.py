@@ -14,15 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-import tensorflow as tf
-
-from jaxtf.calltf._tf import outside_of_graphs
 from jaxtf.calltf._vectorizations import ELEMENTWISE
-from jaxtf.calltf._walk import Walk, left_out
+from jaxtf.calltf._walk import CALLS, Walk, constant_array, left_out
 
 __all__ = ["unsafe_operations"]
 
-_CALLS = frozenset(("PartitionedCall", "StatefulPartitionedCall"))
 _SAME_ELEMENTS = frozenset(("Cast", "Identity", "IdentityN", "LogicalNot", "StopGradient"))
 _REDUCTIONS = frozenset(("All", "Any", "ArgMax", "ArgMin", "L2Loss", "Max", "Mean", "Min", "Prod", "Sum"))
 _OF_SHAPES = frozenset(("Rank", "Shape", "Size"))
@@ -66,7 +62,7 @@ def _functions(op: Any) -> set[str]:
 
 def _is_safe(op: Any) -> bool:
     tensors = [*op.inputs, *op.outputs]
-    if all(x.shape.is_fully_defined() for x in tensors) or op.type in _CALLS:
+    if all(x.shape.is_fully_defined() for x in tensors) or op.type in CALLS:
         return True
     if any(x.shape.rank is None for x in tensors):
         return False
@@ -137,11 +133,7 @@ def _known_numbers(tensor: Any) -> list[int] | None:
     if tensor.op.type == "Pack":
         each = [_known_numbers(x) for x in tensor.op.inputs]
         return [number for numbers in each if numbers for number in numbers] if None not in each else None
-    if tensor.op.type != "Const":
-        return None
-    with outside_of_graphs():  # tf.make_ndarray reads bfloat16 by what NumPy deprecates
-        value = tf.io.parse_tensor(tensor.op.get_attr("value").SerializeToString(), tensor.dtype)
-        return [int(number) for number in value.numpy().flat]
+    return [int(number) for number in constant_array(tensor.op).flat] if tensor.op.type == "Const" else None
 
 
 def _sliced(op: Any, steps: Sequence[int]) -> Iterator[tuple[int | None, bool]]:

@@ -42,7 +42,7 @@ from jaxtf.calltf._symbolic_values import (
     selected,
 )
 from jaxtf.calltf._tf import executed, is_stateful, outside_of_graphs
-from jaxtf.calltf._walk import Walk, emitted, left_out, walked
+from jaxtf.calltf._walk import Walk, constant_array, emitted, left_out, walked
 
 _MOST_KNOWN = 4096  # elements of a tensor that is followed
 _BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
@@ -305,9 +305,7 @@ class Interpreter:
         shape = tuple(tensor.shape)
         if int(np.prod(shape)) > _MOST_KNOWN or tensor.dtype in (tf.string, tf.variant):
             return self.value(tensor, shape)
-        with outside_of_graphs():  # tf.make_ndarray reads bfloat16 by what NumPy deprecates
-            array = tf.io.parse_tensor(op.get_attr("value").SerializeToString(), tensor.dtype).numpy()
-        return self.value(tensor, shape, _objects(array))
+        return self.value(tensor, shape, _objects(constant_array(op)))
 
     # --- branches and loops ---
 

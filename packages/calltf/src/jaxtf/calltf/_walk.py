@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from jaxtf.calltf._tf import function_graph
+from jaxtf.calltf._tf import function_graph, outside_of_graphs
 
-__all__ = ["Walk", "emitted", "left_out", "walked"]
+__all__ = ["CALLS", "Walk", "constant_array", "emitted", "left_out", "walked"]
 
-_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+"""Operations that call a function."""
 
 _Value = TypeVar("_Value")
 
@@ -42,7 +43,7 @@ class Walk:
         """The body of the function that an operation calls; None of any other operation, also a branch or a loop."""
         if op.type in self._library:
             return self.body(op.type)
-        return self.body(op.get_attr("f").name) if op.type in _CALLS else None
+        return self.body(op.get_attr("f").name) if op.type in CALLS else None
 
     def body(self, name: str) -> Any:
         """A function of the library, as a graph with inputs and outputs."""
@@ -88,6 +89,12 @@ def left_out(graph: Any) -> Iterator[Any]:
             needed.add(op)
             waiting += [x.op for x in op.inputs]
     return (op for op in graph.get_operations() if op not in needed)
+
+
+def constant_array(op: Any) -> Any:
+    """The array that an operation Const makes."""
+    with outside_of_graphs():  # tf.make_ndarray reads bfloat16 by what NumPy deprecates
+        return tf.io.parse_tensor(op.get_attr("value").SerializeToString(), op.outputs[0].dtype).numpy()
 
 
 def emitted(op: Any, tensors: Sequence[Any], **attrs: Any) -> list[Any]:
