@@ -60,6 +60,8 @@ STEPS = (
     *("tf.stop_gradient({m})", "tf.ensure_shape({m}, [None, 3])", "tf.linalg.band_part({m}, 1, 0)", "called({m})"),
     "tf.cond(x[1, 0] > 0, lambda: {m}, lambda: {m} * 2)",
     "tf.while_loop(lambda i, a: i < 2, lambda i, a: (i + 1, a * 2), (0, {m}))[1]",
+    *("tf.math.multiply_no_nan({m}, {c})", "tf.math.xlogy({c}, tf.abs({m}) + 1)", "tf.math.divide_no_nan({m}, {m})"),
+    *("tf.atan2({c}, {m})", "tf.math.floormod({m}, 2.0)", "tf.math.xdivy({m}, 2.0 + {c})", "tf.sign({m})"),
     *("{m} + x", "tf.math.divide_no_nan({m}, {c})", "tf.clip_by_value({m}, {c}, {c})", "tf.math.top_k({m}, 3)[0]"),
 )
 # Of rows to what is of a constant size.

@@ -72,11 +72,12 @@ def test_a_program_of_such_sizes_is_right_or_refused(program):
         lambda x: tf.reduce_sum(tf.cast(tf.logical_or(positive(x) > 0, True), tf.int32)),
         lambda x: tf.reduce_sum(tf.bitwise.bitwise_and(tf.cast(positive(x), tf.int32), 0) + 1),
         lambda x: tf.reduce_sum(tf.where(positive(x) > 2, 1.0, 1.0)),
+        lambda x: tf.reduce_sum(tf.math.divide_no_nan(positive(x), 0.0) + 1),
         lambda x: tf.reduce_sum(tf.function(tf.cumsum)(positive(x))),
         lambda x: tf.reduce_sum(tf.while_loop(lambda y: y[0] < 0, lambda y: (y,), (positive(x),))[0]),
         lambda x: tf.image.rot90(x[:, tf.newaxis, tf.newaxis])[0, 0, 0],
     ],
-    ids=["ones", "the last", "running", "or", "and", "select", "in a function", "loop", "two sizes"],
+    ids=["ones", "the last", "running", "or", "and", "select", "quotient", "in a function", "loop", "two sizes"],
 )
 @pytest.mark.parametrize("stage", [jax.jit, lambda call: lambda x: jax.vmap(call)(x[np.newaxis])], ids=["jit", "vmap"])
 def test_what_loses_the_size_is_refused_with_the_remedy(function, stage):

@@ -26,6 +26,13 @@ _MOVES = frozenset(
     ("BroadcastTo", "ExpandDims", "Fill", "GatherNd", "GatherV2", "Squeeze", "Tile", "Transpose", "Where")
 )
 _OF_ANY_DTYPE = _SAME_ELEMENTS | _REDUCTIONS | _OF_SHAPES | _MOVES | {"LogSoftmax", "Softmax"}
+# Of two operands, the only ones whose result depends on one of unknown sizes whatever the other is.
+_ARITHMETIC = frozenset(
+    (
+        *("Add", "AddV2", "Div", "Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "Maximum", "Minimum", "Mul"),
+        *("NotEqual", "Pow", "RealDiv", "Select", "SelectV2", "SquaredDifference", "Sub"),
+    )
+)
 _BY_ROWS = frozenset(("SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits", "UnsortedSegmentSum"))
 _OF_CONSTANT_SIZES = _OF_SHAPES | {"L2Loss", "Unique", "UnsortedSegmentSum"}
 
@@ -95,8 +102,11 @@ def _is_safe_elementwise(op: Any) -> bool:
     for sizes in zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1):
         if None in sizes and any(size not in (None, 1) for size in sizes):
             return False
+    is_alike = all(None in shape for shape in shapes)
     if op.type in ("LogicalAnd", "LogicalOr"):
-        return all(None in shape for shape in shapes)
+        return is_alike
+    if not (is_alike or op.type in _ARITHMETIC):
+        return False  # `tf.math.divide_no_nan(x, 0.0)` is folded
     operands = op.inputs
     if op.type in ("Select", "SelectV2"):
         operands = op.inputs[1:]
