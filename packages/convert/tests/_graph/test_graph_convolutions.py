@@ -250,6 +250,7 @@ OF_MANY_TERMS = {
     "two dimensions": (((2, 8, 12, 12), (4, 8, 8, 8)), {}),
     "depthwise": (((2, 8, 12, 12), (32, 1, 8, 8)), {"groups": 8}),
     "depthwise, dilated": (((2, 8, 18, 18), (8, 1, 8, 8)), {"groups": 8, "apart": (2, 2)}),
+    "depthwise, wide": (((2, 16, 5, 48), (16, 1, 3, 16)), {"groups": 16}),
     "transposed": (((2, 64, 5, 5), (4, 64, 3, 3)), {"dilation": (2, 2), "padding": ((2, 2), (2, 2))}),
     "three dimensions": (((2, 8, 5, 5, 5), (4, 8, 4, 4, 4)), {}),
     "three dimensions, dilated": (((1, 16, 5, 6, 7), (4, 16, 3, 3, 3)), {"apart": (2, 2, 2)}),
@@ -262,6 +263,20 @@ OF_MANY_TERMS = {
 def test_sums_of_16_bit_floats_are_rounded_once(name, dtype, mode):
     shapes, options = OF_MANY_TERMS[name]
     assert_convolved(case(shapes, dtype, **options), mode)
+
+
+@pytest.mark.parametrize("extent", [(16,), (3, 16), (3, "k+8")], ids=str)
+def test_wide_depthwise_kernels_of_bfloat16_are_convolved_in_float32(extent):
+    """TensorFlow's kernel of bfloat16 never returns where the CPU has instructions for it."""
+    names = [(1, 4, *("k+48" for _ in extent)), (4, 1, *extent)]
+    shapes = [",".join(map(str, shape)) for shape in names]
+    wide = case(names, "bfloat16", groups=4)
+    function = convert(wide.apply, polymorphic_shapes=shapes, native_serialization=False)
+    specs = [tf.TensorSpec([size if isinstance(size, int) else None for size in shape], tf.bfloat16) for shape in names]
+    definition = tf.function(function, autograph=False).get_concrete_function(*specs).graph.as_graph_def()
+    nodes = [*definition.node, *(node for inner in definition.library.function for node in inner.node_def)]
+    dtypes = {node.attr["T"].type for node in nodes if node.op == "DepthwiseConv2dNative"}
+    assert dtypes == {tf.float32.as_datatype_enum}
 
 
 # Kernels of TensorFlow's that know no dilation, in three dimensions and depthwise ones.

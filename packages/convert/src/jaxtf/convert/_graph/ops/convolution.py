@@ -32,6 +32,9 @@ from jaxtf.convert._tf import has_only_cpu, is_compiled_for_cpu, traces_compiled
 _EXACT = 53
 # A depthwise kernel of more places, holes among them, takes longer than phases of the operand do.
 _FEW_PLACES = 49
+# A depthwise kernel of bfloat16 that is no wider may stay bfloat16. For wider ones, from 15 and of at most 16 features,
+# TensorFlow's kernel never returns on a CPU with AVX-512 that has bfloat16 (2.21): oneDNN does not end making code.
+_NARROW = 8
 
 
 @translates("stablehlo.convolution")
@@ -412,6 +415,9 @@ def _depthwise(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding:
     operand, kernel = _widened(operand), _widened(kernel)
     features = operand.shape[-1]
     height, width, _, outputs = sizes(kernel)
+    is_narrow = isinstance(width, int) and width <= _NARROW
+    if operand.dtype == tf.bfloat16 and not is_narrow and not traces_compiled():
+        operand, kernel = tf.cast(operand, tf.float32), tf.cast(kernel, tf.float32)
     kernel = tf.reshape(kernel, as_shape([height, width, features, outputs // features]))
     vertical, horizontal = windows.stride
     ones = [1] * 4
