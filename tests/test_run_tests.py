@@ -29,6 +29,17 @@ def test_slow():
     subprocess.run(["sleep", "97.5"])
 """
 
+ENDLESS = """
+import os, time
+def test_first(): pass
+def test_endless():
+    while True: time.sleep(1)
+"""
+FATAL = """
+import os
+def test_fatal(): os.abort()
+"""
+
 CASES = """
 import pytest
 @pytest.mark.parametrize("i", range(40))
@@ -84,6 +95,17 @@ def test_all_passed(tmp_path):
     running = start(tmp_path, folder(tmp_path / "a", first="def test_it(): pass"), "-k", "test_it")
     assert running.communicate(timeout=120)[0].splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
     assert running.returncode == 0
+
+
+def test_what_does_not_end_or_ends_the_process_is_named_with_where_it_was(tmp_path):
+    words = [folder(tmp_path / "a", endless=ENDLESS), folder(tmp_path / "b", fatal=FATAL)]
+    running = start(tmp_path, *words, "-o", "faulthandler_timeout=1")
+    output = running.communicate(timeout=120)[0]
+    assert running.returncode == 1
+    named = {"Timeout a/test_endless.py::test_endless", "Fatal Python error b/test_fatal.py::test_fatal"}
+    assert named <= set(output.splitlines())
+    assert 'test_endless.py", line 5 in test_endless' in output
+    assert output.splitlines()[-1].startswith("1 passed, 2 failed, 0 skipped: in ")
 
 
 @pytest.mark.parametrize(

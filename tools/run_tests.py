@@ -4,8 +4,9 @@
 
 A folder is run by a process of its own, or by as many as the number after it says, each with a part of its files: what
 a conftest sets in JAX or TensorFlow stays with its own package. Failures are named when they happen, with a count of
-what has run every few seconds; what pytest has to say of them follows when the process ends. Exits with 1 if a test
-failed, after all of them ran. One Ctrl-C ends all processes at once.
+what has run every few seconds; what pytest has to say of them follows when the process ends. A test that takes longer
+than `SECONDS_OF_A_TEST` ends its process, with where it was. Exits with 1 if a test failed, after all of them ran. One
+Ctrl-C ends all processes at once.
 """
 
 from __future__ import annotations
@@ -27,10 +28,14 @@ from typing import IO
 
 AT_A_TIME = 2
 SECONDS_BETWEEN_COUNTS = 15.0
+SECONDS_OF_A_TEST = 900  # the slowest take one or two minutes
+LIMIT = ("-o", f"faulthandler_timeout={SECONDS_OF_A_TEST}", "-o", "faulthandler_exit_on_timeout=true")
 
 # A line of `pytest -v`: packages/convert/tests/test_modes.py::test_it[eager] PASSED      [ 10%]
 OUTCOME = re.compile(r"(?P<test>\S+::.*?) (?P<outcome>PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b.*?(\[ *\d+%\])?$")
-BAD = ("FAILED", "ERROR")
+# Where a test takes too long, or ends the process: packages/convert/tests/test_modes.py::test_it Timeout (0:15:00)!
+END = re.compile(r"(?P<test>\S+::.*?) ?(?P<outcome>Timeout|Fatal Python error)\b.*$")
+BAD = ("FAILED", "ERROR", "Timeout", "Fatal Python error")
 
 
 @dataclass
@@ -55,7 +60,7 @@ class Process:
     def run(self, options: Sequence[str], reports: queue.Queue[Process | tuple[Process, str]]) -> None:
         """Runs it to its end; reports each bad test, and itself when it has ended."""
         start = time.monotonic()
-        command = [sys.executable, "-m", "pytest", "-v", "--color=no", *self.paths, *options]
+        command = [sys.executable, "-m", "pytest", "-v", "--color=no", *LIMIT, *self.paths, *options]
         # A session of its own: Ctrl-C reaches this program only, which ends the others with all that they started.
         self._running = subprocess.Popen(
             command,
@@ -74,9 +79,11 @@ class Process:
 
     def _read(self, output: IO[str], reports: queue.Queue[Process | tuple[Process, str]]) -> None:
         for line in output:
-            found = OUTCOME.match(line)
-            if not found:
+            found, end = OUTCOME.match(line), END.match(line)
+            if found is None:
                 self.lines.append(line)
+            found = found or end
+            if found is None:
                 continue
             self.outcomes[found["outcome"]] += 1
             if found["outcome"] in BAD:
