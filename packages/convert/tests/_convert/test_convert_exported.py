@@ -21,6 +21,7 @@ from jaxtf.convert import (
 from jaxtf.serialization import (
     ArgumentMismatch,
     ArtifactError,
+    OpaqueNode,
     deserialize,
     export,
     register_namedtuple_serialization,
@@ -246,6 +247,26 @@ def test_a_node_that_only_jax_takes_apart_is_reported_by_its_path():
     assert converted(box(abs, 1.0)) == 2
     with pytest.raises(ArgumentMismatch, match=r"args\[0\]: a Partial of another structure than when exported"):
         converted(box(abs, 1.0, 2.0))
+
+
+class Moments(NamedTuple):
+    """Not registered: read from an artifact, it is an opaque node."""
+
+    mean: jax.Array
+    square: jax.Array
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "graph"])
+def test_nodes_of_classes_that_are_not_registered_pass_through_tensorflow_functions(native):
+    exported = export(lambda x: (Moments(x + 1, x * x), x))(jax.ShapeDtypeStruct((2,), jnp.float32))
+    converted = convert_exported(deserialize(exported.serialize()), native_serialization=native)
+    x = tf.constant([1.0, 2.0])
+    for function in (converted, tf.function(converted), tf.function(converted, jit_compile=True)):
+        made, _ = function(x)
+        assert isinstance(made, OpaqueNode)
+        np.testing.assert_array_equal(tf.function(lambda node: node.mean * node.square)(made), [2.0, 12.0])
+    mapped, _ = next(iter(tf.data.Dataset.from_tensors(x).map(converted)))
+    np.testing.assert_array_equal(mapped.square, [1.0, 4.0])
 
 
 @pytest.mark.parametrize(("value", "dtype"), [(1, "float32"), (True, "bool"), (np.arange(2.0), "float32"), (2, "int8")])

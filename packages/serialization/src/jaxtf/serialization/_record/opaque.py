@@ -102,6 +102,13 @@ class OpaqueNode:
             return self._children[self._opaque.keys.index(f"[{key!r}]")]
         raise KeyError(key)
 
+    def __tf_flatten__(self) -> tuple[Opaque, tuple[Any, ...]]:
+        return self._opaque, self._children  # so `tf.nest` takes it apart, and a `tf.function` returns it
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: Opaque, components: Sequence[Any]) -> OpaqueNode:
+        return cls(metadata, components)
+
     def __reduce__(self) -> tuple[type[OpaqueNode], tuple[Any, ...]]:
         return OpaqueNode, (self._opaque, self._children)
 
