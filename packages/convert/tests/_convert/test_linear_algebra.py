@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 from jax import lax
 
-from jaxtf.convert import DisabledSafetyCheck, UnknownCustomCall, convert, convert_exported
-from jaxtf.serialization import LapackNeeded, export
+from jaxtf.convert import DisabledSafetyCheck, GraphModeUnsupported, UnknownCustomCall, convert, convert_exported
+from jaxtf.serialization import LapackNeeded, deserialize, export
 
 MODES = {
     "eager": lambda f: f,
@@ -230,8 +230,21 @@ def test_an_artifact_that_calls_lapack_is_refused_by_name():
         assert str(error.value) == (
             "'cholesky' calls LAPACK of jaxlib, which TensorFlow does not have: cholesky (lapack_spotrf_ffi)\n"
             "  remedy: export it with expand_linear_algebra=True, which writes linear algebra out in StableHLO "
-            "(all but eig, schur, hessenberg, tridiagonal and qr with pivoting), or run it in JAX"
+            "(all but eig, schur, hessenberg, tridiagonal and qr with pivoting), convert(exported.lift()) where it "
+            "cannot be exported again, or run it in JAX"
         )
+        with pytest.raises(GraphModeUnsupported) as error:
+            convert_exported(one, native_serialization=False)
+        assert str(error.value).startswith("graph mode does not translate custom_call.lapack_spotrf_ffi")
+        assert str(error.value).count("convert(exported.lift()) where it cannot be exported again") == 1
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "graph"])
+def test_an_artifact_that_calls_lapack_runs_when_it_is_lifted(native):
+    spec = jax.ShapeDtypeStruct((3, 3), jnp.float32)
+    lifted = deserialize(export(FUNCTIONS["cholesky"])(spec).serialize()).lift()
+    a = matrices(3, 3, dtype="float32")
+    assert_close(convert(lifted, native_serialization=native)(a).numpy(), FUNCTIONS["cholesky"](a))
 
 
 def test_an_expanded_artifact_runs():

@@ -339,6 +339,7 @@ def test_an_unknown_custom_call_is_refused():
         "graph mode does not translate custom_call.mine: graph mode does not know it",
         "  found:    (float32[2,?]) -> (float32[])",
     ]
+    assert "in a process that registers the target" in str(caught.value)
 
 
 def test_what_needs_xla_is_refused_without_it_and_the_remedy_says_so():

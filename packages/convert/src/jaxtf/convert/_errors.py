@@ -5,6 +5,7 @@ from __future__ import annotations
 from jaxtf.serialization.interop import ArgumentTypeError
 
 __all__ = [
+    "REMEDY_FOR_LAPACK",
     "ArgumentTypeError",
     "CalltfRequiredError",
     "ConstantsTooLarge",
@@ -19,6 +20,12 @@ __all__ = [
     "TensorFlowTooOld",
     "UnknownCustomCall",
 ]
+
+REMEDY_FOR_LAPACK = (
+    "export it with expand_linear_algebra=True, which writes linear algebra out in StableHLO (all but eig, schur, "
+    "hessenberg, tridiagonal and qr with pivoting), convert(exported.lift()) where it cannot be exported again, "
+    "or run it in JAX"
+)
 
 
 class CalltfRequiredError(ImportError):

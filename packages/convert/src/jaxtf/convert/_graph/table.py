@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jaxtf.convert._errors import REMEDY_FOR_LAPACK
 from jaxtf.convert._graph import ops
-from jaxtf.convert._graph.errors import unsupported
+from jaxtf.convert._graph.errors import REMEDY, unsupported
 from jaxtf.convert._graph.registry import Entry, registered
-from jaxtf.serialization.interop import Operation
+from jaxtf.serialization.interop import Operation, lapack_function
 
 __all__ = ["FAMILIES", "entries", "entry_of"]
 
@@ -27,7 +28,17 @@ def entry_of(operation: Operation) -> Entry:
     """
     entry = registered().get(operation.name)
     if entry is None:
-        raise unsupported(operation, "graph mode does not know it")
+        raise unsupported(operation, "graph mode does not know it", _remedy(operation))
     if entry.emit is None:
         raise unsupported(operation, entry.reason)
     return entry
+
+
+def _remedy(operation: Operation) -> str:
+    """What to do instead: native mode has no LAPACK either, and other custom calls only where they are registered."""
+    family, _, target = operation.name.partition(".")
+    if family != "custom_call":
+        return REMEDY
+    if lapack_function(target):
+        return REMEDY_FOR_LAPACK
+    return f"{REMEDY} in a process that registers the target"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from jaxtf.convert._errors import ConversionOptionError, UnknownCustomCall
+from jaxtf.convert._errors import REMEDY_FOR_LAPACK, ConversionOptionError, UnknownCustomCall
 from jaxtf.serialization import DisabledSafetyCheck, Exported
 from jaxtf.serialization.interop import custom_call_targets, lapack_function
 
@@ -83,8 +83,7 @@ def check_custom_calls(exported: Exported, disabled_checks: Iterable[DisabledSaf
         names = ", ".join(f"{function} ({target})" for target, function in lapack.items())
         raise UnknownCustomCall(
             f"'{exported.fun_name}' calls LAPACK of jaxlib, which TensorFlow does not have: {names}\n"
-            "  remedy: export it with expand_linear_algebra=True, which writes linear algebra out in StableHLO "
-            "(all but eig, schur, hessenberg, tridiagonal and qr with pivoting), or run it in JAX"
+            f"  remedy: {REMEDY_FOR_LAPACK}"
         )
     checks = ", ".join(f"DisabledSafetyCheck.custom_call({target!r})" for target in refused)
     raise UnknownCustomCall(
