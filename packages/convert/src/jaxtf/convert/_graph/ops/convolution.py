@@ -33,7 +33,7 @@ _EXACT = 53
 # A depthwise kernel of more places, holes among them, takes longer than phases of the operand do.
 _FEW_PLACES = 49
 # A depthwise kernel of bfloat16 that is no wider may stay bfloat16. For wider ones, from 15 and of at most 16 features,
-# TensorFlow's kernel never returns on a CPU with AVX-512 that has bfloat16 (2.21): oneDNN does not end making code.
+# TensorFlow's kernel never returns on a CPU with AVX-512 that has bfloat16 (2.19 to 2.21): oneDNN makes code for ever.
 _NARROW = 8
 
 
