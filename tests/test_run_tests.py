@@ -30,7 +30,7 @@ def test_slow():
 """
 
 ENDLESS = """
-import os, time
+import time
 def test_first(): pass
 def test_endless():
     while True: time.sleep(1)

@@ -79,11 +79,11 @@ class Process:
 
     def _read(self, output: IO[str], reports: queue.Queue[Process | tuple[Process, str]]) -> None:
         for line in output:
-            found, end = OUTCOME.match(line), END.match(line)
-            if found is None:
+            found = OUTCOME.match(line)
+            if not found:
                 self.lines.append(line)
-            found = found or end
-            if found is None:
+                found = END.match(line)
+            if not found:
                 continue
             self.outcomes[found["outcome"]] += 1
             if found["outcome"] in BAD:
