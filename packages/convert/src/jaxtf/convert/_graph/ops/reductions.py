@@ -63,7 +63,7 @@ def reduce(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Tensor]:
     keeps = bound.get(KEEPS_DIMENSIONS, False)
     block = bound.operation.regions[0]
     kind = single_operation(block)
-    if kind in (None, "maximum", "minimum"):
+    if bound.has_rounds and kind in (None, "maximum", "minimum"):
         operands = [apart_from_rounds(operand, axes) for operand in operands]
     if kind is not None:
         reducer = (TRUTH if operands[0].dtype == tf.bool else REDUCERS).get(kind)
