@@ -103,21 +103,83 @@ DISTRIBUTIONS = {
 }
 
 
+# Of random numbers along the last dimension: of some of 8, 16, 24, ... a compiler follows all rounds of threefry.
+SEARCHES = {
+    "argmax": lambda x: jnp.argmax(x, -1),
+    "argmin": lambda x: jnp.argmin(x, -1),
+    "max": lambda x: jnp.max(x, -1),
+    "min and max": lambda x: (jnp.min(x, -1), jnp.max(x, -1)),
+    "softmax": lambda x: jax.nn.softmax(x.astype("float32"), -1),
+    "log_softmax": lambda x: jax.nn.log_softmax(x.astype("float32"), -1),
+    "cummax": lambda x: lax.cummax(x, x.ndim - 1),
+    "sort": lambda x: jnp.sort(x, -1),
+    "any": lambda x: jnp.any(x > 0, -1),
+    "mean": lambda x: jnp.mean(x.astype("float32"), -1),
+}
+
+
+def twice(numbers: Any, search: Any, key: Any) -> Any:
+    """Both in a function that is called twice."""
+    function = jax.jit(lambda k: search(numbers(k)))
+    return function(key), function(key + 1)
+
+
+def search_called_twice(numbers: Any, search: Any, key: Any) -> Any:
+    """The numbers here, the search in a function that is called twice."""
+    function = jax.jit(lambda x: search(x[::-1] if x.ndim > 1 else x))
+    return function(numbers(key)), function(numbers(key + 1))
+
+
+def numbers_called_twice(numbers: Any, search: Any, key: Any) -> Any:
+    """The search here, the numbers from a function that is called twice."""
+    function = jax.jit(numbers)
+    return search(function(key)), search(function(key + 1))
+
+
+def loop_of_one_turn(numbers: Any, search: Any, key: Any) -> Any:
+    """Each in a loop, of the numbers that are there when it begins."""
+    return lax.scan(lambda x, k: (numbers(k), search(x)), numbers(key), key[None] + 1)
+
+
+def several_keys(numbers: Any, search: Any, key: Any) -> Any:
+    """For several keys at once."""
+    return jax.vmap(lambda k: search(numbers(k)))(jnp.stack([key, key + 1]))
+
+
+PLACES = (twice, search_called_twice, numbers_called_twice, loop_of_one_turn, several_keys)
+
+
 @st.composite
 def random_numbers(draw: Draw) -> Case:
-    """jax.random with a key that is an argument: bits are equal, floats up to rounding."""
+    """jax.random with a key that is an argument, and what searches or reduces the numbers, in functions and loops.
+
+    Bits are equal, floats up to rounding.
+    """
     sizes = Sizes(draw)
-    shape = sizes.shape(0, 2, 5)
     name = draw(st.sampled_from(list(DISTRIBUTIONS)))
-    like = Argument(shape)
+    search = draw(st.sampled_from([None, *SEARCHES])) if name != "permutation" else None
+    if search is None:
+        shape, place = sizes.shape(0, 2, 5), None
+    else:
+        shape = (*sizes.shape(0, 1, 5, 1), draw(st.sampled_from([8, 8, 16, 24, 32, 3, sizes.named(6, 9)])))
+        place = draw(st.sampled_from([None, *PLACES]))
+
+    def function(key: Any, x: Any) -> Any:
+        def numbers(k: Any) -> Any:
+            return DISTRIBUTIONS[name](jax.random.wrap_key_data(k, impl="threefry2x32"), x.shape)
+
+        found = SEARCHES.get(search, lambda y: y)
+        return found(numbers(key)) if place is None else place(numbers, found, key)
+
     return Case(
-        name,
-        lambda key, x: DISTRIBUTIONS[name](jax.random.wrap_key_data(key, impl="threefry2x32"), x.shape),
-        (Argument((2,), "uint32", (0, 2**32 - 1)), like),
+        f"{search or ''} {name} {place.__name__ if place else ''}".strip(),
+        function,
+        (Argument((2,), "uint32", (0, 2**32 - 1)), Argument(shape)),
         sizes.symbolic,
         max_error_in_eps=64,
-        scale=1.0 if name == "gumbel" else 0.0,  # a logarithm of what is rounded, which may be near 1
+        scale=1.0 if name == "gumbel" or search in ("log_softmax", "mean") else 0.0,  # of what is rounded near 1
         has_derivative=False,
+        may_be_late=search is None,
     )
 
 

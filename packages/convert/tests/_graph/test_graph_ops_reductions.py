@@ -4,14 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import tensorflow as tf
 from jax import lax
 
-from jaxtf.convert import convert
 from jaxtf.convert._errors import GraphModeUnsupported
 from jaxtf.serialization.interop import export_for_graph
 
-from .graph_mode import MODES, operations, run_graph_mode, run_jax, run_module, run_with_open_sizes, same_as_jax
+from .graph_mode import MODES, operations, run_graph_mode, run_jax, run_module, same_as_jax
 
 NAN, INF = np.nan, np.inf
 SPECIAL = np.array([[1, NAN, 3, NAN], [INF, 2, -INF, 2], [-0.0, 0.0, -1, 5], [7, 7, -7, 7]], np.float32)
@@ -239,25 +237,3 @@ def test_many_elements_by_an_unknown_comparator_need_xla():
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "float32"])
 def test_the_greatest_are_found_first_of_equal_ones_first(dtype, mode):
     same_as_jax(lambda x: lax.top_k(x, 3), np.array([[3, 1, 3, 2, 3], [0, 9, 9, 0, 1]], dtype), mode=mode)
-
-
-@pytest.mark.parametrize("shape", [(32,), (8, 4), (3, 64), ("n", 2)], ids=str)
-@pytest.mark.parametrize("search", [jnp.argmax, jnp.argmin, jnp.max])
-def test_extremes_of_random_numbers_are_compiled_apart_from_what_makes_them(search, shape):
-    """In one loop LLVM never ends with the index of an extreme of 8, 16, 24, ... random numbers."""
-
-    def extreme(key, x):
-        return search(jax.random.normal(key, x.shape) + x)
-
-    arrays = [np.uint32([1, 2]), np.ones([16 if size == "n" else size for size in shape], np.float32)]
-    names = [(2,), shape]
-    (found,) = run_with_open_sizes(extreme, arrays, names, mode="compiled")
-    np.testing.assert_allclose(found, jax.jit(extreme)(*arrays), rtol=1e-6)
-
-
-def test_reductions_of_other_arrays_are_not_kept_apart():
-    converted = convert(lambda x: jnp.argmax(jnp.sin(x)), native_serialization=False)
-    graph = (
-        tf.function(converted, autograph=False, jit_compile=True).get_concrete_function(np.ones(32, np.float32)).graph
-    )
-    assert not {op.type for op in graph.get_operations()} & {"While", "StatelessWhile"}

@@ -43,17 +43,6 @@ _DIGESTED_BYTES = 256
 _CHANGE_NO_SCALAR = frozenset((RESHAPE, "stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.transpose"))
 
 
-_MANY_ROUNDS = 16  # threefry has 20
-
-
-def _exclusive_ors(block: Block) -> int:
-    """How many of them a block has, with its regions."""
-    return sum(
-        (operation.name == "stablehlo.xor") + sum(map(_exclusive_ors, operation.regions))
-        for operation in block.operations
-    )
-
-
 class Emitter:
     """Emits one program, any number of times; functions that it has made are used again.
 
@@ -87,7 +76,6 @@ class Emitter:
         self._scans = scans
         self._named = entries().keys() - avoids
         self._called = called
-        self._has_rounds = sum(_exclusive_ors(function.body) for function in program.functions.values()) >= _MANY_ROUNDS
         self._functions: dict[str, Any] = {}
         blocks = [function.body for function in program.functions.values()]
         operations = [operation for block in blocks for operation in operations_of(block)]
@@ -198,7 +186,6 @@ class Emitter:
             scope.constant,
             self._called,
             self._scans,
-            self._has_rounds,
         )
         assert entry.emit is not None, f"{operation.name} is refused, or has an entry"
         if operation.name.startswith("chlo.broadcast_"):

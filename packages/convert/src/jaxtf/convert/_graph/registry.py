@@ -33,7 +33,6 @@ class Bound(BoundOperation):
         all who ask for the same. Not for what an entry emits in graphs of its own.
       functions: Those of TensorFlow that the module calls by their index.
       scans: Whether cumulative sums and products are to be associative scans.
-      has_rounds: Whether the program has many exclusive ors, as random numbers of JAX are made by.
     """
 
     regions: tuple[Apply, ...]
@@ -42,7 +41,6 @@ class Bound(BoundOperation):
     constant: Callable[[Any], tf.Tensor]
     functions: Sequence[Any] = ()
     scans: bool = False
-    has_rounds: bool = False
 
 
 @dataclass(frozen=True)

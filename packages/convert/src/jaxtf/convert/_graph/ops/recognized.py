@@ -1,4 +1,4 @@
-"""Operations that no module has: forms that `patterns` finds, and what is left of broadcasts and reshapes."""
+"""Operations that no module has: forms that `patterns` finds, what is left of broadcasts and reshapes, and `rounds`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import tensorflow as tf
 from jaxtf.convert._graph import grappler, nodes
 from jaxtf.convert._graph._support import MOVED, one_by_one
 from jaxtf.convert._graph.broadcasts import EXPAND
+from jaxtf.convert._graph.plan.rounds import APART
 from jaxtf.convert._graph.plan.sums import SUM_OF_SEVERAL
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import RESHAPE
+from jaxtf.convert._tf import is_compiled_for_cpu
 
 __all__: list[str] = []
 
@@ -70,3 +72,16 @@ def expand(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     for axis in bound["axes"]:
         operand = tf.expand_dims(operand, axis)
     return operand
+
+
+@translates(APART, computed_in=MOVED)
+def apart(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The operand; compiled for CPU, from a loop of two turns, and XLA does not see that the second changes nothing."""
+    if not is_compiled_for_cpu():
+        return operand
+
+    def step(i: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return i + 1, tf.where(i > 1, tf.zeros([], x.dtype), x)
+
+    _, made = tf.while_loop(lambda i, _: i < 2, step, (tf.constant(0), operand))
+    return made

@@ -14,7 +14,6 @@ from jaxtf.convert._graph._support import BINARY, MOST_DIMENSIONS, MOVED, Size, 
 from jaxtf.convert._graph.grappler import extreme, hidden
 from jaxtf.convert._graph.nodes import reduction
 from jaxtf.convert._graph.ops.combining import Combine, in_order, is_associative, region_of
-from jaxtf.convert._graph.ops.rounds import apart_from_rounds
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import KEEPS_DIMENSIONS
 from jaxtf.convert._graph.searches import SEARCHES
@@ -58,13 +57,11 @@ def reduce(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Tensor]:
     Source: StableHLO specification, `reduce`.
     """
     count = len(operands_and_initial) // 2
-    operands, initial = list(operands_and_initial[:count]), operands_and_initial[count:]
+    operands, initial = operands_and_initial[:count], operands_and_initial[count:]
     axes = [int(axis) for axis in bound["dimensions"]]
     keeps = bound.get(KEEPS_DIMENSIONS, False)
     block = bound.operation.regions[0]
     kind = single_operation(block)
-    if bound.has_rounds and kind in (None, "maximum", "minimum"):
-        operands = [apart_from_rounds(operand, axes) for operand in operands]
     if kind is not None:
         reducer = (TRUTH if operands[0].dtype == tf.bool else REDUCERS).get(kind)
         if reducer is not None:

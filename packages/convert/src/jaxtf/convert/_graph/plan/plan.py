@@ -15,6 +15,7 @@ from jaxtf.convert._graph.broadcasts import leave_to_consumers
 from jaxtf.convert._graph.plan.folding import Folding
 from jaxtf.convert._graph.plan.patterns import PATTERNS, PATTERNS_FOR_CONSUMERS, recognized
 from jaxtf.convert._graph.plan.pools import before_relus
+from jaxtf.convert._graph.plan.rounds import kept_apart
 from jaxtf.convert._graph.plan.sums import in_one
 from jaxtf.convert._graph.plan.transposes import leave_to_products
 from jaxtf.convert._graph.reshapes import as_matrices, joined, kept_dimensions
@@ -55,7 +56,7 @@ def plan(program: Program, allows_xla: bool = True, *, checks_operands: bool = F
         name: replace(function, body=_without_dead_code(_passed(function.body, passes, {}), effectful))
         for name, function in program.functions.items()
     }
-    return replace(program, functions=functions)
+    return kept_apart(replace(program, functions=functions))
 
 
 def _with_regions(block: Block, sources: Mapping[Value, Operation], functions: Mapping[str, Function]) -> Block:
