@@ -121,7 +121,7 @@ SCATTERS = {
 
 @st.composite
 def scatter(draw: Draw) -> Case:
-    """The scatters with any dimension numbers and mode, indices that repeat, and partial windows."""
+    """The scatters with any dimension numbers and mode, indices that repeat, and partial windows, some into 0 or 1."""
     parts = Indexed(draw)
     numbers = parts.numbers(lax.ScatterDimensionNumbers, parts.indexed)
     kind = draw(st.sampled_from(list(SCATTERS)))
@@ -130,9 +130,12 @@ def scatter(draw: Draw) -> Case:
     values = "small"
     if kind in ("min", "max", "mul") and dtype in FLOATS:
         values = draw(st.sampled_from(["small", "wide" if kind == "mul" else "special"]))
+    into = draw(st.sampled_from([None, None, None, 0, 1])) if kind != "apply" else None
 
     def function(x: Any, indices: Any, updates: Any, indexed: Sequence[int] = parts.indexed) -> Any:
         asked = parts.numbers(lax.ScatterDimensionNumbers, indexed)
+        if into is not None:
+            x = jnp.full_like(x, into)
         if kind == "apply":
             # Each time it is applied it changes the value, so that repeated indices show.
             shape = tuple(updates.shape)
@@ -142,7 +145,7 @@ def scatter(draw: Draw) -> Case:
         return SCATTERS[kind](x, indices, updates, asked, mode=parts.mode)
 
     return Case(
-        f"scatter_{kind} {numbers} {parts.mode}",
+        f"scatter_{kind} {numbers} {parts.mode} {'' if into is None else f'into {into}'}".strip(),
         function,
         (
             Argument(parts.shape, dtype, values),

@@ -75,6 +75,7 @@ BODIES = {
     "set": lambda ref, value: ref.set(value),
     "add": lambda ref, value: ref.add(value),
     "multiply": lambda ref, value: ref.multiply(value),
+    "divide": lambda ref, value: ref.divide(value),
     "min": lambda ref, value: ref.min(value),
     "max": lambda ref, value: ref.max(value),
 }
@@ -246,6 +247,31 @@ def test_an_element_is_multiplied_with_its_updates_in_turn(mode, allows_xla):
         return x.at[i].multiply(u)
 
     same_as_jax(product, x, indices, factors, mode=mode, max_error_in_eps=1, allows_xla=allows_xla)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bfloat16"])
+def test_ones_are_multiplied_with_their_updates_alone(dtype, mode):
+    indices, factors = np.int32([0, 5, 2, 0, -9, 2, 2]), np.array([2, 3, 5, -7, 2, 3, 1]).astype(dtype)
+
+    def products(x, i, u):
+        started = [jnp.full_like(x, start).at[i].multiply(u) for start in (1, 0, 2)]
+        return *started, jnp.ones((4, 3), x.dtype).at[i, 1:].multiply(u[:, None])
+
+    same_as_jax(products, np.zeros(4, dtype), indices, factors, mode=mode)
+    shapes = ["(n,)", "(m,)", "(m,)"]
+    converted = convert(products, polymorphic_shapes=shapes, native_serialization=False)
+    for count in (1, 7):
+        found = converted(np.zeros(4, dtype), indices[:count], factors[:count])
+        for ours, expected in zip(found, products(np.zeros(4, dtype), indices[:count], factors[:count]), strict=True):
+            np.testing.assert_array_equal(ours, expected)
+
+
+def test_quotients_by_scattered_updates_join_no_arrays():
+    converted = convert(lambda x, i, u: x.at[i].divide(u), native_serialization=False)
+    specs = [tf.TensorSpec([4, 2]), tf.TensorSpec([3], tf.int32), tf.TensorSpec([3, 2])]
+    graph = tf.function(converted, autograph=False).get_concrete_function(*specs).graph
+    assert "ConcatV2" not in {op.type for op in graph.get_operations()}
 
 
 def test_a_symbolic_number_of_updates_is_scattered():

@@ -19,6 +19,7 @@ from jaxtf.convert._graph.ops.comparison import of_total_order, total_order
 from jaxtf.convert._graph.ops.gather import batch_positions, index_vectors
 from jaxtf.convert._graph.ops.reductions import Combine, region_of
 from jaxtf.convert._graph.ops.slices import wide_index
+from jaxtf.convert._graph.optimizer import uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import scatter_rows, traces_compiled, vectorized_by
 from jaxtf.serialization.interop import Block, read_in, single_operation
@@ -164,6 +165,8 @@ def _rows(
 def _flatten(operand: tf.Tensor, order: Sequence[int], walked: int) -> tf.Tensor:
     if list(order) != sorted(order):
         operand = tf.transpose(operand, order)
+    if walked == 1:
+        return operand
     shape = sizes(operand)
     return tf.reshape(operand, as_shape([product(shape[:walked]), *shape[walked:]]))
 
@@ -185,8 +188,8 @@ def _scattered(kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows, *, al
         narrow, few = (tf.cast(x, tf.int32) for x in (flat, changes))
         return tf.cast(_scattered(OF_TRUTH[kind], narrow, few, rows, allows_xla=allows_xla), tf.bool)
     by_xla = allows_xla and traces_compiled()
-    if kind == "multiply" and not by_xla:
-        return _multiplied(flat, changes, rows, drops_negative=allows_xla)
+    if kind == "multiply" and (not by_xla or uniform_of(flat) == 1):
+        return _multiplied(flat, changes, rows, drops_negative=allows_xla and not by_xla)
     if kind not in SCATTERS and kind != "multiply":
         return _in_turn(lambda a, b: [BINARY[kind](a[0], b[0])], [flat], [changes], rows)[0]
     place = rows.index[:, tf.newaxis]
@@ -204,11 +207,13 @@ def _multiplied(flat: tf.Tensor, changes: tf.Tensor, rows: Rows, *, drops_negati
     """Each row times the updates of it, one after the other: a product of the updates alone may overflow.
 
     TensorFlow drops what has a negative index, so that there need be no row for it, as there is for other consumers.
+    Of rows of ones (`x.at[i].divide(u)` divides by such) the products are those of the updates.
     """
     count = tf.cast(rows.count, rows.index.dtype)
-    index = tf.where(rows.index < count, rows.index, -1) if drops_negative else rows.index
-    segments = tf.concat([tf.range(count), index], 0)
-    terms = tf.concat([flat, changes], 0)
+    segments = tf.where(rows.index < count, rows.index, -1) if drops_negative else rows.index
+    terms = changes
+    if uniform_of(flat) != 1:
+        segments, terms = tf.concat([tf.range(count), segments], 0), tf.concat([flat, changes], 0)
     if drops_negative:
         return tf.math.unsorted_segment_prod(terms, segments, count)
     return tf.math.unsorted_segment_prod(terms, segments, count + 1)[: rows.count]
