@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.calltf import call_tf
-from jaxtf.convert import convert
+from jaxtf.convert import NativeModeUnsupported, convert, convert_exported
 from jaxtf.serialization import deserialize, export
 from jaxtf.shapepoly import symbolic_shape
 
@@ -30,6 +30,42 @@ def in_graph(function):
 
 def spec(text):
     return jax.ShapeDtypeStruct(symbolic_shape(text), np.float32)
+
+
+# --- sizes that depend on values ---
+
+MASKED = {
+    "boolean_mask": lambda x: tf.reduce_sum(tf.boolean_mask(x, x > 0)),
+    "where": lambda x: tf.reduce_max(tf.gather(x, tf.where(x > 0)[:, 0])),
+    "slice": lambda x: tf.reduce_sum(x[: tf.cast(x[0], tf.int32)]),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_sizes_that_depend_on_values_are_refused_in_native_mode_and_run_in_graph_mode(name):
+    function, x = call_tf(MASKED[name]), np.float32([2, -2, 3])
+    exported = export(jax.jit(function))(x)
+    expected = function(x)
+    np.testing.assert_array_equal(exported.call(x), expected)
+    with pytest.raises(NativeModeUnsupported, match="has arrays whose sizes depend on values"):
+        convert_exported(exported)
+    for converted in (convert(function), in_graph(convert(function))):
+        with pytest.raises(NativeModeUnsupported, match="has arrays whose sizes depend on values"):
+            converted(tf.constant(x))
+    for converted in (
+        convert(function, native_serialization=False),
+        convert_exported(exported, native_serialization=False),
+    ):
+        np.testing.assert_array_equal(converted(tf.constant(x)), expected)
+    by_name = convert(
+        call_tf(MASKED[name], output_shape_dtype=jax.ShapeDtypeStruct((), np.float32), call_tf_graph=True)
+    )
+    np.testing.assert_array_equal(by_name(tf.constant(x)), expected)
+
+
+def test_sizes_that_are_constants_run_in_native_mode():
+    function, x = call_tf(lambda x: tf.boolean_mask(x, tf.constant([True, False, True]))), np.float32([2, -2, 3])
+    np.testing.assert_array_equal(convert(function)(tf.constant(x)), [2, 3])
 
 
 # --- symbolic shapes ---

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jaxtf.serialization import ArtifactError, VersionError
 from jaxtf.serialization._artifact.reader import read_payload
-from jaxtf.serialization._bytecode.portable import custom_call_targets, stablehlo_facts
+from jaxtf.serialization._bytecode.portable import custom_call_targets, has_bounded_sizes, stablehlo_facts
 
 CORPUS = Path(__file__).parent.parent / "artifacts"
 
@@ -56,6 +56,36 @@ def test_custom_call_targets_are_those_that_mlir_finds(release):
     assert len(seen) > 5
 
 
+SIZED = """
+func.func public @main(%x: tensor<3xf32>) -> tensor<f32> {
+  %n = stablehlo.constant dense<3> : tensor<i32>
+  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %y = "stablehlo.set_dimension_size"(%x, %n) <{dimension = 0 : i64}> : (tensor<3xf32>, tensor<i32>) -> TYPE
+  %z = stablehlo.reduce(%y init: %0) applies stablehlo.add across dimensions = [0] : (TYPE, tensor<f32>) -> tensor<f32>
+  return %z : tensor<f32>
+}
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="MLIR writes")
+@pytest.mark.parametrize("version", ["0.9.0", "1.8.0", "1.13.4"])
+def test_bounded_sizes_are_found(version):
+    from jaxlib.mlir.dialects import stablehlo
+
+    bounded, static = (
+        stablehlo.serialize_portable_artifact_str(SIZED.replace("TYPE", type_), version)
+        for type_ in ("tensor<?xf32, #stablehlo.bounds<3>>", "tensor<3xf32>")
+    )
+    assert has_bounded_sizes(bounded)
+    assert not has_bounded_sizes(static)
+
+
+@pytest.mark.parametrize("release", ["0.4.30", "0.9.0", "0.12.0.1"])
+def test_symbolic_and_static_sizes_have_no_bounds(release):
+    for path in sorted((CORPUS / release).glob("*.bin")):
+        assert not any(map(has_bounded_sizes, modules(path))), path
+
+
 def test_every_truncation_is_an_artifact_error():
     for length in range(len(MODULE)):
         with pytest.raises((ArtifactError, VersionError)):
@@ -82,5 +112,6 @@ def test_of_changed_modules_only_our_errors_come(data):
     try:
         stablehlo_facts(module)
         custom_call_targets(module)
+        has_bounded_sizes(module)
     except (ArtifactError, VersionError) as error:
         assert str(error)  # noqa: PT017 - which of the two, or neither, is not known

@@ -14,6 +14,7 @@ __all__ = [
     "FunctionTypeError",
     "GradientNotSaved",
     "GraphModeUnsupported",
+    "NativeModeUnsupported",
     "ParameterError",
     "ResultTypeError",
     "TFLiteUnsupported",
@@ -54,6 +55,10 @@ class GradientNotSaved(ValueError):
 
 class GraphModeUnsupported(NotImplementedError):
     """An operation, or a use of one, that graph mode has no TensorFlow operations for."""
+
+
+class NativeModeUnsupported(NotImplementedError):
+    """A module that TensorFlow does not run as one op: with arrays whose sizes depend on values."""
 
 
 class ParameterError(TypeError):

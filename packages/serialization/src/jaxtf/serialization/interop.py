@@ -8,6 +8,7 @@
 - `CalledFunction`: a function of another framework that a module calls by name.
 - `closed_over`: the large arrays that a function closes over, as arguments of it.
 - `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
+- `has_bounded_sizes`: whether sizes in a module depend on values, from its bytes.
 - `equation_line`: the line of the user's program that an equation of a jaxpr comes from. `of_one_equation`: a jaxpr of
   it alone; `is_literal`: whether an operand in it is a value.
 - `lazy_names`: names that are imported at first use.
@@ -40,7 +41,7 @@ from typing import TYPE_CHECKING
 from jaxtf.serialization._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from jaxtf.serialization._bytecode.portable import custom_call_targets
+    from jaxtf.serialization._bytecode.portable import custom_call_targets, has_bounded_sizes
     from jaxtf.serialization._entrances import export_for_graph
     from jaxtf.serialization._errors import ArgumentTypeError
     from jaxtf.serialization._export.closed_over import closed_over
@@ -134,6 +135,7 @@ __all__ = [
     "export_for_graph",
     "extreme_direction",
     "for_platform",
+    "has_bounded_sizes",
     "has_requirements",
     "is_differentiable",
     "is_literal",
@@ -202,6 +204,7 @@ _MODULES = {
     "export_for_graph": "_entrances",
     "extreme_direction": "_program.regions",
     "for_platform": "_program.platforms",
+    "has_bounded_sizes": "_bytecode.portable",
     "has_requirements": "_program.requirements",
     "is_differentiable": "_jax_values.avals",
     "is_literal": "_jax",

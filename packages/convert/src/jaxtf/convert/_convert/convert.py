@@ -91,6 +91,7 @@ def convert(
       ConversionOptionError: A platform that does not exist, an unknown version of TensorFlow, or
         `native_serialization=True` with `enable_xla=False`.
       GraphModeUnsupported: When called, in graph mode: an operation that has no translation.
+      NativeModeUnsupported: When called, in native mode: sizes within `call_tf` depend on values.
       ParameterError: A parameter that does not exist, or no longer does.
       JaxRequiredError: JAX is not installed; `convert_exported` needs none.
       ArgumentTypeError: When called: an argument that is not numeric, or a static one that is not hashable.

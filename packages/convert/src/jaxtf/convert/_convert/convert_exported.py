@@ -84,6 +84,7 @@ def convert_exported(
         describes.
       UnknownCustomCall: The module calls LAPACK (export it with `expand_linear_algebra=True`), or
         another target that TensorFlow does not have and `disabled_checks` does not name.
+      NativeModeUnsupported: In native mode: sizes in it depend on values.
       TensorFlowTooOld: The module is newer than this TensorFlow reads, and JAX, which could rewrite it, is not
         installed.
       GraphModeUnsupported: In graph mode: an operation that has no translation.

@@ -22,6 +22,7 @@ from jaxtf.convert._function.function import ExportedFunction
 from jaxtf.convert._function.partitioning import annotate_shardings
 from jaxtf.convert._function.record import record_module
 from jaxtf.convert._native.custom_calls import check_custom_calls
+from jaxtf.convert._native.sizes import check_sizes
 from jaxtf.convert._values.dtypes import tf_dtype
 from jaxtf.convert._values.narrow import check_not_compiled, check_passable, has_narrow, passed, passed_as, received
 from jaxtf.serialization import DisabledSafetyCheck, Exported
@@ -45,6 +46,7 @@ class NativeFunction(ExportedFunction):
       ArtifactError: The module is not the one that its record describes.
       TensorFlowTooOld: This TensorFlow knows no calling convention as new as the module's.
       UnknownCustomCall: The module calls LAPACK, or what else TensorFlow does not have.
+      NativeModeUnsupported: It has arrays whose sizes depend on values.
       ArgumentTypeError, ResultTypeError: A dtype of 2 bits, or a float of 4.
     """
 
@@ -66,6 +68,7 @@ class NativeFunction(ExportedFunction):
                 f"  remedy: export with tensorflow_version={tf.__version__!r}, or upgrade TensorFlow"
             )
         check_custom_calls(exported, disabled_checks)
+        check_sizes(exported)
         self._disabled_checks = tuple(disabled_checks)
         record_module(exported)
         super().__init__(exported, constants, make_vjp)

@@ -62,7 +62,7 @@ def save_exported(
       ConversionOptionError: Not an exported function, another number of names than of arguments, more orders of
         gradient than orders of VJP, or a folder that holds other things.
       ArtifactError, VersionError, OSError: As `jaxtf.serialization.load`.
-      UnknownCustomCall, TensorFlowTooOld, GraphModeUnsupported: As `convert_exported`.
+      UnknownCustomCall, TensorFlowTooOld, GraphModeUnsupported, NativeModeUnsupported: As `convert_exported`.
     """
     program = read_exported(exported, "save_exported")
     check_function_and_folder(save_exported, path)

@@ -1,8 +1,8 @@
 r"""Facts of a portable artifact, without jaxlib: its bytes are MLIR bytecode.
 
 `stablehlo_facts` checks the frame of the bytecode (magic, version, sections, and the tables of
-strings and dialects, all within their bounds) and reads what these tables say. `custom_call_targets`
-reads the tables of attributes as well. A truncated or foreign module is so an `ArtifactError`,
+strings and dialects, all within their bounds) and reads what these tables say. `custom_call_targets` and
+`has_bounded_sizes` read the tables of attributes as well. A truncated or foreign module is so an `ArtifactError`,
 and not a failure of MLIR's parser. The operations themselves are not parsed: a module that
 passes may still be refused by MLIR.
 
@@ -30,7 +30,15 @@ from dataclasses import dataclass
 
 from jaxtf.serialization._errors import ArtifactError, VersionError
 
-__all__ = ["Attributes", "BytecodeFacts", "Frame", "Reader", "custom_call_targets", "stablehlo_facts"]
+__all__ = [
+    "Attributes",
+    "BytecodeFacts",
+    "Frame",
+    "Reader",
+    "custom_call_targets",
+    "has_bounded_sizes",
+    "stablehlo_facts",
+]
 
 _MAGIC = b"ML\xefR"
 _NEWEST_BYTECODE = 6
@@ -91,6 +99,16 @@ def custom_call_targets(module: bytes | memoryview) -> tuple[str, ...]:
     if _PROPERTIES in frame.sections:
         found.update(attributes.in_properties())
     return tuple(sorted(found))
+
+
+def has_bounded_sizes(module: bytes | memoryview) -> bool:
+    """Whether a portable artifact has arrays of sizes that depend on values: they are not known, and have bounds.
+
+    Raises:
+      ArtifactError: It is not a portable artifact, or a damaged one; the offset is in the module.
+      VersionError: Its bytecode is of a later version than this release knows.
+    """
+    return Attributes(Frame(module)).have_bounds()
 
 
 class Reader:
@@ -241,11 +259,11 @@ class Frame:
 
 
 class Attributes:
-    """The attributes of a module, by number, as far as custom calls need them."""
+    """The attributes of a module, by number, as far as custom calls and bounds need them."""
 
     # Codes of attributes, in the dialects `builtin` and `vhlo`.
     _DICTIONARY, _NAME = 1, 2
-    _API_VERSION, _STRING = 5, 14
+    _API_VERSION, _STRING, _BOUNDS = 5, 14, 18
 
     _FEWEST_PROPERTIES = 8
     """A custom call has eight properties or more, of a byte each or more."""
@@ -300,6 +318,10 @@ class Attributes:
         for number in range(len(self._attributes)):
             if self.has_code(number, "builtin", self._DICTIONARY):
                 yield from self.entries(number)
+
+    def have_bounds(self) -> bool:
+        """Whether one of them is the bounds of a type."""
+        return any(self.has_code(number, "vhlo", self._BOUNDS) for number in range(len(self._attributes)))
 
     def content(self, number: int) -> Reader:
         """What is in an attribute."""
