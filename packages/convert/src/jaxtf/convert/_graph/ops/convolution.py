@@ -45,7 +45,8 @@ def convolution(bound: Bound, operand: tf.Tensor, kernel: tf.Tensor) -> tf.Tenso
 
     Differs: `precision_config` is not heeded; not compiled, padding is not multiplied by what is infinite or NaN in the
     kernel, and a constant kernel may be multiplied by a constant that the operand or the result is; a sum of nothing
-    but -0 may be 0 or -0; not compiled, a TensorFlow without oneDNN rounds sums of bfloat16 more than once.
+    but -0 may be 0 or -0; not compiled, sums of bfloat16 are rounded more than once by a TensorFlow without oneDNN, and
+    of two constants by any.
     Source: StableHLO specification, `convolution`.
     """
     spatial = operand.shape.rank - 2

@@ -30,7 +30,8 @@ def dot_general(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     is not promised. NaN and infinities take part as in any product, also with zeros.
 
     Differs: `precision_config` and `algorithm` are not heeded: TensorFlow has no such choice; a sum of nothing but -0
-    may be 0 or -0; not compiled, a TensorFlow without oneDNN rounds sums of bfloat16 more than once.
+    may be 0 or -0; not compiled, sums of bfloat16 are rounded more than once by a TensorFlow without oneDNN, and of two
+    constants by any.
     Source: StableHLO specification, `dot_general`.
     """
     numbers: Mapping[str, Sequence[int]] = bound["dot_dimension_numbers"]
