@@ -122,8 +122,6 @@ class Case:
       specification: A function of NumPy arrays that gives the results of the specification, where XLA for CPU may
         compute others: a documented difference from JAX is one only where these agree.
       often: The backends of every other trial; any is drawn for the rest.
-      may_be_late: Whether a graph that was made as one that is not compiled may be compiled: docs/troubleshooting.md
-        has programs that TensorFlow is then never done with.
       tags: Facts that the table of documented differences looks at.
     """
 
@@ -140,7 +138,6 @@ class Case:
     simplified: Callable[..., Any] | None = field(default=None, repr=False)
     specification: Callable[..., Any] | None = field(default=None, repr=False)
     often: tuple[str, ...] = ()
-    may_be_late: bool = True
     tags: frozenset[str] = frozenset()
 
     @property

@@ -179,7 +179,6 @@ def random_numbers(draw: Draw) -> Case:
         max_error_in_eps=64,
         scale=1.0 if name == "gumbel" or search in ("log_softmax", "mean") else 0.0,  # of what is rounded near 1
         has_derivative=False,
-        may_be_late=search is None,
     )
 
 

@@ -85,8 +85,7 @@ def trials(case: Case) -> st.SearchStrategy[Trial]:
     backend = st.sampled_from(backends)
     if case.often:
         backend = st.one_of(st.sampled_from(case.often), backend)
-    late = st.booleans() if case.may_be_late else st.just(False)
-    return st.builds(Trial, backend, derivatives, x64, st.integers(0, 99), constants, late)
+    return st.builds(Trial, backend, derivatives, x64, st.integers(0, 99), constants, st.booleans())
 
 
 def compare(case: Case, trial: Trial, *, with_jit: bool = True) -> None:

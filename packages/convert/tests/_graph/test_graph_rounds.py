@@ -4,8 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tensorflow as tf
 from jax import lax
 
+from jaxtf.convert import convert
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import plan
 from jaxtf.convert._graph.plan.rounds import APART
@@ -80,6 +82,26 @@ def test_wherever_the_numbers_are_made_and_searched(function, mode):
         run_graph_mode(function, KEY, mode=mode), jax.tree.leaves(jax.jit(function)(KEY)), strict=True
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("function", PLACES[:3], ids=lambda function: function.__name__)
+def test_also_where_a_saved_model_is_compiled_later(function, tmp_path):
+    module = tf.Module()
+    module.f = tf.function(
+        convert(function, native_serialization=False), [tf.TensorSpec([2], tf.uint32)], autograph=False
+    )
+    tf.saved_model.save(module, tmp_path)
+    compiled = tf.function(tf.saved_model.load(tmp_path).f, autograph=False, jit_compile=True)
+    found, expected = tf.nest.flatten(compiled(tf.constant(KEY))), jax.tree.leaves(jax.jit(function)(KEY))
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("enable_xla", "expected"), [(True, 1), (False, 0)])
+def test_consumers_without_xla_get_no_loop_for_it(enable_xla, expected):
+    converted = convert(ONE["searched once"], native_serialization=False, enable_xla=enable_xla)
+    graph = tf.function(converted, autograph=False).get_concrete_function(tf.TensorSpec([2], tf.uint32)).graph
+    assert [op.type for op in graph.get_operations()].count("StatelessWhile") == expected
 
 
 def kept_apart(function, *arguments):

@@ -11,7 +11,7 @@ from jaxtf.convert._graph.plan.rounds import APART
 from jaxtf.convert._graph.plan.sums import SUM_OF_SEVERAL
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import RESHAPE
-from jaxtf.convert._tf import is_compiled_for_cpu
+from jaxtf.convert._tf import has_only_cpu
 
 __all__: list[str] = []
 
@@ -76,8 +76,11 @@ def expand(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 
 @translates(APART, computed_in=MOVED)
 def apart(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
-    """The operand; compiled for CPU, from a loop of two turns, and XLA does not see that the second changes nothing."""
-    if not is_compiled_for_cpu():
+    """The operand, from a loop of two turns; XLA does not see that the second changes nothing.
+
+    A graph may be compiled later, from a SavedModel, and so is as one that is compiled. Consumers without XLA get none.
+    """
+    if tf.executing_eagerly() or not (bound.allows_xla and has_only_cpu()):
         return operand
 
     def step(i: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
