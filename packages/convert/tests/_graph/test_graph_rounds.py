@@ -97,10 +97,13 @@ def test_also_where_a_saved_model_is_compiled_later(function, tmp_path):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("enable_xla", "expected"), [(True, 1), (False, 0)])
-def test_consumers_without_xla_get_no_loop_for_it(enable_xla, expected):
+@pytest.mark.parametrize(
+    ("enable_xla", "compiled", "expected"), [(True, False, 1), (True, True, 1), (False, True, 1), (False, False, 0)]
+)
+def test_consumers_without_xla_get_no_loop_for_it(enable_xla, compiled, expected):
     converted = convert(ONE["searched once"], native_serialization=False, enable_xla=enable_xla)
-    graph = tf.function(converted, autograph=False).get_concrete_function(tf.TensorSpec([2], tf.uint32)).graph
+    traced = tf.function(converted, autograph=False, jit_compile=compiled)
+    graph = traced.get_concrete_function(tf.TensorSpec([2], tf.uint32)).graph
     assert [op.type for op in graph.get_operations()].count("StatelessWhile") == expected
 
 

@@ -11,7 +11,7 @@ from jaxtf.convert._graph.plan.rounds import APART
 from jaxtf.convert._graph.plan.sums import SUM_OF_SEVERAL
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import RESHAPE
-from jaxtf.convert._tf import has_only_cpu
+from jaxtf.convert._tf import has_only_cpu, traces_compiled
 
 __all__: list[str] = []
 
@@ -78,9 +78,10 @@ def expand(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 def apart(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The operand, from a loop of two turns; XLA does not see that the second changes nothing.
 
-    A graph may be compiled later, from a SavedModel, and so is as one that is compiled. Consumers without XLA get none.
+    A graph may be compiled later, from a SavedModel; consumers without XLA get the operand.
     """
-    if tf.executing_eagerly() or not (bound.allows_xla and has_only_cpu()):
+    may_be_compiled = traces_compiled() or (bound.allows_xla and not tf.executing_eagerly())
+    if not (may_be_compiled and has_only_cpu()):
         return operand
 
     def step(i: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
