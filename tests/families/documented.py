@@ -54,6 +54,12 @@ COMPILED = r"compiled(\+xla)?|native"
 
 DOCUMENTED: tuple[Documented, ...] = (
     Documented(
+        "control_flow",
+        "Tried to stack elements of an empty list",
+        "`tf.vectorized_map` fails, with sizes left open, at a loop in a branch that no element takes",
+        backends="vectorized",
+    ),
+    Documented(
         "sums",
         r"AssertionError: (convolution|dot|batched dot) .* of bfloat16",
         "products of constants are computed when TensorFlow optimizes a graph, without oneDNN: sums of bfloat16 are "
