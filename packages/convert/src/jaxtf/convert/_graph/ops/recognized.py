@@ -11,7 +11,7 @@ from jaxtf.convert._graph.plan.rounds import APART
 from jaxtf.convert._graph.plan.sums import SUM_OF_SEVERAL
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import RESHAPE
-from jaxtf.convert._tf import has_only_cpu, traces_compiled
+from jaxtf.convert._tf import has_only_cpu
 
 __all__: list[str] = []
 
@@ -78,10 +78,9 @@ def expand(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 def apart(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The operand, from a loop of two turns; XLA does not see that the second changes nothing.
 
-    A graph may be compiled later, from a SavedModel; consumers without XLA get the operand.
+    A graph may be compiled later, from a SavedModel, so that it is as one that is compiled.
     """
-    may_be_compiled = traces_compiled() or (bound.allows_xla and not tf.executing_eagerly())
-    if not (may_be_compiled and has_only_cpu()):
+    if tf.executing_eagerly() or not has_only_cpu():
         return operand
 
     def step(i: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
