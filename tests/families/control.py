@@ -24,6 +24,7 @@ def control_flow(draw: Draw) -> Case:
     step = draw(st.sampled_from(STEPS))
     inner = draw(st.sampled_from([None, None, *STEPS]))
     flag = Argument((), "int32", (-2, 5))
+    is_in_branch = step in (branched, switched) and inner in (while_loop, fori_loop, scanned)
 
     def body(x: Any, n: Any, offset: Any) -> Any:
         made = x + offset
@@ -39,6 +40,7 @@ def control_flow(draw: Draw) -> Case:
         sizes.symbolic,
         has_derivative=not {step, inner} & {while_loop},
         max_error_in_eps=16,
+        tags=frozenset({"a loop in a branch, of open sizes"} if is_in_branch and sizes.symbolic else ()),
     )
 
 

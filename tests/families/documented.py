@@ -56,7 +56,8 @@ DOCUMENTED: tuple[Documented, ...] = (
     Documented(
         "control_flow",
         "Tried to stack elements of an empty list",
-        "`tf.vectorized_map` fails, with sizes left open, at a loop in a branch that no element takes",
+        "`tf.vectorized_map` fails at such a branch where no element takes it",
+        tags=frozenset({"a loop in a branch, of open sizes"}),
         backends="vectorized",
     ),
     Documented(
