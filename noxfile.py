@@ -239,10 +239,14 @@ def lift_sweep(session: nox.Session) -> None:
 
 @nox.session
 def random_programs(session: nox.Session) -> None:
-    """JAX programs of random steps on six backends, compared with JAX: `python3 run.py random_programs -- 1000`."""
+    """JAX programs of random steps on six backends, compared with JAX: `python3 run.py random_programs -- 1000`.
+
+    As many TensorFlow functions whose sizes depend on values, through `call_tf` on the same, compared with TensorFlow.
+    """
     install(session, *from_tree(*EVERYTHING), *PYTEST)
     count = {"RANDOM_PROGRAMS": session.posargs[0]} if session.posargs else {}
-    session.run("pytest", "tests/test_random_programs.py", env=ON_CPU | {"JAXTF_FULL": "1"} | count)
+    for name in ("programs", "sizes_by_value"):
+        session.run("pytest", f"tests/test_random_{name}.py", env=ON_CPU | {"JAXTF_FULL": "1"} | count)
 
 
 @nox.session

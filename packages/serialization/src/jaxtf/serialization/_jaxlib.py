@@ -90,6 +90,7 @@ STRUCTURES: dict[str, Callable[[Any], dict[str, Any]]] = {
         "update_window_dims inserted_window_dims input_batching_dims scatter_indices_batching_dims "
         "scattered_dims_to_operand_dims=scatter_dims_to_operand_dims index_vector_dim",
     ),
+    "bounds": _fields(stablehlo.TypeExtensions, "bounds"),
     "channel_handle": _fields(stablehlo.ChannelHandle, "handle channel_type=type"),
     "output_operand_alias": _fields(
         stablehlo.OutputOperandAlias, "output_tuple_indices operand_index operand_tuple_indices"

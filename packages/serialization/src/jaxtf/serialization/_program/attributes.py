@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,8 @@ def value_type(type_: Any, reading: Reading) -> TensorType | TokenType | TupleTy
     if isinstance(type_, ir.RankedTensorType):
         dynamic = ir.ShapedType.get_dynamic_size()
         shape = tuple(None if size == dynamic else size for size in type_.shape)
-        return reading.array_type(str(type_.element_type), _DTYPES.get(str(type_.element_type)), shape)
+        found = reading.array_type(str(type_.element_type), _DTYPES.get(str(type_.element_type)), shape)
+        return found if type_.encoding is None else replace(found, bounds=_bounds(type_.encoding))
     if isinstance(type_, ir.TupleType):
         return TupleType(tuple(value_type(type_.get_type(index), reading) for index in range(type_.num_types)))
     if str(type_) == "!stablehlo.token":
@@ -65,6 +67,15 @@ def value_type(type_: Any, reading: Reading) -> TensorType | TokenType | TupleTy
     raise reading.error(
         f"{reading.name} has no values of type {type_}: arrays of known rank, tokens and tuples are what it translates"
     )
+
+
+def _bounds(encoding: Any) -> tuple[int | None, ...]:
+    """The bounds of sizes in the encoding of a type; none in an encoding of anything else."""
+    found = attribute_value(encoding)
+    if not isinstance(found, Mapping) or "bounds" not in found:
+        return ()
+    dynamic = ir.ShapedType.get_dynamic_size()
+    return tuple(None if size == dynamic else size for size in found["bounds"])
 
 
 def element_dtype(type_: Any) -> np.dtype[Any]:

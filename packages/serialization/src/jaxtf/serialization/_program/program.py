@@ -33,10 +33,13 @@ class TensorType:
     Attributes:
       dtype: Of its elements: a NumPy dtype, or what whoever had the module read has for it.
       shape: Its sizes; None for one that is known only at run time.
+      bounds: Of sizes that depend on values, the largest that each can be; None for any other size. Empty if there are
+        none.
     """
 
     dtype: Any
     shape: tuple[int | None, ...]
+    bounds: tuple[int | None, ...] = field(default=(), compare=False)
 
     @property
     def rank(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, Size, as_shape, one_by_one, pad, sizes
+from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, Size, as_shape, one_by_one, pad, refuse, sizes
 from jaxtf.convert._graph.registry import Bound, translates
 
 
@@ -21,7 +21,13 @@ def broadcast_in_dim(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 
     Source: StableHLO specification, `broadcast_in_dim`.
     """
-    return broadcast(operand, list(bound.result_type.shape), bound["broadcast_dimensions"], bound.constant)
+    shape: list[Size | None] = list(bound.result_type.shape)
+    for axis, size in zip(bound["broadcast_dimensions"], sizes(operand), strict=True):
+        shape[axis] = size if shape[axis] is None else shape[axis]
+    known = [size for size in shape if size is not None]
+    if len(known) < len(shape):
+        refuse(bound, "a size of the result depends on values, and none of the operand is that")
+    return broadcast(operand, known, bound["broadcast_dimensions"], bound.constant)
 
 
 def broadcast(

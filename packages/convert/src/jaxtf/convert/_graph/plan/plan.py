@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from jaxtf.convert._graph.broadcasts import leave_to_consumers
+from jaxtf.convert._graph.plan.bounds import Bounds
 from jaxtf.convert._graph.plan.folding import Folding
 from jaxtf.convert._graph.plan.patterns import PATTERNS, PATTERNS_FOR_CONSUMERS, recognized
 from jaxtf.convert._graph.plan.pools import before_relus
@@ -40,6 +41,7 @@ def plan(program: Program, allows_xla: bool = True, *, checks_operands: bool = F
     """
     passes: tuple[Pass, ...] = (
         partial(_with_regions, functions=program.functions),
+        Bounds(program),
         _sizes_known,
         Folding(program),
         partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS),
