@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -20,11 +21,12 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from jaxtf.convert import convert
-from jaxtf.serialization import deserialize, export
+from jaxtf.convert import convert, convert_stablehlo
+from jaxtf.serialization import LapackNeeded, deserialize, export
 from jaxtf.shapepoly import InconclusiveDimensionOperation, symbolic_args_specs
 
 from .case import Case, pattern
+from .opened import opened
 
 __all__ = ["BACKENDS", "DERIVATIVES", "NotACase", "Trial", "compare", "trials"]
 
@@ -60,6 +62,8 @@ class Trial:
       constants: Which arguments are constants where a graph is called, and the same for all elements where it is
         vectorized, by index.
       is_late: Whether a graph that is compiled, or vectorized, was made as one that is not, as in a SavedModel.
+      is_opened: Whether graph mode takes a module with sizes left open that its types could know, as other producers
+        write them.
     """
 
     backend: str
@@ -68,6 +72,7 @@ class Trial:
     seed: int
     constants: frozenset[int] = frozenset()
     is_late: bool = False
+    is_opened: bool = False
 
 
 def trials(case: Case) -> st.SearchStrategy[Trial]:
@@ -85,7 +90,8 @@ def trials(case: Case) -> st.SearchStrategy[Trial]:
     backend = st.sampled_from(backends)
     if case.often:
         backend = st.one_of(st.sampled_from(case.often), backend)
-    return st.builds(Trial, backend, derivatives, x64, st.integers(0, 99), constants, st.booleans())
+    is_opened = st.sampled_from((False, False, True))
+    return st.builds(Trial, backend, derivatives, x64, st.integers(0, 99), constants, st.booleans(), is_opened)
 
 
 def compare(case: Case, trial: Trial, *, with_jit: bool = True) -> None:
@@ -170,6 +176,8 @@ def runner(
     function: Callable[..., Any], values: Sequence[np.ndarray], case: Case, trial: Trial
 ) -> Callable[..., list[np.ndarray]]:
     """The function by the backend, for arrays."""
+    if trial.is_opened and trial.backend.startswith(("eager", "graph", "compiled")):
+        return partial(run_opened, function, trial)
     shapes = polymorphic_shapes(case, len(values))
     specs = symbolic_args_specs(tuple(values), shapes)
     try:
@@ -216,6 +224,21 @@ def runner(
         return [np.asarray(leaf.numpy()) for leaf in tf.nest.flatten(results)]
 
     return run
+
+
+def run_opened(function: Callable[..., Any], trial: Trial, *args: np.ndarray) -> list[np.ndarray]:
+    """The results of a module that is exported for the sizes of these arrays, and then opened."""
+    try:
+        exported = export(jax.jit(function), expand_linear_algebra=True)(*args)
+    except (*REFUSED, LapackNeeded) as error:
+        raise NotACase(str(error)) from error
+    given = [args[index] for index in exported.module_kept_var_idx]
+    backend, _, xla = trial.backend.partition("+")
+    converted = convert_stablehlo(opened(exported, trial.seed), enable_xla=bool(xla))
+    if backend != "eager":
+        specifications = [tf.TensorSpec([None] * x.ndim if trial.is_late else x.shape, x.dtype) for x in given]
+        converted = tf.function(converted, specifications, autograph=False, jit_compile=backend == "compiled")
+    return [np.asarray(leaf.numpy()) for leaf in tf.nest.flatten(converted(*map(tf.constant, given)))]
 
 
 def jax_export_refuses(

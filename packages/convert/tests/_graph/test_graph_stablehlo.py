@@ -1,10 +1,13 @@
 """`convert_stablehlo`: modules of any producer, in every format that they come in."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax import lax
 
 from jaxtf.convert import ArgumentTypeError, ConversionOptionError, GraphModeUnsupported, convert_stablehlo
 from jaxtf.serialization import export
@@ -101,6 +104,64 @@ def test_tuples_and_maps_are_translated():
         run = tf.function(convert_stablehlo(text), autograph=False, jit_compile=compiled)
         first, second = run(tf.constant([1.0, 2.0, 3.0]), tf.constant([4.0, 5.0, 6.0]))
         assert (first.numpy().tolist(), second.numpy().tolist()) == ([-2, -1, 0], [4, 5, 6])
+
+
+BIASED = """
+func.func @main(%x: tensor<RxCxf32>, %b: tensor<Sxf32>) -> tensor<KxLxf32> {
+  %0 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<Sxf32>) -> tensor<3x4xf32>
+  %1 = stablehlo.multiply %0, %0 : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<MxNxf32>
+  %2 = stablehlo.add %1, %x : (tensor<MxNxf32>, tensor<RxCxf32>) -> tensor<PxQxf32>
+  %3 = stablehlo.subtract %2, %0 : (tensor<PxQxf32>, tensor<3x4xf32>) -> tensor<KxLxf32>
+  return %3 : tensor<KxLxf32>
+}"""
+SIZES = dict(zip("RCSMNPQKL", (3, 4, 4, 3, 4, 3, 4, 3, 4), strict=True))
+
+
+@pytest.mark.parametrize("open_ones", ["", *SIZES, "RC", "MN", "PQ", "KL", "SMQ", "RCMNPQ", "".join(SIZES)])
+def test_a_row_is_added_whatever_sizes_the_types_know(open_ones):
+    text = BIASED
+    for name, size in SIZES.items():
+        text = re.sub(rf"(?<=[<x]){name}x", "?x" if name in open_ones else f"{size}x", text)
+    row = np.float32([1, 2, 3, 5])
+    add = convert_stablehlo(text)
+    for run in in_three_ways(add):
+        np.testing.assert_array_equal(run(X, row), row * row + X - row)
+
+
+def test_rows_of_another_size_are_refused():
+    """Where a type leaves the size of the row open, which becomes one row of three."""
+    for name in ("S", "SMN"):
+        text = BIASED
+        for size_name, size in SIZES.items():
+            text = re.sub(rf"(?<=[<x]){size_name}x", "?x" if size_name in name else f"{size}x", text)
+        with pytest.raises((ArgumentTypeError, tf.errors.InvalidArgumentError)):
+            convert_stablehlo(text)(X, np.float32([1, 2, 3]))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("knows", ["kernel", "operand", "result", "nothing"])
+def test_a_convolution_of_features_that_a_type_leaves_open(knows, groups):
+    inner, rest = 4 // groups, "xf32"
+    operand, kernel = f"tensor<2x5x5x{4 if knows == 'operand' else '?'}{rest}>", f"tensor<3x3x?x?{rest}>"
+    made = f"tensor<2x3x3x{4 if knows == 'result' else '?'}{rest}>"
+    if knows == "kernel":
+        kernel = f"tensor<3x3x{inner}x4{rest}>"
+    text = f"""
+func.func @main(%x: {operand}, %k: {kernel}) -> {made} {{
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {{}}
+    {{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}} : ({operand}, {kernel}) -> {made}
+  return %0 : {made}
+}}"""
+    drawn = np.random.default_rng(0)
+    x, k = (drawn.integers(-3, 4, shape).astype(np.float32) for shape in ((2, 5, 5, 4), (3, 3, inner, 4)))
+    numbers = "NHWC", "HWIO", "NHWC"
+    expected = lax.conv_general_dilated(x, k, (1, 1), "VALID", None, None, numbers, groups)
+    for run in in_three_ways(convert_stablehlo(text)):
+        np.testing.assert_array_equal(run(x, k), expected)
+
+
+def in_three_ways(function):
+    return function, tf.function(function, autograph=False), tf.function(function, autograph=False, jit_compile=True)
 
 
 def test_if_takes_one_region():

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxtf.serialization.interop import Block, Operation, TensorType, Value
 
-__all__ = ["EXPAND", "before_broadcasts", "leave_to_consumers", "same_as", "uniform_value"]
+__all__ = ["EXPAND", "before_broadcasts", "is_left_a_broadcast", "leave_to_consumers", "same_as", "uniform_value"]
 
 EXPAND = "jaxtf.expand"
 """The name of the operation that puts dimensions of size 1 before those of its operand, or between them: `axes`.
@@ -50,26 +50,42 @@ def leave_to_consumers(block: Block, sources: Mapping[Value, Operation], only_st
     Args:
       block: The block.
       sources: The operations that values come from.
-      only_static: Whether operations on sizes that are not known keep the operands that they have.
+      only_static: Whether operations on sizes that are not known, before a broadcast or after it, keep the operands
+        that they have.
     """
     operations: list[Operation] = []
     for operation in block.operations:
         if only_static and not all(_is_static(value) for value in operation.operands):
             operations.append(operation)
             continue
-        needed, changed = _changed(operation, sources)
+        needed, changed = _changed(operation, sources, only_static)
         operations += [*needed, changed]
     return replace(block, operations=tuple(operations))
 
 
-def _changed(operation: Operation, sources: Mapping[Value, Operation]) -> tuple[list[Operation], Operation]:
+def is_left_a_broadcast(operation: Operation) -> bool:
+    """Whether an operation may take an operand from before its broadcast though sizes that are not known are compared.
+
+    Those of its operands are known, and MLIR has compared them.
+    """
+    is_one = operation.name in _MAY_BE_SMALLER or operation.name in _MAY_BE_SMALLER_IF_FLOATING
+    return is_one and all(map(_is_static, operation.operands))
+
+
+def _changed(
+    operation: Operation, sources: Mapping[Value, Operation], only_static: bool
+) -> tuple[list[Operation], Operation]:
     """The operation with smaller operands, and the operations that make those."""
     candidates = _MAY_BE_SMALLER.get(operation.name, ())
     if not candidates and operation.name in _MAY_BE_SMALLER_IF_FLOATING:
         type_ = operation.operands[0].type
         candidates = _MAY_BE_SMALLER_IF_FLOATING[operation.name] if _is_floating(type_) else ()
     smaller = {index: _smaller(operation.operands[index], sources) for index in candidates}
-    made = {index: found for index, found in smaller.items() if found is not None}
+    made = {
+        index: found
+        for index, found in smaller.items()
+        if found is not None and (not only_static or _is_static(found[-1].results[0]))
+    }
     if not made:
         return [], operation
     result = operation.results[0]

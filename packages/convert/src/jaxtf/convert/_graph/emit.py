@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph.agreement import at_broadcast_places, with_required_sizes
-from jaxtf.convert._graph.broadcasts import EXPAND
+from jaxtf.convert._graph.broadcasts import EXPAND, is_left_a_broadcast
 from jaxtf.convert._graph.calls import functions_kept
 from jaxtf.convert._graph.errors import is_of_tensorflow, unsupported
 from jaxtf.convert._graph.grappler import between_functions
@@ -176,7 +176,7 @@ class Emitter:
             return []
         operation, entry = self._looked_up(operation)
         checks = self._checks_operands and not (scope.is_lifted or tf.executing_eagerly())
-        if checks:
+        if checks and not is_left_a_broadcast(operation):
             operands = with_required_sizes(operation, operands)
         bound = Bound(
             operation,

@@ -414,7 +414,7 @@ def _plain(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str
 def _depthwise(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
     """Each feature on its own; strides that differ are taken out of a result of stride 1."""
     operand, kernel = _widened(operand), _widened(kernel)
-    features = operand.shape[-1]
+    features = sizes(operand)[-1]
     height, width, _, outputs = sizes(kernel)
     is_narrow = isinstance(width, int) and width <= _NARROW
     if operand.dtype == tf.bfloat16 and not is_narrow and not traces_compiled():

@@ -45,7 +45,8 @@ def in_one(block: Block, sources: Mapping[Value, Operation], only_static: bool =
         return max(found, key=len, default=operation.operands)
 
     def changed(operation: Operation) -> Operation:
-        if operation.name != "stablehlo.add" or not _is_large(operation.results[0], only_static):
+        arrays = (*operation.operands, *operation.results)
+        if operation.name != "stablehlo.add" or not all(_is_large(value, only_static) for value in arrays):
             return operation
         if any(_is_broadcast(value, sources) for value in operation.operands):
             return operation
