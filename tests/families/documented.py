@@ -81,14 +81,14 @@ DOCUMENTED: tuple[Documented, ...] = (
         "AssertionError: reduce",
         "XLA leaves out the initial value of a reduction of one element, the specification does not",
         tags=frozenset({"one element"}),
-        backends="(eager|graph|compiled).*",
+        backends="(eager|graph|compiled|lift).*",
     ),
     Documented(
         "reduce",
         "AssertionError: reduce",
         "of more than 32 elements XLA for CPU takes an initial value that is not neutral several times",
         tags=frozenset({"many elements"}),
-        backends="(eager|graph|compiled).*",
+        backends="(eager|graph|compiled|lift).*",
         by_specification=True,
     ),
     Documented(
@@ -97,7 +97,7 @@ DOCUMENTED: tuple[Documented, ...] = (
         "the specification leaves open in which order a reducer that is not associative combines elements; of more "
         "than 32 it is another than that of XLA for CPU",
         tags=frozenset({"many elements", "from the next"}),
-        backends="(eager|graph|compiled).*",
+        backends="(eager|graph|compiled|lift).*",
     ),
     *(
         Documented(
@@ -212,7 +212,7 @@ DOCUMENTED: tuple[Documented, ...] = (
         "AssertionError: reduce_window by",
         "of windows of more than 32 elements XLA for CPU takes an initial value that is not neutral several times",
         tags=frozenset({"window", "large"}),
-        backends="(eager|graph|compiled).*",
+        backends="(eager|graph|compiled|lift).*",
         by_specification=True,
     ),
     *(
@@ -241,7 +241,7 @@ DOCUMENTED: tuple[Documented, ...] = (
         "XLA for CPU combines the elements of padded windows of several dimensions column by column, the specification "
         "row by row: a reducer that does not commute gives another result",
         tags=frozenset({"window", "from the next", "padded"}),
-        backends="(eager|graph|compiled).*",
+        backends="(eager|graph|compiled|lift).*",
         by_specification=True,
     ),
     Documented(
@@ -250,7 +250,7 @@ DOCUMENTED: tuple[Documented, ...] = (
         "of padded windows of several arrays XLA for CPU combines other elements, or in another order, than the "
         "specification",
         tags=frozenset({"window", "padded"}),
-        backends="(eager|graph|compiled).*",
+        backends="(eager|graph|compiled|lift).*",
         by_specification=True,
     ),
     Documented(

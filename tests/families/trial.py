@@ -22,7 +22,7 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from jaxtf.convert import convert, convert_stablehlo
-from jaxtf.serialization import LapackNeeded, deserialize, export
+from jaxtf.serialization import LapackNeeded, deserialize, export, lift
 from jaxtf.shapepoly import InconclusiveDimensionOperation, symbolic_args_specs
 
 from .case import Case, pattern
@@ -30,7 +30,18 @@ from .opened import opened
 
 __all__ = ["BACKENDS", "DERIVATIVES", "NotACase", "Trial", "compare", "trials"]
 
-BACKENDS = ("eager", "graph", "compiled", "eager+xla", "graph+xla", "compiled+xla", "native", "artifact", "vectorized")
+BACKENDS = (
+    "eager",
+    "graph",
+    "compiled",
+    "eager+xla",
+    "graph+xla",
+    "compiled+xla",
+    "native",
+    "artifact",
+    "lift",
+    "vectorized",
+)
 DERIVATIVES = ("", "vjp", "jvp")
 
 
@@ -62,8 +73,8 @@ class Trial:
       constants: Which arguments are constants where a graph is called, and the same for all elements where it is
         vectorized, by index.
       is_late: Whether a graph that is compiled, or vectorized, was made as one that is not, as in a SavedModel.
-      is_opened: Whether graph mode takes a module with sizes left open that its types could know, as other producers
-        write them.
+      is_opened: Whether graph mode and `lift` take a module with sizes left open that its types could know, as other
+        producers write them.
     """
 
     backend: str
@@ -176,7 +187,7 @@ def runner(
     function: Callable[..., Any], values: Sequence[np.ndarray], case: Case, trial: Trial
 ) -> Callable[..., list[np.ndarray]]:
     """The function by the backend, for arrays."""
-    if trial.is_opened and trial.backend.startswith(("eager", "graph", "compiled")):
+    if trial.is_opened and trial.backend.startswith(("eager", "graph", "compiled", "lift")):
         return partial(run_opened, function, trial)
     shapes = polymorphic_shapes(case, len(values))
     specs = symbolic_args_specs(tuple(values), shapes)
@@ -184,8 +195,9 @@ def runner(
         exported = export(jax.jit(function))(*specs)
     except REFUSED as error:
         raise NotACase(str(error)) from error
-    if trial.backend == "artifact":
-        call = jax.jit(deserialize(bytes(exported.serialize())).call)
+    if trial.backend in ("artifact", "lift"):
+        kept = deserialize(bytes(exported.serialize()))
+        call = jax.jit(lift(kept) if trial.backend == "lift" else kept.call)
 
         def run_artifact(*args: np.ndarray) -> list[np.ndarray]:
             try:
@@ -233,6 +245,8 @@ def run_opened(function: Callable[..., Any], trial: Trial, *args: np.ndarray) ->
     except (*REFUSED, LapackNeeded) as error:
         raise NotACase(str(error)) from error
     given = [args[index] for index in exported.module_kept_var_idx]
+    if trial.backend == "lift":
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(lift(opened(exported, trial.seed)))(*given))]
     backend, _, xla = trial.backend.partition("+")
     converted = convert_stablehlo(opened(exported, trial.seed), enable_xla=bool(xla))
     if backend != "eager":

@@ -189,6 +189,54 @@ def test_elements_are_ranked_by_a_comparator_of_its_own():
     np.testing.assert_array_equal(found, [7, 9, 1, 2, 4, 6])
 
 
+ODD_FIRST = """^bb0(%a: tensor<i32>, %b: tensor<i32>):
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %p = stablehlo.and %a, %one : tensor<i32>
+  %q = stablehlo.and %b, %one : tensor<i32>
+  %less = stablehlo.compare GT, %p, %q, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  stablehlo.return %less : tensor<i1>"""
+
+
+@pytest.mark.parametrize("shape", [(2, 6), (6, 2), (2, 3, 4), (0, 3), (3, 0), (1, 1)], ids=str)
+def test_lines_of_arrays_are_ranked_along_any_dimension(shape):
+    x = np.random.default_rng(0).integers(0, 9, shape).astype(np.int32)
+    type_ = "x".join(map(str, (*shape, "i32")))
+    for axis in range(len(shape)):
+        body = f'%r = "stablehlo.sort"(%x) <{{dimension = {axis} : i64, is_stable = true}}> ({{\n{ODD_FIRST}\n}}) : '
+        found = run(f"{body}(tensor<{type_}>) -> tensor<{type_}>", {"x": type_}, [type_], x)
+        places = np.argsort(1 - x % 2, axis, kind="stable")
+        np.testing.assert_array_equal(found, np.take_along_axis(x, places, axis))
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 0), (2, 1, 4)], ids=str)
+def test_a_reduction_over_no_dimension_combines_once(shape):
+    x = np.random.default_rng(0).integers(-5, 6, shape).astype(np.int32)
+    type_ = "x".join(map(str, (*shape, "i32")))
+    body = f"""%two = stablehlo.constant dense<2> : tensor<i32>
+      %r = stablehlo.reduce(%x init: %two) across dimensions = [] : (tensor<{type_}>, tensor<i32>) -> tensor<{type_}>
+      reducer(%a: tensor<i32>, %b: tensor<i32>) {{
+        %p = stablehlo.multiply %a, %b : tensor<i32>
+        %q = stablehlo.subtract %p, %a : tensor<i32>
+        stablehlo.return %q : tensor<i32>
+      }}"""
+    np.testing.assert_array_equal(run(body, {"x": type_}, [type_], x), 2 * x - 2)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)], ids=str)
+def test_one_update_without_an_index_is_combined(shape):
+    x = np.arange(np.prod(shape, dtype=int), dtype=np.int32).reshape(shape)
+    type_, windows = "x".join(map(str, (*shape, "i32"))), list(range(len(shape)))
+    body = f"""%r = "stablehlo.scatter"(%x, %i, %x) <{{scatter_dimension_numbers =
+        #stablehlo.scatter<{f"update_window_dims = {windows}" if windows else ""}>}}> ({{
+      ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+        %p = stablehlo.multiply %a, %b : tensor<i32>
+        %q = stablehlo.subtract %p, %a : tensor<i32>
+        stablehlo.return %q : tensor<i32>
+      }}) : (tensor<{type_}>, tensor<0xi32>, tensor<{type_}>) -> tensor<{type_}>"""
+    found = run(body, {"x": type_, "i": "0xi32"}, [type_], x, np.zeros(0, np.int32))
+    np.testing.assert_array_equal(found, x * x - x)
+
+
 @pytest.mark.parametrize("index", [-1, 0, 1, 2, 3])
 def test_a_number_that_there_is_no_branch_for_takes_the_last(index):
     branch = "{{ %v{0} = stablehlo.constant dense<{0}> : tensor<i32>\nstablehlo.return %v{0} : tensor<i32> }}"

@@ -6,6 +6,7 @@ promised by neither.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,7 +67,7 @@ def _combined_once(bound: Bound, operands: list[Any], initial: list[Any]) -> lis
     """A reduction over no dimension: each element combined with the initial value."""
     wide = [lax.broadcast(x, operands[0].shape) for x in initial]
     combine = bound.regions[0]
-    flat = [lax.reshape(x, (-1,) if x.ndim else (1,)) for x in (*wide, *operands)]
+    flat = [lax.reshape(x, (math.prod(x.shape),)) for x in (*wide, *operands)]
     made = lax.map(lambda elements: tuple(combine(*elements)), tuple(flat))
     return [lax.reshape(x, operands[0].shape) for x in made]
 

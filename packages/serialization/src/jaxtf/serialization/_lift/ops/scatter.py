@@ -102,7 +102,7 @@ def _one_after_the_other(
     extent = [1] * arrays[0].ndim
     for axis, size in zip(kept, window, strict=True):
         extent[axis] = size
-    counters = np.indices(batch).reshape(len(batch), -1)
+    counters = np.indices(batch).reshape(len(batch), math.prod(batch))
     combine = _elementwise(bound)
 
     def step(state: tuple[Any, ...], row: Any) -> tuple[tuple[Any, ...], None]:

@@ -6,6 +6,7 @@ comparator elements are ranked by comparing each with each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -80,7 +81,7 @@ def _by_rank(bound: Bound, operands: Sequence[Any], axis: int) -> list[Any]:
     if not isinstance(count, int) or count > MANY_ELEMENTS:
         raise unsupported(bound.operation, f"a comparator of its own for more than {MANY_ELEMENTS} elements")
     moved = [lax.transpose(x, (*(i for i in range(x.ndim) if i != axis), axis)) for x in operands]
-    lines = [lax.reshape(x, (-1 if count else 0, count)) if x.ndim > 1 else lax.reshape(x, (1, count)) for x in moved]
+    lines = [lax.reshape(x, (math.prod(x.shape[:-1]), count)) for x in moved]
 
     def line(*rows: Any) -> tuple[Any, ...]:
         def is_before(i: Any, j: Any) -> Any:
