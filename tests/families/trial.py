@@ -26,7 +26,7 @@ from jaxtf.serialization import LapackNeeded, deserialize, export, lift
 from jaxtf.shapepoly import InconclusiveDimensionOperation, symbolic_args_specs
 
 from .case import Case, pattern
-from .opened import opened
+from .opened import opened, printed
 
 __all__ = ["BACKENDS", "DERIVATIVES", "NotACase", "Trial", "compare", "trials"]
 
@@ -188,7 +188,7 @@ def runner(
 ) -> Callable[..., list[np.ndarray]]:
     """The function by the backend, for arrays."""
     if trial.is_opened and trial.backend.startswith(("eager", "graph", "compiled", "lift")):
-        return partial(run_opened, function, trial)
+        return partial(run_opened, function, case, trial)
     shapes = polymorphic_shapes(case, len(values))
     specs = symbolic_args_specs(tuple(values), shapes)
     try:
@@ -238,17 +238,20 @@ def runner(
     return run
 
 
-def run_opened(function: Callable[..., Any], trial: Trial, *args: np.ndarray) -> list[np.ndarray]:
-    """The results of a module that is exported for the sizes of these arrays, and then opened."""
+def run_opened(function: Callable[..., Any], case: Case, trial: Trial, *args: np.ndarray) -> list[np.ndarray]:
+    """The results of a module as of another producer: of sizes that are open, or of known ones that are then opened."""
+    is_symbolic = bool(case.sizes) and trial.seed % 2 == 1
+    specs = symbolic_args_specs(args, polymorphic_shapes(case, len(args))) if is_symbolic else args
     try:
-        exported = export(jax.jit(function), expand_linear_algebra=True)(*args)
+        exported = export(jax.jit(function), expand_linear_algebra=True)(*specs)
     except (*REFUSED, LapackNeeded) as error:
         raise NotACase(str(error)) from error
+    text = printed(exported) if is_symbolic else opened(exported, trial.seed)
     given = [args[index] for index in exported.module_kept_var_idx]
     if trial.backend == "lift":
-        return [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(lift(opened(exported, trial.seed)))(*given))]
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(jax.jit(lift(text))(*given))]
     backend, _, xla = trial.backend.partition("+")
-    converted = convert_stablehlo(opened(exported, trial.seed), enable_xla=bool(xla))
+    converted = convert_stablehlo(text, enable_xla=bool(xla))
     if backend != "eager":
         specifications = [tf.TensorSpec([None] * x.ndim if trial.is_late else x.shape, x.dtype) for x in given]
         converted = tf.function(converted, specifications, autograph=False, jit_compile=backend == "compiled")

@@ -160,6 +160,38 @@ func.func @main(%x: {operand}, %k: {kernel}) -> {made} {{
         np.testing.assert_array_equal(run(x, k), expected)
 
 
+def test_rows_are_read_one_by_one_in_a_loop():
+    """Compiled too, where XLA does not know the place when it compiles."""
+    text = """
+func.func @main(%x: tensor<?x4xf32>) -> tensor<1x4xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %first = stablehlo.constant dense<0.0> : tensor<1x4xf32>
+  %steps = stablehlo.constant dense<1> : tensor<2xi32>
+  %0:2 = stablehlo.while(%i = %zero, %sum = %first) : tensor<i32>, tensor<1x4xf32>
+    cond {
+      %three = stablehlo.constant dense<3> : tensor<i32>
+      %c = stablehlo.compare LT, %i, %three, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %next = stablehlo.add %i, %one : tensor<i32>
+      %parts = stablehlo.constant dense<[0]> : tensor<1xi32>
+      %whole = stablehlo.constant dense<[4]> : tensor<1xi32>
+      %r = stablehlo.reshape %i : (tensor<i32>) -> tensor<1xi32>
+      %s = stablehlo.reshape %next : (tensor<i32>) -> tensor<1xi32>
+      %from = stablehlo.concatenate %r, %parts, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+      %to = stablehlo.concatenate %s, %whole, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+      %row = stablehlo.real_dynamic_slice %x, %from, %to, %steps :
+        (tensor<?x4xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<1x4xf32>
+      %more = stablehlo.add %sum, %row : tensor<1x4xf32>
+      stablehlo.return %next, %more : tensor<i32>, tensor<1x4xf32>
+    }
+  return %0#1 : tensor<1x4xf32>
+}"""
+    for run in in_three_ways(convert_stablehlo(text)):
+        np.testing.assert_array_equal(run(np.float32([[1, 2, 3, 4]] * 3)), [[3, 6, 9, 12]])
+
+
 def in_three_ways(function):
     return function, tf.function(function, autograph=False), tf.function(function, autograph=False, jit_compile=True)
 

@@ -21,13 +21,15 @@ from jaxtf.serialization.interop import Operation, Requirement, has_requirements
 
 __all__ = ["at_broadcast_places", "with_required_sizes"]
 
+# What is computed from sizes in more steps counts as computed from values.
+_MOST_LOOKED_AT = 256
 _CONVOLUTIONS = ("stablehlo.convolution", "stablehlo.dynamic_conv")
 
 
 def with_required_sizes(operation: Operation, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """The operands, which are there only if their sizes are as the operation requires.
 
-    Compiled, XLA drops assertions; a reshape to another number of elements it refuses.
+    Compiled, XLA drops assertions; a reshape to another number of elements it refuses, if it knows that number.
 
     Raises:
       ArgumentTypeError: Sizes that are known do not agree.
@@ -67,9 +69,26 @@ def _checked(operation: Operation, required: Requirement) -> Sequence[tf.Operati
     message = f"{operation.name}: an operand has another size than StableHLO requires; found, and "
     message += "at most:" if required.is_most else "required:"
     assertion = tf.debugging.Assert(holds, [message, size, limit])
+    if not _is_of_sizes(holds):
+        return (assertion,)
     with tf.control_dependencies([assertion]):
         count = tf.reshape(tf.cast(holds, tf.int32), [1])
         return assertion, tf.reshape(tf.constant([0]), count, name="operands_of_different_sizes").op
+
+
+def _is_of_sizes(tensor: tf.Tensor) -> bool:
+    """Whether a tensor of the graph is computed from sizes and constants alone, which XLA knows when it compiles."""
+    left: list[tf.Tensor] = [tensor]
+    seen: set[tf.Operation] = set()
+    while left:
+        operation = left.pop().op
+        if operation in seen or operation.type in ("Shape", "ShapeN", "Size", "Const"):
+            continue
+        if not operation.inputs or len(seen) > _MOST_LOOKED_AT:
+            return False
+        seen.add(operation)
+        left += operation.inputs
+    return True
 
 
 def _of_some(operation: Operation, operand: tf.Tensor) -> Sequence[tf.Operation]:
