@@ -385,6 +385,20 @@ def test_a_callback_has_the_remedy_for_a_check_of_equinox_if_it_is_one(equinox):
     )
 
 
+def test_a_check_in_what_a_primitive_is_lowered_to_has_its_remedy_too(equinox):
+    """As of a solver of Lineax, whose equation holds no jaxpr."""
+    primitive = jax.extend.core.Primitive("solves")
+    primitive.def_abstract_eval(lambda x: x)
+    checks = mlir.lower_fun(lambda x: equinox.error_if(x, x.sum() < 0), multiple_results=False)
+    mlir.register_lowering(primitive, checks)
+    for function, is_told in ((equinox.filter_vmap(primitive.bind), True), (primitive.bind, False)):
+        with pytest.raises(HostCallbackError) as caught:
+            export(function)(ShapeDtypeStruct((3,), F32))
+        remedy = str(caught.value).split("\n  remedy: ")[1]
+        assert remedy.startswith("leave the callback out of the function that is exported")
+        assert ("as in a solver of Lineax, set the environment variable EQX_ON_ERROR=nan before" in remedy) == is_told
+
+
 def test_operations_of_an_unstable_dialect_are_refused_by_name():
     primitive = jax.extend.core.Primitive("arithmetic")
     primitive.def_abstract_eval(lambda x: x)

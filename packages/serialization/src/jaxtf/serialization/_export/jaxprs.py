@@ -22,6 +22,7 @@ __all__ = [
     "has_values_of_other_traces",
     "is_callback",
     "is_check_of_equinox",
+    "is_within_equinox",
 ]
 
 
@@ -48,6 +49,11 @@ def equation_line(equation: Any) -> str:
 def is_check_of_equinox(equation: Any) -> bool:
     """Whether an equation was traced by `eqx.error_if`, which Equinox has in a file of its own."""
     return any(path.endswith("/equinox/_errors.py") for path, _ in equation_frames(equation))
+
+
+def is_within_equinox(equation: Any) -> bool:
+    """Whether an equation was traced by a function that Equinox called, or by Equinox."""
+    return any("/equinox/" in path for path, _ in equation_frames(equation))
 
 
 def called_functions(jaxpr: Any, names: Sequence[str]) -> tuple[CalledFunction, ...]:

@@ -25,6 +25,7 @@ from jaxtf.serialization._export.jaxprs import (
     equations,
     is_callback,
     is_check_of_equinox,
+    is_within_equinox,
 )
 from jaxtf.serialization._jax import PLATFORM_INDEX
 from jaxtf.serialization._jax_values.paths import argument_paths
@@ -141,6 +142,8 @@ def host_callback_refused(fun_name: str, jaxpr: Any) -> HostCallbackError:
     remedy = "leave the callback out of the function that is exported"
     if len(others) < len(called):
         remedy = _CHECK_OFF + "; leave the other callbacks out of the function that is exported" * bool(others)
+    elif not called and any(map(is_within_equinox, equations(jaxpr))):  # it is in what a primitive is lowered to
+        remedy += f"; {_MAY_BE_CHECK}"
     return HostCallbackError(
         "\n".join(
             [
@@ -153,10 +156,12 @@ def host_callback_refused(fun_name: str, jaxpr: Any) -> HostCallbackError:
     )
 
 
-_CHECK_OFF = (
-    "it is a check of Equinox (eqx.error_if): set the environment variable EQX_ON_ERROR=nan before Equinox is "
-    "imported; values that fail the check then become NaN"
+_TURN_OFF = (
+    "set the environment variable EQX_ON_ERROR=nan before Equinox is imported; values that fail the check then become "
+    "NaN"
 )
+_CHECK_OFF = f"it is a check of Equinox (eqx.error_if): {_TURN_OFF}"
+_MAY_BE_CHECK = f"where it is a check of Equinox (eqx.error_if), as in a solver of Lineax, {_TURN_OFF}"
 
 
 def rule_missing(fun_name: str, error: NotImplementedError) -> LoweringRuleMissing:
