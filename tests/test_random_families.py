@@ -6,22 +6,19 @@ it ends the process, the file names it. What fails is added to a file there befo
 the process too.
 """
 
-import os
 from pathlib import Path
 
 import jax
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from .drawing import FULL, drawn
 from .families import FAMILIES
 from .families.documented import is_documented
 from .families.trial import NotACase, compare, trials
 
-FULL = os.environ.get("JAXTF_FULL") == "1"
-ALWAYS = 100 // len(FAMILIES) + 1
 NOTES = Path(__file__).parents[1] / "build" / "random_families"
-EXAMPLES = int(os.environ.get("RANDOM_PROGRAMS", "500")) if FULL else ALWAYS
 
 
 @pytest.fixture(autouse=True)
@@ -36,16 +33,7 @@ def test_a_family_gives_the_numbers_of_jax(family):
         NOTES.mkdir(parents=True, exist_ok=True)
 
     @given(st.data())
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        derandomize=not FULL,
-        # Each program anew. Hypothesis alone varies programs that it has drawn: of 500, half differ in operations.
-        backend="hypothesis-urandom" if FULL else "hypothesis",
-        suppress_health_check=list(HealthCheck),
-        print_blob=True,
-        database=None,
-    )
+    @drawn(100 // len(FAMILIES) + 1, 500)
     def runs(data):
         case = data.draw(FAMILIES[family](), label="case")
         trial = data.draw(trials(case), label="trial")

@@ -4,13 +4,11 @@ A few are tried always, the same ones; JAXTF_FULL=1 tries `RANDOM_PROGRAMS` of t
 it is not set, others each time (the session `random_programs`).
 """
 
-import os
-
 import jax
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from jaxtf.calltf import call_tf
@@ -18,11 +16,8 @@ from jaxtf.convert import convert
 from jaxtf.serialization import deserialize, export
 from jaxtf.shapepoly import symbolic_args_specs
 
+from .drawing import drawn
 from .random_programs import POLYMORPHIC_SHAPES, arguments, programs
-
-FULL = os.environ.get("JAXTF_FULL") == "1"
-ALWAYS = 8
-PROGRAMS = int(os.environ.get("RANDOM_PROGRAMS", "300")) if FULL else ALWAYS
 
 BATCHES = (1, 2, 3)
 
@@ -97,14 +92,7 @@ def expected_of(program, given_arguments):
 
 @pytest.mark.slow
 @given(program=programs(), seed=st.integers(0, 3))
-@settings(
-    max_examples=PROGRAMS,
-    deadline=None,
-    derandomize=not FULL,
-    backend="hypothesis-urandom" if FULL else "hypothesis",  # each program anew
-    suppress_health_check=list(HealthCheck),
-    print_blob=True,
-)
+@drawn(8, 300)
 def test_random_programs_give_the_numbers_of_jax_on_every_backend(program, seed):
     cases = [(inputs, *expected_of(program, inputs)) for inputs in (arguments(batch, seed) for batch in BATCHES)]
     for backend, made in BACKENDS.items():

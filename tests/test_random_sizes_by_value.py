@@ -4,8 +4,6 @@ A few are tried always, the same ones; JAXTF_FULL=1 tries `RANDOM_PROGRAMS` of t
 time (the session `random_programs`).
 """
 
-import contextlib
-import os
 import sys
 from pathlib import Path
 
@@ -13,17 +11,17 @@ import jax
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import given, reject
 
 from jaxtf.calltf import CompilationError, DynamicShapeError, call_tf
 from jaxtf.convert import GraphModeUnsupported, NativeModeUnsupported, convert, convert_exported
 from jaxtf.serialization import deserialize, export
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "packages" / "calltf" / "tests"))
-from dynamic_programs import ARGUMENTS, programs
+from .drawing import drawn
 
-FULL = os.environ.get("JAXTF_FULL") == "1"
-PROGRAMS = int(os.environ.get("RANDOM_PROGRAMS", "300")) if FULL else 16
+sys.path.insert(0, str(Path(__file__).parents[1] / "packages" / "calltf" / "tests"))
+from dynamic_programs import ARGUMENTS, by_tensorflow, programs, slope_of, squared
+
 REFUSALS = CompilationError, DynamicShapeError, GraphModeUnsupported, NativeModeUnsupported
 
 pytestmark = pytest.mark.skipif(jax.default_backend() != "cpu", reason="TensorFlow compiles the functions for the CPU")
@@ -51,15 +49,6 @@ BACKENDS = {
 }
 
 
-def by_tensorflow(function):
-    """The arguments for which TensorFlow has a result, not compiled, and the results; some have too few rows."""
-    found = []
-    for x in ARGUMENTS:
-        with contextlib.suppress(tf.errors.OpError, ValueError, TypeError, LookupError):
-            found.append((x, function(tf.constant(x)).numpy()))
-    return found
-
-
 def answer(backend, function, expected, source):
     """Whether a backend refuses a function, or is right."""
     try:
@@ -75,35 +64,19 @@ def answer(backend, function, expected, source):
 
 
 def try_each_backend(function, source):
-    def squared(x):
-        return tf.reduce_sum(tf.cast(function(x), tf.float32) ** 2)
-
-    def slope(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            result = squared(x)
-        return tf.convert_to_tensor(tape.gradient(result, x, unconnected_gradients="zero"))
-
-    values, slopes = by_tensorflow(function), by_tensorflow(slope)
+    total = squared(function)
+    values, slopes = by_tensorflow(function), by_tensorflow(slope_of(total))
     if not values:
         reject()  # no program
     for backend in BACKENDS:
         if not backend.endswith("derivatives"):
             answer(backend, function, values, source)
         elif slopes:
-            answer(backend, squared, slopes, source)
+            answer(backend, total, slopes, source)
 
 
 @given(program=programs())
-@settings(
-    max_examples=PROGRAMS,
-    deadline=None,
-    derandomize=not FULL,
-    backend="hypothesis-urandom" if FULL else "hypothesis",  # each program anew
-    suppress_health_check=list(HealthCheck),
-    print_blob=True,
-    database=None,
-)
+@drawn(16, 300)
 def test_a_program_of_such_sizes_is_right_or_refused(program):
     try_each_backend(program.function(), program.source)
 

@@ -4,6 +4,8 @@ A function has one argument, `x` of shape `(5, 3)`; how many rows are selected d
 Steps are of operations that are known to keep such a size, and of others, with constants that XLA folds.
 """
 
+import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-__all__ = ["ARGUMENTS", "Program", "programs"]
+__all__ = ["ARGUMENTS", "Program", "by_tensorflow", "programs", "slope_of", "squared"]
 
 ROWS = 5
 
@@ -138,3 +140,33 @@ def programs(draw: Any) -> Program:
         number, integer, truth = draw(st.sampled_from(NUMBERS)), draw(st.integers(-1, 2)), draw(st.booleans())
         source = f"(lambda m: {step.format(m='m', c=number, i=integer, t=truth)})({source})"
     return Program(source)
+
+
+def by_tensorflow(function: Callable[..., Any]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The arguments for which TensorFlow has a result, not compiled, and the results; some have too few rows."""
+    found = []
+    for x in ARGUMENTS:
+        with contextlib.suppress(tf.errors.OpError, ValueError, TypeError, LookupError):
+            found.append((x, function(tf.constant(x)).numpy()))
+    return found
+
+
+def squared(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The sum of the squares of what a function gives, which has a derivative."""
+
+    def sum_of_squares(x: Any) -> Any:
+        return tf.reduce_sum(tf.cast(function(x), tf.float32) ** 2)
+
+    return sum_of_squares
+
+
+def slope_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The derivative of a function of one number, by TensorFlow."""
+
+    def slope(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            result = function(x)
+        return tf.convert_to_tensor(tape.gradient(result, x, unconnected_gradients="zero"))
+
+    return slope

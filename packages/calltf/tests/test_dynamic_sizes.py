@@ -1,7 +1,5 @@
 """Arrays whose sizes depend on values: a staged call gives what TensorFlow gives eagerly, or is refused."""
 
-import contextlib
-
 import jax
 import numpy as np
 import pytest
@@ -11,22 +9,13 @@ from hypothesis import given, reject
 from jaxtf.calltf import CompilationError, DynamicShapeError, call_tf
 
 from .batched.sampling import sampled
-from .dynamic_programs import ARGUMENTS, programs
+from .dynamic_programs import by_tensorflow, programs, slope_of, squared
 
 X = np.float32([1, -2, 3, 4, -5])
 
 
 def positive(x):
     return tf.boolean_mask(x, x > 0)
-
-
-def by_tensorflow(function):
-    """The arguments for which TensorFlow has a result, not compiled, and the results; some have too few rows."""
-    found = []
-    for x in ARGUMENTS:
-        with contextlib.suppress(tf.errors.OpError, ValueError, TypeError, LookupError):
-            found.append((x, function(tf.constant(x)).numpy()))
-    return found
 
 
 def right_or_refused(run, found, program):
@@ -42,24 +31,15 @@ def right_or_refused(run, found, program):
 @sampled(40)
 def test_a_program_of_such_sizes_is_right_or_refused(program):
     function = program.function()
-
-    def squared(x):
-        return tf.reduce_sum(tf.cast(function(x), tf.float32) ** 2)
-
-    def slope(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            result = squared(x)
-        return tf.convert_to_tensor(tape.gradient(result, x, unconnected_gradients="zero"))
-
-    results, slopes = by_tensorflow(function), by_tensorflow(slope)
+    total = squared(function)
+    results, slopes = by_tensorflow(function), by_tensorflow(slope_of(total))
     if not results:
         reject()  # no program
     call, jitted = call_tf(function), jax.jit(call_tf(function))
     right_or_refused(lambda arguments: [jitted(x) for x in arguments], results, program)
     right_or_refused(lambda arguments: jax.vmap(call)(np.stack(arguments)), results, program)
     if slopes:
-        gradient = jax.jit(jax.grad(call_tf(squared)))
+        gradient = jax.jit(jax.grad(call_tf(total)))
         right_or_refused(lambda arguments: [gradient(x) for x in arguments], slopes, program)
 
 
