@@ -29,6 +29,7 @@
   differentiation of a primitive that calls what JAX cannot see into. `vjp_function`: the VJP of a traced function;
   `vjp_unavailable`: the error where its export raises `jax.errors.UnexpectedTracerError`.
 - `rewrite_for_xla`: writes operations of a module otherwise where a release of XLA does not compute what they say.
+- `computes_by_devices`, `misread_by_xla`: what in the bytes of a module XLA does not compute as it says.
 - `shape_assertion`: a check of sizes in a module, by which it is refused with a text.
 - `vary_alike`, `varying_like`: calls inside of `jax.shard_map`.
 
@@ -41,6 +42,7 @@ from typing import TYPE_CHECKING
 from jaxtf.serialization._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from jaxtf.serialization._bytecode.for_xla import computes_by_devices, misread_by_xla
     from jaxtf.serialization._bytecode.portable import custom_call_targets, has_bounded_sizes
     from jaxtf.serialization._entrances import export_for_graph
     from jaxtf.serialization._errors import ArgumentTypeError
@@ -129,6 +131,7 @@ __all__ = [
     "callee_of",
     "closed_over",
     "comparator_keys",
+    "computes_by_devices",
     "custom_call_targets",
     "defining",
     "equation_line",
@@ -145,6 +148,7 @@ __all__ = [
     "linear_jvp",
     "linear_transpose",
     "lowering_platforms",
+    "misread_by_xla",
     "of_one_equation",
     "operations_of",
     "plain_containers",
@@ -198,6 +202,7 @@ _MODULES = {
     "closed_over": "_export.closed_over",
     "callee_of": "_program.calls",
     "comparator_keys": "_program.regions",
+    "computes_by_devices": "_bytecode.for_xla",
     "custom_call_targets": "_bytecode.portable",
     "defining": "_program.regions",
     "equation_line": "_export.jaxprs",
@@ -213,6 +218,7 @@ _MODULES = {
     "linear_jvp": "_jax_values.derivatives",
     "linear_transpose": "_jax_values.derivatives",
     "lowering_platforms": "_jax",
+    "misread_by_xla": "_bytecode.for_xla",
     "of_one_equation": "_jax",
     "operations_of": "_program.program",
     "plain_containers": "_record.containers",

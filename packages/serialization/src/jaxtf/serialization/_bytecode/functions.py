@@ -16,20 +16,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from jaxtf.serialization._bytecode.portable import Attributes, Frame, Reader
+from jaxtf.serialization._bytecode.operations import (
+    IR,
+    LAZY_SINCE,
+    PROPERTIES_SINCE,
+    Operation,
+    Operations,
+)
+from jaxtf.serialization._bytecode.portable import Reader
 
 __all__ = ["TOKEN", "ModuleFunction", "ValueType", "find_recursion", "module_functions"]
 
 TOKEN = "token"
 
-_LAZY_SINCE, _USE_LISTS_SINCE, _ELIDED_LOCATIONS_SINCE, _PROPERTIES_SINCE = 2, 3, 4, 5
-_DIALECTS, _IR, _PROPERTIES = 1, 4, 8
-_DIALECTS_WRITTEN = ("builtin", "vhlo", "sdy")
 _FUNCTION = ("vhlo", "func_v1")
 _CALLS = (("vhlo", "call_v1"), ("vhlo", "composite_v1"), ("vhlo", "composite_v2"), ("vhlo", "custom_call_v1"))
 # By their order in VHLO, which is that of the alphabet.
 _PARTS_OF_FUNCTION = ("arg_attrs", "function_type", "res_attrs", "sym_name", "sym_visibility")
-_DEEPEST = 500
 # Circles of calls to look at one by one, before everything is read: that takes as long as it takes for all of them.
 _ROUNDS = 10
 _RESULTS_CHECKED = 8
@@ -165,104 +168,56 @@ def _number_at(data: bytes, position: int) -> tuple[int, int]:
     return int.from_bytes(data[position : position + more + 1], "little") >> min(more + 1, 8), position + more + 1
 
 
-@dataclass
-class _Operation:
-    """One operation, read up to its regions."""
-
-    name: tuple[str, str]
-    dictionary: int | None
-    properties: int | None
-    region_count: int
-    is_isolated: bool
-
-
-class _Module:
+class _Module(Operations):
     """The operations of a module."""
 
     def __init__(self, module: bytes | memoryview) -> None:
-        self._frame = Frame(module)
-        self._version = self._frame.version
-        self._names = tuple(self._operation_names())
-        self._attributes = Attributes(self._frame)
+        super().__init__(module)
         self._type = cache(self._read_type)
-        self._properties = self._read_properties() if self._version >= _PROPERTIES_SINCE else ()
         self._of_functions: set[int] = set()  # properties of ops other than calls: their names would not be symbols
         self.functions = tuple(self._functions())
         self._function_names = frozenset(function.name for function in self.functions)
         self._called = cache(self._read_called)
 
-    # Tables
-
-    def _operation_names(self) -> Iterator[tuple[str, str]]:
-        """Dialect and name of each kind of operation."""
-        frame, reader = self._frame, self._frame.sections[_DIALECTS].again()
-        count = reader.count("dialects")
-        dialects = []
-        for _ in range(count):
-            name = reader.number()
-            if self._version >= 1:
-                if name & 1:
-                    reader.part(reader.number(), "dialect version")
-                name >>= 1
-            dialects.append(frame.text(name))
-        if self._version >= _ELIDED_LOCATIONS_SINCE:
-            reader.number()  # of all names
-        while reader.left:
-            dialect = reader.number()
-            if dialect >= count:
-                raise reader.fail(f"it refers to dialect {dialect} of {count}")
-            for _ in range(reader.count("names of operations")):
-                name = reader.number()
-                name = name >> 1 if self._version >= _PROPERTIES_SINCE else name
-                if dialects[dialect] not in _DIALECTS_WRITTEN:
-                    raise reader.fail(
-                        f"operations of the dialect {dialects[dialect]!r}, which StableHLO does not write"
-                    )
-                yield dialects[dialect], frame.text(name)
-
-    def _read_properties(self) -> tuple[Reader, ...]:
-        reader = self._frame.sections[_PROPERTIES].again()
-        return tuple(reader.part(reader.number(), "properties") for _ in range(reader.count("properties")))
-
     # Functions
 
     def _functions(self) -> Iterator[ModuleFunction]:
-        reader = self._frame.sections[_IR].again()
-        if (count := self._block_head(reader)) != 1:
+        reader = self.frame.sections[IR].again()
+        if (count := self.block_head(reader)[0]) != 1:
             raise reader.fail(f"{count} operations next to the module")
-        module = self._operation(reader)
+        module = self.operation(reader)
         if module.name != ("builtin", "module"):
             raise reader.fail(f"it holds a {'.'.join(module.name)}, not a module")
-        reader = self._body_of(reader, module)
-        if (blocks := self._region_head(reader)) != 1:
+        reader = self.body_of(reader, module)
+        if (blocks := self.region_head(reader)[0]) != 1:
             raise reader.fail(f"the module has {blocks} blocks")
-        for _ in range(self._block_head(reader)):
-            operation = self._operation(reader)
+        for _ in range(self.block_head(reader)[0]):
+            operation = self.operation(reader)
             if operation.name == _FUNCTION:
                 yield self._function(operation, reader)
             elif operation.name[0] == "sdy":
-                self._skip_regions(reader, operation, None)
+                self.skip_regions(reader, operation)
             else:
                 raise reader.fail(f"an operation {'.'.join(operation.name)} where its functions are")
 
-    def _function(self, operation: _Operation, reader: Reader) -> ModuleFunction:
+    def _function(self, operation: Operation, reader: Reader) -> ModuleFunction:
         parts = self._parts(operation, reader)
         name, visibility = (self._text(parts[part], reader) for part in ("sym_name", "sym_visibility"))
         inputs, outputs = self._signature(parts["function_type"], reader)
-        if self._version >= _LAZY_SINCE:
-            body = self._body_of(reader, operation)
+        if self.version >= LAZY_SINCE:
+            body = self.body_of(reader, operation)
         else:
             start, position = reader.again(), reader.position
             start.position = position
-            self._skip_regions(reader, operation, None)
+            self.skip_regions(reader, operation)
             body = start.part(reader.position - position, "body of a function")
         return ModuleFunction(
-            name, visibility in ("", "public"), inputs, outputs, self._region_head(body.again()), body
+            name, visibility in ("", "public"), inputs, outputs, self.region_head(body.again())[0], body
         )
 
-    def _parts(self, operation: _Operation, reader: Reader) -> dict[str, int]:
+    def _parts(self, operation: Operation, reader: Reader) -> dict[str, int]:
         """The attributes that make a function, by name."""
-        named = {} if operation.dictionary is None else dict(self._attributes.entries(operation.dictionary))
+        named = {} if operation.dictionary is None else dict(self.attributes.entries(operation.dictionary))
         if operation.properties is None:
             if missing := [part for part in _PARTS_OF_FUNCTION if part not in named]:
                 raise reader.fail(f"a function without {missing[0]}")
@@ -270,25 +225,20 @@ class _Module:
         if twice := [part for part in _PARTS_OF_FUNCTION if part in named]:
             raise reader.fail(f"a function with {twice[0]} twice")
         self._of_functions.add(operation.properties)
-        numbers = self._property(operation.properties, reader)
+        numbers = self.properties_of(operation, reader)
         return {part: numbers.number() for part in _PARTS_OF_FUNCTION}
 
-    def _property(self, index: int, reader: Reader) -> Reader:
-        if index >= len(self._properties):
-            raise reader.fail(f"it refers to properties {index} of {len(self._properties)}")
-        return self._properties[index].again()
-
     def _text(self, attribute: int, reader: Reader) -> str:
-        if not self._attributes.has_code(attribute, "vhlo", _STRING):
+        if not self.attributes.has_code(attribute, "vhlo", _STRING):
             raise reader.fail(f"attribute {attribute} is not a string")
-        return self._attributes.string(attribute)
+        return self.attributes.string(attribute)
 
     def _signature(self, attribute: int, reader: Reader) -> tuple[tuple[ValueType, ...], tuple[ValueType, ...]]:
-        if not self._attributes.has_code(attribute, "vhlo", _TYPE):
+        if not self.attributes.has_code(attribute, "vhlo", _TYPE):
             raise reader.fail(f"attribute {attribute} is not a type")
-        content = self._attributes.content(attribute)
+        content = self.attributes.content(attribute)
         content.number()
-        function = self._attributes.type_content(content.number())
+        function = self.attributes.type_content(content.number())
         if function.number() != _FUNCTION_TYPE:
             raise function.fail("the type of a function is not a function type")
         inputs = tuple(self._type(function.number()) for _ in range(function.count("arguments")))
@@ -296,7 +246,7 @@ class _Module:
         return inputs, outputs
 
     def _read_type(self, number: int) -> ValueType:
-        content = self._attributes.type_content(number)
+        content = self.attributes.type_content(number)
         code = content.number()
         if code == _TOKEN:
             return ValueType(TOKEN)
@@ -310,112 +260,12 @@ class _Module:
         )
 
     def _element_type(self, number: int) -> str:
-        content = self._attributes.type_content(number)
+        content = self.attributes.type_content(number)
         code = content.number()
         if code == _COMPLEX:
-            part = self._attributes.type_content(content.number()).number()
+            part = self.attributes.type_content(content.number()).number()
             return _COMPLEX_DTYPES.get(_DTYPES.get(part, ""), f"(complex of VHLO type {part})")
         return _DTYPES.get(code, f"(VHLO type {code})")
-
-    # Operations
-
-    def _operation(self, reader: Reader) -> _Operation:
-        """Reads an operation up to its regions."""
-        number = reader.number
-        name = number()
-        if name >= len(self._names):
-            raise reader.fail(f"it refers to operation name {name} of {len(self._names)}")
-        mask = reader.byte()
-        number()  # location
-        dictionary = number() if mask & 1 else None
-        properties = number() if mask & 64 else None
-        results = number() if mask & 2 else 0
-        for _ in range(results):
-            if number() >= self._attributes.type_count:
-                raise reader.fail(f"a result of a type beyond the {self._attributes.type_count} of the module")
-        if mask & 4:
-            for _ in range(number()):
-                number()
-        if mask & 8:
-            for _ in range(number()):
-                number()
-        if mask & 32:
-            self._use_lists(reader, results)
-        regions = number() if mask & 16 else 0
-        return _Operation(self._names[name], dictionary, properties, regions >> 1, bool(regions & 1))
-
-    @staticmethod
-    def _use_lists(reader: Reader, value_count: int) -> None:
-        """Orders of the uses of values: for one value, or for the number that is given."""
-        for _ in range(1 if value_count == 1 else reader.number()):
-            if value_count != 1:
-                reader.number()
-            for _ in range(reader.number() >> 1):
-                reader.number()
-
-    def _block_head(self, reader: Reader) -> int:
-        """Reads the head of a block; returns how many operations it has."""
-        head = reader.number()
-        if head & 1:
-            count = reader.number()
-            for _ in range(count):
-                type_ = reader.number()
-                if self._version < _ELIDED_LOCATIONS_SINCE or type_ & 1:
-                    reader.number()  # location
-            if self._version >= _USE_LISTS_SINCE and reader.byte():
-                self._use_lists(reader, count)
-        return head >> 1
-
-    @staticmethod
-    def _region_head(reader: Reader) -> int:
-        """Reads the head of a region; returns how many blocks it has."""
-        blocks = reader.number()
-        if blocks:
-            reader.number()  # of values
-        return blocks
-
-    def _body_of(self, reader: Reader, operation: _Operation) -> Reader:
-        """The only region of a module or function."""
-        if operation.region_count != 1:
-            raise reader.fail(f"{'.'.join(operation.name)} with {operation.region_count} regions")
-        if self._version < _LAZY_SINCE:
-            return reader
-        if not operation.is_isolated:
-            raise reader.fail(f"{'.'.join(operation.name)} without a section of its own")
-        return self._section(reader)
-
-    @staticmethod
-    def _section(reader: Reader) -> Reader:
-        head = reader.byte()
-        length = reader.number()
-        if head & 0x80:
-            alignment = reader.number()
-            if alignment == 0 or alignment & (alignment - 1):
-                raise reader.fail(f"a section is aligned to {alignment} bytes")
-            reader.take(-(reader.start + reader.position) % alignment)
-        if head & 0x7F != _IR:
-            raise reader.fail(f"a region is in section {head & 0x7F}")
-        return reader.part(length, "region")
-
-    def _skip_regions(
-        self, reader: Reader, operation: _Operation, seen: Callable[[_Operation, Reader], None] | None, depth: int = 0
-    ) -> None:
-        """Reads the regions of an operation; `seen` gets each operation in them."""
-        if depth > _DEEPEST:
-            raise reader.fail(f"regions in more than {_DEEPEST} regions")
-        if operation.is_isolated and self._version >= _LAZY_SINCE:
-            reader = self._section(reader)  # one for all of its regions
-        for _ in range(operation.region_count):
-            self._skip_region(reader, seen, depth)
-
-    def _skip_region(self, reader: Reader, seen: Callable[[_Operation, Reader], None] | None, depth: int) -> None:
-        for _ in range(self._region_head(reader)):
-            for _ in range(self._block_head(reader)):
-                operation = self._operation(reader)
-                if seen is not None:
-                    seen(operation, reader)
-                if operation.region_count:
-                    self._skip_regions(reader, operation, seen, depth + 1)
 
     # Calls
 
@@ -423,21 +273,21 @@ class _Module:
         """Names of the functions that a function calls, by reading all of its operations."""
         found: set[str] = set()
 
-        def see(operation: _Operation, reader: Reader) -> None:
+        def see(operation: Operation, reader: Reader, types: list[int]) -> None:
             if operation.name in _CALLS:
                 if operation.properties is not None and operation.properties not in self._of_functions:
-                    self._property(operation.properties, reader)
+                    self.properties_of(operation, reader)
                     found.update(self._called(operation.properties))
                 if operation.dictionary is not None:
-                    for _, attribute in self._attributes.entries(operation.dictionary):
+                    for _, attribute in self.attributes.entries(operation.dictionary):
                         found.update(self._named(attribute))
 
-        self._skip_region(function._body.again(), see, 0)
+        self.skip_region(function._body.again(), see)
         return found
 
     def may_call(self, function: ModuleFunction) -> set[str]:
         """The same and perhaps more, by looking for bytes that could be a call."""
-        if self._version < _PROPERTIES_SINCE or self._calls_by_dictionary:
+        if self.version < PROPERTIES_SINCE or self._calls_by_dictionary:
             return self.calls(function)
         body = bytes(function._body.view)
         found: set[str] = set()
@@ -460,28 +310,28 @@ class _Module:
         for _ in range(1 + (mask & 1)):  # the location; a dictionary
             _, position = _number_at(body, position)
         properties, position = _number_at(body, position)
-        if properties >= len(self._properties) or properties in self._of_functions:
+        if properties >= len(self.properties) or properties in self._of_functions:
             return frozenset()
         results, position = _number_at(body, position) if mask & 2 else (0, position)
         for _ in range(min(results, _RESULTS_CHECKED)):
             number, position = _number_at(body, position)
-            if number >= self._attributes.type_count:
+            if number >= self.attributes.type_count:
                 return frozenset()
         return self._called(properties) if position <= len(body) else frozenset()
 
     @cached_property
     def _call_forms(self) -> list[bytes]:
         """The names of calls, in any form of their numbers."""
-        return [form for number, name in enumerate(self._names) if name in _CALLS for form in _encodings(number)]
+        return [form for number, name in enumerate(self.names) if name in _CALLS for form in _encodings(number)]
 
     @cached_property
     def _calls_by_dictionary(self) -> bool:
         """Whether a function is named in a dictionary, and not, as StableHLO writes calls, among properties."""
-        return any(self._named(attribute) for _, attribute in self._attributes.every_entry())
+        return any(self._named(attribute) for _, attribute in self.attributes.every_entry())
 
     def _read_called(self, properties: int) -> frozenset[str]:
         """Names of functions among the properties of a call."""
-        numbers = self._properties[properties].again()
+        numbers = self.properties[properties].again()
         found: set[str] = set()
         while numbers.left:
             found |= self._named(numbers.number())
@@ -489,7 +339,7 @@ class _Module:
 
     def _named(self, attribute: int) -> set[str]:
         """Names of functions that an attribute is, or is an array of."""
-        attributes = self._attributes
+        attributes = self.attributes
         if attributes.has_code(attribute, "vhlo", _STRING):
             return {attributes.string(attribute)} & self._function_names
         if not attributes.has_code(attribute, "vhlo", _ARRAY):

@@ -24,6 +24,7 @@ StableHLO 0.9 to 1.18.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -259,11 +260,13 @@ class Frame:
 
 
 class Attributes:
-    """The attributes of a module, by number, as far as custom calls and bounds need them."""
+    """The attributes of a module, by number, as far as they are needed here."""
 
     # Codes of attributes, in the dialects `builtin` and `vhlo`.
     _DICTIONARY, _NAME = 1, 2
-    _API_VERSION, _STRING, _BOUNDS = 5, 14, 18
+    _API_VERSION, _STRING, _NUMBERS, _BOUNDS = 5, 14, 15, 18
+    # Codes of types.
+    _INT64, _ARRAY, _ARRAY_WITH_ENCODING = 14, 20, 21
 
     _FEWEST_PROPERTIES = 8
     """A custom call has eight properties or more, of a byte each or more."""
@@ -361,3 +364,30 @@ class Attributes:
         reader = self.content(number)
         reader.number()
         return self._frame.text(reader.number())
+
+    def sizes(self, number: int) -> list[int]:
+        """The sizes of the type of an array, by its number; negative where they are unknown."""
+        return self._array(number)[0]
+
+    def _array(self, number: int) -> tuple[list[int], int]:
+        """The sizes of an array, and the number of the type of its elements."""
+        content = self.type_content(number)
+        code = content.number()
+        if code == self._ARRAY_WITH_ENCODING:
+            content.number()
+        elif code != self._ARRAY:
+            raise content.fail(f"type {number} is not that of an array")
+        return [content.signed() for _ in range(content.count("sizes"))], content.number()
+
+    def integers(self, number: int) -> list[int] | None:
+        """The elements, in order, of an attribute that is an array of int64; None if it is another thing."""
+        if not self.has_code(number, "vhlo", self._NUMBERS):
+            return None
+        content = self.content(number)
+        content.number()
+        sizes, element = self._array(content.number())
+        if self.type_content(element).number() != self._INT64:
+            return None
+        data = content.take(content.number())
+        found = [int.from_bytes(data[start : start + 8], "little", signed=True) for start in range(0, len(data), 8)]
+        return found * math.prod(sizes) if len(found) == 1 else found  # one stands for all that are the same

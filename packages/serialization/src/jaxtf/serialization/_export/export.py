@@ -42,6 +42,7 @@ from jaxtf.serialization._jax_values.shardings import from_jax
 from jaxtf.serialization._jax_values.sizes import with_own_sizes
 from jaxtf.serialization._program import portable_artifact
 from jaxtf.serialization._program.for_xla import rewrite_for_xla
+from jaxtf.serialization._program.one_device import rewrite_for_one_device
 from jaxtf.serialization._program.operations import number_called_functions, operations_to_check
 from jaxtf.serialization._record.avals import Aval, in_memory
 from jaxtf.serialization._record.called import CalledFunction
@@ -200,6 +201,7 @@ def _lower(
     check_dialects(foreign)
     if target.linear_algebra == "expanded":
         check_lapack(calls, target.disabled_checks)
+    rewrite_for_one_device(facts.module)
     if target.linear_algebra != "named":
         check_custom_calls(calls, target.disabled_checks)
         rewrite_for_xla(facts.module)

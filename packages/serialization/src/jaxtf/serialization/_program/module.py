@@ -14,6 +14,7 @@ from typing import Any
 
 from jaxtf.serialization._errors import CallingConventionError, VersionError
 from jaxtf.serialization._program.for_xla import rewrite_for_xla
+from jaxtf.serialization._program.one_device import rewrite_for_one_device
 from jaxtf.serialization._program.operations import custom_calls
 from jaxtf.serialization._program.portable_artifact import (
     current_stablehlo_version,
@@ -56,6 +57,7 @@ def load_module(exported: Exported, context: Any = None) -> Any:
         )
     module = deserialize_module(exported.mlir_module_serialized, context)
     rewrite_removed_custom_calls(module)
+    rewrite_for_one_device(module)
     rewrite_for_xla(module)
     # Operations that StableHLO did not have yet are in old modules as calls by XLA's own names for them.
     calls = [call for call in custom_calls(module) if call[0] not in OPERATIONS_OF_XLA]

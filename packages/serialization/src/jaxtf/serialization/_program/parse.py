@@ -12,6 +12,7 @@ from jaxtf.serialization._jaxlib import ir, read_module
 from jaxtf.serialization._program.attributes import array_of_text, attribute_value, element_dtype, value_type
 from jaxtf.serialization._program.calls import reached
 from jaxtf.serialization._program.locations import scope_of, source_of
+from jaxtf.serialization._program.one_device import rewrite_for_one_device
 from jaxtf.serialization._program.program import Block, Function, Operation, Program, TensorType, Value
 from jaxtf.serialization._program.reading import Reading
 
@@ -24,7 +25,8 @@ def read_program(module: Any, reading: Reading, main: str | None = None) -> Prog
     """Reads a module.
 
     Args:
-      module: A portable artifact, a module in MLIR's bytecode or text, or one of MLIR's bindings.
+      module: A portable artifact, a module in MLIR's bytecode or text, or one of MLIR's bindings, which is changed: of
+        a module for one device, collectives are left out.
       reading: For whom.
       main: The function to take for the main one; by default that named `main`, else the only public one.
 
@@ -37,6 +39,7 @@ def read_program(module: Any, reading: Reading, main: str | None = None) -> Prog
       Exception: Of the class that `reading` has: values of a type that it does not take, several blocks, or recursion.
     """
     module = read_module(module) if isinstance(module, bytes | str) else module
+    rewrite_for_one_device(module)
     return reached(_Reader(module, reading).program(main), reading)
 
 

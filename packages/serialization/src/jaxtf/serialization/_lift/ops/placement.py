@@ -20,6 +20,6 @@ from jaxtf.serialization._lift.registry import Bound, lifts
     "sdy.data_flow_edge",
     differs="the placement of values over devices or in memory, as the module asks for it, is not kept",
 )
-def placed(bound: Bound, operand: Any) -> Any:
-    """The operand."""
+def placed(bound: Bound, operand: Any, *sizes: Any) -> Any:
+    """The operand; its sizes follow it where they are not known."""
     return operand
