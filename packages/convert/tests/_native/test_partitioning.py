@@ -158,17 +158,6 @@ def test_constraints_inside_a_sharded_function_change_no_value():
     assert_close(tf.function(convert(fun))(X, W), fun(X, W))
 
 
-def test_collectives_of_shard_map_run_where_the_function_is_compiled_for_one_device_only_in_jax():
-    mesh = make_mesh("2")
-
-    def total(x):
-        return jax.lax.psum(x.sum(axis=0), "x")
-
-    fun = jax.jit(jax.shard_map(total, mesh=mesh, in_specs=PartitionSpec("x"), out_specs=PartitionSpec()))
-    with pytest.raises(tf.errors.OpError):
-        tf.function(convert(fun))(X)
-
-
 @pytest.mark.parametrize("order", [1, 2])
 def test_gradients_of_a_sharded_function(order):
     fun = sharded(make_mesh("2"))

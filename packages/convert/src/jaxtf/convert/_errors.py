@@ -58,7 +58,7 @@ class GraphModeUnsupported(NotImplementedError):
 
 
 class NativeModeUnsupported(NotImplementedError):
-    """A module that TensorFlow does not run as one op: with arrays whose sizes depend on values."""
+    """A module that TensorFlow does not run as one op: its sizes depend on values, or it is for several devices."""
 
 
 class ParameterError(TypeError):

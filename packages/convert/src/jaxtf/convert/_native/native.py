@@ -21,6 +21,7 @@ from jaxtf.convert._function.constants import Constant
 from jaxtf.convert._function.function import ExportedFunction
 from jaxtf.convert._function.partitioning import annotate_shardings
 from jaxtf.convert._function.record import record_module
+from jaxtf.convert._native.computed import as_computed
 from jaxtf.convert._native.custom_calls import check_custom_calls
 from jaxtf.convert._native.sizes import check_sizes
 from jaxtf.convert._values.dtypes import tf_dtype
@@ -46,7 +47,7 @@ class NativeFunction(ExportedFunction):
       ArtifactError: The module is not the one that its record describes.
       TensorFlowTooOld: This TensorFlow knows no calling convention as new as the module's.
       UnknownCustomCall: The module calls LAPACK, or what else TensorFlow does not have.
-      NativeModeUnsupported: It has arrays whose sizes depend on values.
+      NativeModeUnsupported: It has arrays whose sizes depend on values, or computes by the devices of a mesh.
       ArgumentTypeError, ResultTypeError: A dtype of 2 bits, or a float of 4.
     """
 
@@ -69,6 +70,7 @@ class NativeFunction(ExportedFunction):
             )
         check_custom_calls(exported, disabled_checks)
         check_sizes(exported)
+        exported = as_computed(exported)
         self._disabled_checks = tuple(disabled_checks)
         record_module(exported)
         super().__init__(exported, constants, make_vjp)

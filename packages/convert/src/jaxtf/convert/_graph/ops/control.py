@@ -26,6 +26,8 @@ _TOKEN = "it orders effects, such as input and output while it runs, which Tenso
 
 refuses(
     *COLLECTIVES,
+    "custom_call.SPMDFullToShardShape",
+    "custom_call.SPMDShardToFullShape",
     reason=_COLLECTIVE,
 )
 refuses(
@@ -198,15 +200,13 @@ def shape_assertion(bound: Bound, holds: tf.Tensor, *sizes: tf.Tensor) -> list[A
 
 @translates(
     "custom_call.Sharding",
-    "custom_call.SPMDFullToShardShape",
-    "custom_call.SPMDShardToFullShape",
     "sdy.sharding_constraint",
     "sdy.propagation_barrier",
     "sdy.reshard",
     "sdy.data_flow_edge",
 )
-def sharding(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
-    """The operand; how it is split over devices changes no value."""
+def sharding(bound: Bound, operand: tf.Tensor, *sizes: tf.Tensor) -> tf.Tensor:
+    """The operand; how it is split over devices changes no value. Its sizes follow it where they are not known."""
     return operand
 
 
