@@ -269,7 +269,7 @@ def test_what_is_not_translated_is_refused_when_it_is_converted_with_its_place()
         with jax.named_scope("exchange"):
             return jax.lax.psum(x, "i")
 
-    mesh = jax.make_mesh((1,), ("i",), devices=jax.devices()[:1])
+    mesh = jax.make_mesh((2,), ("i",), devices=jax.devices()[:2])
     spec = jax.sharding.PartitionSpec()
     function = jax.shard_map(gathered, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
     with pytest.raises(GraphModeUnsupported) as caught:

@@ -21,6 +21,7 @@ from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph.agreement import at_broadcast_places, with_required_sizes
 from jaxtf.convert._graph.broadcasts import EXPAND, is_left_a_broadcast
 from jaxtf.convert._graph.calls import functions_kept
+from jaxtf.convert._graph.elementwise import check_elementwise
 from jaxtf.convert._graph.errors import is_of_tensorflow, unsupported
 from jaxtf.convert._graph.grappler import between_functions
 from jaxtf.convert._graph.late_constants import LateConstants
@@ -170,8 +171,10 @@ class Emitter:
 
     def _operation(self, operation: Operation, operands: Sequence[tf.Tensor], scope: _Scope) -> list[tf.Tensor]:
         """Emits one operation."""
-        if scope.is_lifted and operation.name in _CHANGE_NO_SCALAR:
-            return list(operands)
+        if scope.is_lifted:
+            check_elementwise(operation)
+            if operation.name in _CHANGE_NO_SCALAR:
+                return list(operands)
         if operation.name == "custom_call.shape_assertion" and not self._checks_shapes:
             return []
         operation, entry = self._looked_up(operation)

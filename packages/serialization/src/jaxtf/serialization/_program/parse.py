@@ -14,6 +14,7 @@ from jaxtf.serialization._program.calls import reached
 from jaxtf.serialization._program.locations import scope_of, source_of
 from jaxtf.serialization._program.one_device import rewrite_for_one_device
 from jaxtf.serialization._program.program import Block, Function, Operation, Program, TensorType, Value
+from jaxtf.serialization._program.promotions import promoted
 from jaxtf.serialization._program.reading import Reading
 
 __all__ = ["read_program"]
@@ -91,7 +92,7 @@ class _Reader:
     def _block(self, block: Any) -> Block:
         arguments = tuple(self._new_value(argument) for argument in block.arguments)
         *operations, terminator = [op.operation for op in block.operations]
-        read = tuple(map(self._operation, operations))
+        read = tuple(made for op in operations for made in promoted(self._operation(op)))
         return Block(arguments, read, tuple(self._values[operand] for operand in terminator.operands))
 
     def _new_value(self, value: Any) -> Value:

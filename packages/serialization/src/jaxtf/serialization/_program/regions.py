@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from jaxtf.serialization._program.program import Block, Operation, TensorType, Value
 
@@ -91,6 +94,10 @@ def comparator_keys(block: Block) -> list[Key] | None:
     return _Comparator(block).keys(block.returned[0]) if len(block.returned) == 1 else None
 
 
+def _compare_type(comparison: Operation) -> str:
+    return str(comparison.attributes.get("compare_type", ""))
+
+
 class _Comparator:
     """Reads a comparator's block.
 
@@ -160,14 +167,30 @@ class _Comparator:
         if zero is None or zero.name != "stablehlo.compare" or zero.attributes["comparison_direction"] != "EQ":
             return None
         x = inner[2]
-        if (
-            condition.attributes["comparison_direction"] != "NE"
-            or condition.operands != (x, x)
-            or zero.operands[0] != x
-        ):
+        if condition.attributes["comparison_direction"] != "NE" or condition.operands != (x, x):
+            return None
+        if zero.operands[0] != x or "TOTALORDER" in map(_compare_type, (condition, zero)):
+            return None
+        if not all(map(self._is_zero, (zero.operands[1], inner[1]))) or not self._is_nan(choice[1]):
             return None
         described = self._described(x)
         return None if described is None else (replace(described[0], merges=True), described[1])
+
+    def _is_zero(self, value: Value) -> bool:
+        """Whether it is a constant 0 or -0."""
+        constant = self._constant(value)
+        return constant is not None and bool(constant == 0)
+
+    def _is_nan(self, value: Value) -> bool:
+        """Whether it is a constant NaN, and one that comes last: without a sign."""
+        constant = self._constant(value)
+        return constant is not None and bool(np.isnan(constant)) and not np.signbit(constant)
+
+    def _constant(self, value: Value) -> Any:
+        operation = self._source.get(value)
+        if operation is None or operation.name != "stablehlo.constant":
+            return None
+        return np.asarray(operation.attributes["value"]).reshape(-1)[0]
 
     def _operands(self, value: Value, name: str) -> tuple[Value, ...]:
         operation = self._source.get(value)

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import refuse
+from jaxtf.convert._graph._support import refuse, where
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.registry import Bound, refuses, translates
 from jaxtf.serialization.interop import COLLECTIVES, EFFECTS, PYTHON_CALLBACKS, TensorType
@@ -78,6 +78,8 @@ def if_(bound: Bound, predicate: tf.Tensor) -> list[tf.Tensor]:
 
     Source: StableHLO specification, `if`.
     """
+    if predicate.shape.rank:
+        return _of_elements(tf.cast(tf.logical_not(predicate), tf.int32), bound.regions)
     known = known_value(predicate)
     return _either(predicate, *bound.regions) if known is None else bound.regions[0 if known else 1]()
 
@@ -91,6 +93,8 @@ def case(bound: Bound, index: tf.Tensor) -> list[tf.Tensor]:
     count = len(bound.regions)
     if count == 1:
         return bound.regions[0]()
+    if index.shape.rank:
+        return _of_elements(index, bound.regions)
     known = known_value(index)
     if known is not None:
         return bound.regions[int(known) if 0 <= known < count else count - 1]()
@@ -99,6 +103,16 @@ def case(bound: Bound, index: tf.Tensor) -> list[tf.Tensor]:
         index = tf.where(tf.logical_or(index < 0, index > last), last, index)
         return _among(index, 0, bound.regions)
     return _either(tf.equal(index, 0), *bound.regions)
+
+
+def _of_elements(index: tf.Tensor, regions: Sequence[Callable[[], list[tf.Tensor]]]) -> list[tf.Tensor]:
+    """For each element what the region of its number gives, in a region that is applied to many elements at once."""
+    *others, last = (region() for region in regions)
+    results = last
+    for number, given in reversed(list(enumerate(others))):
+        chosen = tf.equal(index, tf.constant(number, index.dtype))
+        results = [where(chosen, x, y) for x, y in zip(given, results, strict=True)]
+    return results
 
 
 def _among(index: tf.Tensor, first: int, regions: Sequence[Callable[[], list[tf.Tensor]]]) -> list[tf.Tensor]:

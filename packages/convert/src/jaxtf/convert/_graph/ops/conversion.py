@@ -41,7 +41,7 @@ def cast(operand: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     source = operand.dtype
     if source == dtype:
         return operand
-    if source.is_complex and not dtype.is_complex and dtype != tf.bool:
+    if source.is_complex and not dtype.is_complex:
         operand, source = tf.math.real(operand), source.real_dtype
     if source in MOVED:
         operand, source = tf.cast(operand, MOVED[source]), MOVED[source]

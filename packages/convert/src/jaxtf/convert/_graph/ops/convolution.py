@@ -61,7 +61,7 @@ def dynamic_convolution(bound: Bound, operand: tf.Tensor, kernel: tf.Tensor, pad
 
     Source: StableHLO specification, `dynamic_conv`.
     """
-    edges = listed(tf.reshape(padding, [-1]))
+    edges = [edge for dimension in range(operand.shape.rank - 2) for edge in listed(padding[dimension])]
     return _convolved(bound, operand, kernel, edges[0::2], edges[1::2])
 
 

@@ -76,7 +76,7 @@ def gathered(bound: Bound, operand: tf.Tensor, indices: tf.Tensor, slice_sizes: 
             refuse(bound, "more than seven indexed dimensions")
         extents = [slice_sizes[axis] for axis in windows]
         components = {axis: _over_windows(s, axis, windows, extents) for s, axis in zip(starts, indexed, strict=True)}
-        grid = batch_positions(batch_shape, numbers["start_indices_batching_dims"])
+        grid = batch_positions(batch_shape, numbers["start_indices_batching_dims"], numbers["index_vector_dim"])
         components |= {axis: _over_windows(g, axis, windows, extents) for g, axis in zip(grid, batching, strict=True)}
         result = _gather_nd(operand, components, [*batch_shape, *extents], whole)
         made = [*(("batch", i) for i in range(len(batch_shape))), *windows, *whole]
@@ -95,10 +95,13 @@ def index_vectors(indices: tf.Tensor, vector_dimension: int, count: int) -> tupl
     return list(tf.unstack(indices, count, axis=vector_dimension)), batch_shape
 
 
-def batch_positions(batch_shape: Sequence[Size], dimensions: Sequence[int]) -> list[tf.Tensor]:
-    """For each named dimension of the batch the position along it, in a shape that broadcasts against the batch."""
-    rank = len(batch_shape)
-    return [tf.reshape(tf.range(batch_shape[d]), [-1 if i == d else 1 for i in range(rank)]) for d in dimensions]
+def batch_positions(batch_shape: Sequence[Size], dimensions: Sequence[int], vector_dimension: int) -> list[tf.Tensor]:
+    """For each named dimension of the indices the position along it, in a shape that broadcasts against the batch.
+
+    Dimensions of the batch are those of the indices without that of the vectors.
+    """
+    rank, places = len(batch_shape), [d - (d > vector_dimension) for d in dimensions]
+    return [tf.reshape(tf.range(batch_shape[p]), [-1 if i == p else 1 for i in range(rank)]) for p in places]
 
 
 def _cut(operand: tf.Tensor, extents: Mapping[int, Size]) -> tf.Tensor:
@@ -135,6 +138,8 @@ def _gather_nd(
     """By GatherNd, with the indexed dimensions in front."""
     front = sorted(components)
     order = [*front, *whole]
+    if any(same(operand.shape[axis], 0) for axis in whole):  # of which GatherNd takes nothing
+        return tf.zeros(as_shape([*shape, *(sizes(operand)[axis] for axis in whole)]), operand.dtype)
     if order != sorted(order):
         operand = tf.transpose(operand, order)
     if not front:
@@ -159,8 +164,10 @@ def _ordered(
 
 @translates("stablehlo.torch_index_select", computed_in=MOVED)
 def torch_index_select(bound: Bound, operand: tf.Tensor, indices: tf.Tensor) -> tf.Tensor:
-    """Elements along a dimension where indices say, after leading dimensions that both share.
+    """Elements along a dimension where indices say, moved inside, after leading dimensions that both share.
 
     Source: StableHLO, `torch_index_select`.
     """
-    return tf.gather(operand, indices, axis=bound["dim"], batch_dims=bound["batch_dims"])
+    axis = bound["dim"]
+    inside = clamped(indices, sizes(operand)[axis], 1)
+    return tf.gather(operand, inside, axis=axis, batch_dims=bound["batch_dims"])

@@ -126,7 +126,8 @@ def _rows(
     extent |= {axis: update_shape[d] for axis, d in zip(window_axes, window_dims, strict=True)}
     starts, batch_shape = index_vectors(indices, numbers["index_vector_dim"], len(indexed))
     first = dict(zip(indexed, map(wide_index, starts), strict=True))
-    first |= dict(zip(batching, batch_positions(batch_shape, numbers["scatter_indices_batching_dims"]), strict=True))
+    grid = batch_positions(batch_shape, numbers["scatter_indices_batching_dims"], numbers["index_vector_dim"])
+    first |= dict(zip(batching, grid, strict=True))
 
     whole = [axis for axis in window_axes if axis not in first and same(extent[axis], shape[axis])]
     walked = [axis for axis in range(rank) if axis not in whole]
@@ -152,10 +153,10 @@ def _rows(
             offsets = tf.reshape(tf.range(extent[axis]), [-1 if i == own else 1 for i in range(len(windows))])
             position = position + tf.cast(offsets, dtype)
         linear = linear * tf.cast(shape[axis], dtype) + position
-    grid = as_shape([*batch_shape, *(extent[axis] for axis in windows)])
+    shape_of_updates = as_shape([*batch_shape, *(extent[axis] for axis in windows)])
     if valid.shape.rank:
         valid = tf.reshape(valid, as_shape([*sizes(valid), *(1 for _ in windows)]))
-    index = tf.reshape(tf.broadcast_to(tf.where(valid, linear, tf.cast(count, dtype)), grid), [-1])
+    index = tf.reshape(tf.broadcast_to(tf.where(valid, linear, tf.cast(count, dtype)), shape_of_updates), [-1])
     rows = Rows([*walked, *whole], len(walked), index, count, [shape[axis] for axis in whole])
     dims = dict(zip(window_axes, window_dims, strict=True))
     batch_dims = [d for d in range(update.shape.rank) if d not in window_dims]

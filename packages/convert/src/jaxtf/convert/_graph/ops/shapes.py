@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
@@ -121,8 +122,8 @@ def iota(bound: Bound) -> tf.Tensor:
 
 def counting(bound: Bound, shape: list[Size]) -> tf.Tensor:
     """Indices along the axis of an iota; a vector that is broadcast, so that nothing large is stored in a graph."""
-    axis = bound["iota_dimension"]
-    along = tf.cast(tf.range(shape[axis]), bound.result_type.dtype)
+    axis, dtype = bound["iota_dimension"], bound.result_type.dtype
+    along = tf.cast(tf.range(shape[axis]), MOVED.get(dtype, dtype))
     return broadcast(along, shape, (axis,), bound.constant)
 
 
@@ -141,5 +142,5 @@ def constant_like(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 
     Source: CHLO, `constant_like`.
     """
-    value = tf.cast(tf.constant(bound["value"]), operand.dtype)
-    return tf.fill(as_shape(sizes(operand)), value)
+    value = np.asarray(bound["value"], operand.dtype.as_numpy_dtype)
+    return tf.fill(as_shape(sizes(operand)), tf.constant(value))

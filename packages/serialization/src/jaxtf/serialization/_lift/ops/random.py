@@ -19,6 +19,9 @@ ALGORITHMS = {
     "PHILOX": lax.RandomAlgorithm.RNG_PHILOX,
 }
 
+# The states that JAX has, by dtype.
+_STATES = {"uint32": ((4,),), "uint64": ((2,),)}
+
 
 @lifts("stablehlo.rng_bit_generator")
 def rng_bit_generator(bound: Bound, state: Any) -> list[Any]:
@@ -45,6 +48,8 @@ def _bits(bound: Bound, state: Any, shape: tuple[Any, ...], type_: TensorType) -
     algorithm = ALGORITHMS[str(bound["rng_algorithm"])]
     if type_.dtype.kind != "u":
         raise unsupported(bound.operation, f"bits as {type_.dtype.name}: JAX has them as unsigned integers")
+    if state.shape not in _STATES.get(state.dtype.name, ()):
+        raise unsupported(bound.operation, f"a state of {state.dtype.name}{list(state.shape)}: JAX has other ones")
     return list(lax.rng_bit_generator(state, shape, dtype=type_.dtype, algorithm=algorithm))
 
 

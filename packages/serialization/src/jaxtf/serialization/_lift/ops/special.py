@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -22,7 +23,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "atan": lax.atan,
     "atanh": lax.atanh,
     "bessel_i1e": lax.bessel_i1e,
-    "conj": lax.conj,
+    "conj": jnp.conj,
     "cosh": lax.cosh,
     "digamma": lax.digamma,
     "erf": lax.erf,

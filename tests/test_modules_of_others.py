@@ -1,0 +1,356 @@
+"""Modules of other producers than JAX, of what JAX never writes: graph mode and `lift` give what XLA gives, or refuse.
+
+Results are XLA's, or follow from the specification where XLA takes no such module.
+"""
+
+import jax
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import GraphModeUnsupported, convert_stablehlo
+from jaxtf.serialization import LiftUnsupported, lift
+
+RUNS = {
+    "eager": convert_stablehlo,
+    "graph": lambda text: tf.function(convert_stablehlo(text), autograph=False),
+    "plain": lambda text: convert_stablehlo(text, enable_xla=False),
+    "compiled": lambda text: tf.function(convert_stablehlo(text), autograph=False, jit_compile=True),
+    "lift": lift,
+    "lift, jit": lambda text: jax.jit(lift(text)),
+}
+
+
+def module(body, arguments, result):
+    """A function that returns `%r`; `reg(op)` in the body stands for a region of two scalars."""
+    taken = ", ".join(f"%{name}: tensor<{type_}>" for name, type_ in arguments.items())
+    return f"func.func @main({taken}) -> tensor<{result}> {{\n{body}\nreturn %r : tensor<{result}>\n}}"
+
+
+def region(operation, type_):
+    return f"""({{ ^bb0(%l: tensor<{type_}>, %m: tensor<{type_}>):
+      %s = stablehlo.{operation} %l, %m : tensor<{type_}>
+      stablehlo.return %s : tensor<{type_}> }})"""
+
+
+def mapped(body, type_="f32", count=3):
+    """A map of a function of the scalar `%l`, which gives `%s`."""
+    return module(
+        f"""%r = "stablehlo.map"(%x) ({{ ^bb0(%l: tensor<{type_}>):
+          %zero = stablehlo.constant dense<0.0> : tensor<{type_}>
+          {body}
+          stablehlo.return %s : tensor<{type_}> }}) {{dimensions = array<i64: 0>}}
+          : (tensor<{count}x{type_}>) -> tensor<{count}x{type_}>""",
+        {"x": f"{count}x{type_}"},
+        f"{count}x{type_}",
+    )
+
+
+def sorted_by(nan, zero, compared, constants):
+    """A sort by the total order of `select(x != x, nan, select(x == compared, zero, x))`."""
+    keys = "\n".join(
+        f"""%n{x} = stablehlo.compare NE, %{x}, %{x}, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        %z{x} = stablehlo.compare EQ, %{x}, %{compared}, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        %i{x} = stablehlo.select %z{x}, %{zero}, %{x} : tensor<i1>, tensor<f32>
+        %k{x} = stablehlo.select %n{x}, %{nan}, %i{x} : tensor<i1>, tensor<f32>"""
+        for x in "lm"
+    )
+    named = "\n".join(f"%{name} = stablehlo.constant dense<{value}> : tensor<f32>" for name, value in constants.items())
+    return module(
+        f"""%r = "stablehlo.sort"(%x) ({{ ^bb0(%l: tensor<f32>, %m: tensor<f32>):
+        {named}
+        {keys}
+        %s = stablehlo.compare LT, %kl, %km, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %s : tensor<i1> }}) {{dimension = 0 : i64, is_stable = true}}
+          : (tensor<6xf32>) -> tensor<6xf32>""",
+        {"x": "6xf32"},
+        "6xf32",
+    )
+
+
+CONSTANTS = {
+    **{"nan": "0x7FC00000", "minus_nan": "0xFFC00000", "zero": "0.0", "minus_zero": "-0.0"},
+    **{"minus_one": "-1.0", "three": "3.0", "nine": "9.0"},
+}
+UNSORTED = np.array([3, np.nan, -2, 0.0, 5, -0.0], np.float32)
+
+
+def by_keys(nan, zero, compared):
+    """`UNSORTED` by these keys, in the total order."""
+    value = {name: np.float32(np.nan if "nan" in name else float(text)) for name, text in CONSTANTS.items()}
+    value["minus_nan"] = -value["nan"]
+
+    def key(x):
+        chosen = value[nan] if np.isnan(x) else value[zero] if x == value[compared] else x
+        bits = int(np.float32(chosen).view(np.int32))
+        return bits if bits >= 0 else bits ^ 0x7FFFFFFF
+
+    return np.array(sorted(UNSORTED.tolist(), key=lambda x: key(np.float32(x))), np.float32)
+
+
+KEYS = [
+    ("nan", "zero", "zero"),
+    ("nan", "minus_zero", "zero"),
+    ("minus_one", "zero", "zero"),
+    ("minus_nan", "zero", "zero"),
+    ("nan", "nine", "zero"),
+    ("nan", "zero", "three"),
+]
+
+GATHER = """%r = "stablehlo.gather"(%x, %i) {dimension_numbers = #stablehlo.gather<offset_dims = [],
+  collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [BATCH],
+  start_index_map = [1], index_vector_dim = VECTOR>, slice_sizes = array<i64: 1, 1>}
+  : (tensor<2x3xi32>, tensor<SHAPExi32>) -> tensor<RESULTxi32>"""
+SCATTER = f"""%r = "stablehlo.scatter"(%x, %i, %u) {region("add", "i32")}
+  {{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [], inserted_window_dims = [1],
+  input_batching_dims = [0], scatter_indices_batching_dims = [BATCH], scatter_dims_to_operand_dims = [1],
+  index_vector_dim = VECTOR>}}
+  : (tensor<2x3xi32>, tensor<SHAPExi32>, tensor<RESULTxi32>) -> tensor<2x3xi32>"""
+
+
+def with_batches(text, batch, vector, shape):
+    """A gather or scatter whose indices have so many dimensions, of which one is the operand's and one the vectors'."""
+    left = [size for place, size in enumerate(shape) if place != vector]
+    names = {"BATCH": batch, "VECTOR": vector, "SHAPE": "x".join(map(str, shape)), "RESULT": "x".join(map(str, left))}
+    for name, value in names.items():
+        text = text.replace(name, str(value))
+    types = {"x": "2x3xi32", "i": f"{names['SHAPE']}xi32"}
+    if "scatter" in text:
+        return module(text, types | {"u": f"{names['RESULT']}xi32"}, "2x3xi32")
+    return module(text, types, f"{names['RESULT']}xi32")
+
+
+PLACES = [
+    (1, 0, (1, 2, 3)),
+    (2, 0, (1, 3, 2)),
+    (2, 1, (3, 1, 2)),
+    (0, 2, (2, 3, 1)),
+    (0, 1, (2, 1, 3)),
+    (1, 2, (3, 2, 1)),
+]
+TABLE = np.arange(6, dtype=np.int32).reshape(2, 3) * 10
+
+
+def batched_indices(batch, vector, shape):
+    """Indices, and of each element of the batch the row and the column that they name."""
+    indices = np.random.RandomState(0).randint(0, 3, shape).astype(np.int32)
+    columns = np.squeeze(indices, vector)
+    place = batch - (batch > vector)
+    rows = np.broadcast_to(np.arange(2).reshape([2 if i == place else 1 for i in range(2)]), columns.shape)
+    return indices, rows, columns
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_the_vectors_of_indices_may_lie_along_any_dimension(place, run):
+    indices, rows, columns = batched_indices(*place)
+    np.testing.assert_array_equal(run(with_batches(GATHER, *place))(TABLE, indices), TABLE[rows, columns])
+    updates = np.arange(1, columns.size + 1, dtype=np.int32).reshape(columns.shape)
+    expected = TABLE.copy()
+    np.add.at(expected, (rows, columns), updates)
+    np.testing.assert_array_equal(run(with_batches(SCATTER, *place))(TABLE, indices, updates), expected)
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("keys", KEYS, ids=" ".join)
+def test_sorts_by_keys_like_those_of_jax_are_by_the_constants_that_they_have(keys, run):
+    found = np.asarray(run(sorted_by(*keys, CONSTANTS))(UNSORTED))
+    np.testing.assert_array_equal(found, by_keys(*keys))
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(by_keys(*keys)))
+
+
+IF = """%p = stablehlo.compare GT, %l, %zero : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  %s = "stablehlo.if"(%p) ({ stablehlo.return %l : tensor<f32> },
+    { %h = stablehlo.negate %l : tensor<f32>
+      stablehlo.return %h : tensor<f32> }) : (tensor<i1>) -> tensor<f32>"""
+CASE = """%p = stablehlo.convert %l : (tensor<f32>) -> tensor<i32>
+  %s = "stablehlo.case"(%p) ({ stablehlo.return %zero : tensor<f32> }, { stablehlo.return %l : tensor<f32> },
+    { %h = stablehlo.negate %l : tensor<f32>
+      stablehlo.return %h : tensor<f32> }) : (tensor<i32>) -> tensor<f32>"""
+X = np.array([1, -2, 3], np.float32)
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(("body", "expected"), [(IF, [1, 2, 3]), (CASE, [1, 2, -3])], ids=["if", "case"])
+def test_a_choice_by_each_element(body, expected, run):
+    np.testing.assert_array_equal(run(mapped(body))(X), expected)
+
+
+SUM = """%s = stablehlo.reduce(%b init: %zero) applies stablehlo.add across dimensions = [0]
+  : (tensor<4xf32>, tensor<f32>) -> tensor<f32>"""
+ARRAYS = {
+    "broadcast": ("%b = stablehlo.broadcast_in_dim %l, dims = [] : (tensor<f32>) -> tensor<4xf32>\n" + SUM, 4 * X),
+    "reshape": (
+        """%b = stablehlo.reshape %l : (tensor<f32>) -> tensor<1xf32>
+        %n = stablehlo.negate %b : tensor<1xf32>
+        %c = stablehlo.concatenate %b, %n, dim = 0 : (tensor<1xf32>, tensor<1xf32>) -> tensor<2xf32>
+        %d = stablehlo.slice %c [1:2] : (tensor<2xf32>) -> tensor<1xf32>
+        %s = stablehlo.reshape %d : (tensor<1xf32>) -> tensor<f32>""",
+        -X,
+    ),
+    "constant": (
+        """%k = stablehlo.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+        %e = stablehlo.broadcast_in_dim %l, dims = [] : (tensor<f32>) -> tensor<4xf32>
+        %b = stablehlo.add %k, %e : tensor<4xf32>\n"""
+        + SUM,
+        4 * X + 10,
+    ),
+    "bits": (
+        """%b = stablehlo.bitcast_convert %l : (tensor<f32>) -> tensor<4xi8>
+        %d = stablehlo.slice %b [3:4] : (tensor<4xi8>) -> tensor<1xi8>
+        %e = stablehlo.reshape %d : (tensor<1xi8>) -> tensor<i8>
+        %s = stablehlo.convert %e : (tensor<i8>) -> tensor<f32>""",
+        [63, -64, 64],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_in_a_region_of_scalars_are_not_mixed_with_those_outside(name):
+    body, expected = ARRAYS[name]
+    np.testing.assert_array_equal(lift(mapped(body))(X), expected)
+    for run in ("eager", "compiled"):
+        with pytest.raises(GraphModeUnsupported, match="in a region that is applied to many elements at once"):
+            RUNS[run](mapped(body))(X)
+
+
+def test_a_loop_by_each_element_is_refused_in_graph_mode():
+    loop = """%s = stablehlo.while(%i = %l) : tensor<f32>
+      cond { %p = stablehlo.compare LT, %i, %zero : (tensor<f32>, tensor<f32>) -> tensor<i1>
+             stablehlo.return %p : tensor<i1> }
+      do { %n = stablehlo.negate %i : tensor<f32>
+           stablehlo.return %n : tensor<f32> }"""
+    with pytest.raises(GraphModeUnsupported, match="depends on the value of one of them"):
+        convert_stablehlo(mapped(loop))(X)
+    np.testing.assert_array_equal(lift(mapped(loop))(X), [1, 2, 3])
+
+
+BYTES = np.array([100, 100, 100, 1], np.int8)
+WIDER = {
+    "reduce": (
+        f'%r = "stablehlo.reduce"(%x, %z) {region("add", "i32")} {{dimensions = array<i64: 0>}}'
+        " : (tensor<4xi8>, tensor<i8>) -> tensor<i32>",
+        "i32",
+        301,
+    ),
+    "reduce_window": (
+        f'%r = "stablehlo.reduce_window"(%x, %z) {region("add", "i32")} {{window_dimensions = array<i64: 2>}}'
+        " : (tensor<4xi8>, tensor<i8>) -> tensor<3xi32>",
+        "3xi32",
+        [200, 200, 101],
+    ),
+    "select_and_scatter": (
+        """%r = "stablehlo.select_and_scatter"(%x, %x, %z) ({ ^bb0(%l: tensor<i8>, %m: tensor<i8>):
+          %s = stablehlo.compare GE, %l, %m : (tensor<i8>, tensor<i8>) -> tensor<i1>
+          stablehlo.return %s : tensor<i1> }, REGION) {window_dimensions = array<i64: 1>}
+          : (tensor<4xi8>, tensor<4xi8>, tensor<i8>) -> tensor<4xi32>""".replace(
+            "REGION", region("add", "i32").strip("()")
+        ),
+        "4xi32",
+        [107, 107, 107, 8],
+    ),
+}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("name", WIDER)
+def test_a_region_may_take_a_wider_type_than_the_arrays_have(name, run):
+    body, result, expected = WIDER[name]
+    start = 7 if name == "select_and_scatter" else 0
+    np.testing.assert_array_equal(run(module(body, {"x": "4xi8", "z": "i8"}, result))(BYTES, np.int8(start)), expected)
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_a_scatter_into_a_wider_type(run):
+    body = f"""%r = "stablehlo.scatter"(%x, %i, %u) {region("add", "i32")} {{scatter_dimension_numbers =
+      #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}
+      : (tensor<4xi8>, tensor<2x1xi32>, tensor<2xi8>) -> tensor<4xi32>"""
+    text = module(body, {"x": "4xi8", "i": "2x1xi32", "u": "2xi8"}, "4xi32")
+    found = run(text)(BYTES, np.zeros((2, 1), np.int32), np.array([100, 100], np.int8))
+    np.testing.assert_array_equal(found, [300, 100, 100, 1])
+
+
+SMALL = {
+    "truth of complex numbers": (
+        "%r = stablehlo.convert %x : (tensor<3xcomplex<f32>>) -> tensor<3xi1>",
+        {"x": "3xcomplex<f32>"},
+        "3xi1",
+        [np.array([0, 2j, 1], np.complex64)],
+        [False, False, True],
+    ),
+    "conj of a real": (
+        '%r = "chlo.conj"(%x) : (tensor<3xf32>) -> tensor<3xf32>',
+        {"x": "3xf32"},
+        "3xf32",
+        [X],
+        X,
+    ),
+    "iota of 4 bits": (
+        """%0 = stablehlo.iota dim = 0 : tensor<2x2xui4>
+        %r = stablehlo.convert %0 : (tensor<2x2xui4>) -> tensor<2x2xi8>""",
+        {},
+        "2x2xi8",
+        [],
+        [[0, 0], [1, 1]],
+    ),
+    "iota of 8-bit floats": (
+        "%0 = stablehlo.iota dim = 1 : tensor<2x2xf8E4M3FN>\n"
+        "%r = stablehlo.convert %0 : (tensor<2x2xf8E4M3FN>) -> tensor<2x2xf32>",
+        {},
+        "2x2xf32",
+        [],
+        [[0, 1], [0, 1]],
+    ),
+    "gather of nothing": (
+        """%r = "stablehlo.gather"(%x, %i) {dimension_numbers = #stablehlo.gather<offset_dims = [1],
+          collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 1>,
+          slice_sizes = array<i64: 1, 1, 0>} : (tensor<3x4x0xf32>, tensor<2x2xi32>) -> tensor<2x0xf32>""",
+        {"x": "3x4x0xf32", "i": "2x2xi32"},
+        "2x0xf32",
+        [np.zeros((3, 4, 0), np.float32), np.array([[0, 1], [1, 2]], np.int32)],
+        np.zeros((2, 0)),
+    ),
+    "torch_index_select outside": (
+        '%r = "stablehlo.torch_index_select"(%x, %i) {dim = 0 : i64, batch_dims = 0 : i64}'
+        " : (tensor<3xf32>, tensor<2xi32>) -> tensor<2xf32>",
+        {"x": "3xf32", "i": "2xi32"},
+        "2xf32",
+        [X, np.array([7, -1], np.int32)],
+        [3, 1],
+    ),
+    "padding that is an argument": (
+        """%r = "stablehlo.dynamic_conv"(%x, %k, %p) {feature_group_count = 1 : i64, batch_group_count = 1 : i64,
+          dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>}
+          : (tensor<1x4x1xf32>, tensor<2x1x1xf32>, tensor<1x2xi32>) -> tensor<1x5x1xf32>""",
+        {"x": "1x4x1xf32", "k": "2x1x1xf32", "p": "1x2xi32"},
+        "1x5x1xf32",
+        [np.ones((1, 4, 1), np.float32), np.ones((2, 1, 1), np.float32), np.array([[1, 1]], np.int32)],
+        [[[1], [2], [2], [2], [1]]],
+    ),
+}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("name", SMALL)
+def test_they_are_computed_as_xla_does(name, run):
+    body, arguments, result, values, expected = SMALL[name]
+    if name == "padding that is an argument" and run in (RUNS["lift"], RUNS["lift, jit"]):
+        with pytest.raises(LiftUnsupported):
+            run(module(body, arguments, result))(*values)
+        return
+    np.testing.assert_array_equal(run(module(body, arguments, result))(*values), expected)
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_a_constant_of_64_bits_is_not_rounded(run):
+    body = '%r = "chlo.constant_like"(%x) {value = 0.1 : f64} : (tensor<1xf64>) -> tensor<1xf64>'
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(run(module(body, {"x": "1xf64"}, "1xf64"))(np.ones(1)), [0.1])
+
+
+def test_a_state_of_random_bits_that_jax_does_not_have_is_refused():
+    body = """%0:2 = "stablehlo.rng_bit_generator"(%x) {rng_algorithm = #stablehlo<rng_algorithm PHILOX>}
+      : (tensor<3xui64>) -> (tensor<3xui64>, tensor<2xui32>)
+      %r = stablehlo.add %0#1, %0#1 : tensor<2xui32>"""
+    with jax.enable_x64(True), pytest.raises(LiftUnsupported, match=r"a state of uint64\[3\]"):
+        lift(module(body, {"x": "3xui64"}, "2xui32"))(np.array([1, 2, 3], np.uint64))
