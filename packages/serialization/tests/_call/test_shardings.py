@@ -156,16 +156,117 @@ def test_a_function_that_computes_by_its_one_device_is_not_run_over_several(mesh
         exported.call(*replicated(mesh, X))
 
 
-def test_shardings_of_shardy_are_refused_where_it_is_off(mesh):
-    exported = export(sharded(mesh))(spec("4, 8"), spec("8, 4"))
-    args = replicated(mesh, X, W)
+SPLIT = {
+    "arguments": lambda mesh: jax.jit(jnp.sin, in_shardings=NamedSharding(mesh, P("a"))),
+    "results": lambda mesh: jax.jit(jnp.sin, out_shardings=NamedSharding(mesh, P("a"))),
+    "inside": lambda mesh: lambda x: lax.with_sharding_constraint(jnp.sin(x), NamedSharding(mesh, P("a"))),
+    "mapped": lambda mesh: jax.shard_map(
+        lambda x: jnp.sin(x) + lax.psum(0 * x, "a"), mesh=mesh, in_specs=P(), out_specs=P()
+    ),
+    "mapped in part": lambda mesh: jax.shard_map(
+        lambda x: jnp.sin(x) + 0 * lax.axis_index("a"),
+        mesh=mesh,
+        in_specs=P(),
+        out_specs=P(),
+        axis_names={"a"},
+        check_vma=False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_shardings_of_shardy_are_refused_where_it_is_off(mesh, name):
+    exported = export(SPLIT[name](mesh))(spec("4, 8"))
+    args = replicated(mesh, X)
     jax.config.update("jax_use_shardy_partitioner", False)
     try:
-        with pytest.raises(PartitionerError, match="'layer' was exported with Shardy enabled and is called with"):
+        with pytest.raises(PartitionerError, match="was exported with Shardy enabled and is called with"):
             jax.jit(exported.call)(*args)
     finally:
         jax.config.update("jax_use_shardy_partitioner", True)
-    assert_close(jax.jit(exported.call)(*args), layer(X, W))
+    assert_close(jax.jit(exported.call)(*args), np.sin(X))
+
+
+def by_index(mesh, axis):
+    """A function whose values depend on which devices have what, and that says where its result is."""
+    split = NamedSharding(mesh, P(axis))
+
+    def shifted(x):
+        return x * 2 + lax.axis_index(axis) + lax.psum(x, axis)
+
+    mapped = jax.shard_map(shifted, mesh=mesh, in_specs=P(axis), out_specs=P(axis))
+    return jax.jit(mapped, in_shardings=split, out_shardings=split), split
+
+
+OTHER_MESHES = {
+    "other sizes": ((4, 1), ("a", "b"), "a"),
+    "another order": ((2, 2), ("b", "a"), "a"),
+    "other names": ((2, 2), ("c", "d"), "d"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_MESHES)
+def test_functions_over_different_meshes_are_called_in_one_program(mesh, name):
+    sizes, names, axis = OTHER_MESHES[name]
+    other = Mesh(np.array(jax.devices()[:4]).reshape(sizes), names)
+    functions, splits = zip(by_index(mesh, "a"), by_index(other, axis), strict=True)
+    one, two = (export(function)(spec("4, 8")) for function in functions)
+    expected = [function(X) for function in functions]
+    found = jax.jit(lambda x: (one.call(x), two.call(x)))(*replicated(mesh, X))
+    for result, values, split in zip(found, expected, splits, strict=True):
+        assert_close(result, values)
+        assert result.sharding.is_equivalent_to(split, 2)
+    nested = export(jax.jit(lambda x: one.call(two.call(x)), in_shardings=splits[0]))(spec("4, 8"))
+    assert_close(jax.jit(nested.call)(*replicated(mesh, X)), functions[0](np.asarray(functions[1](X))))
+    gradient = jax.jit(jax.grad(lambda x: one.call(x).sum() + (two.call(x) ** 2).sum()))(*replicated(mesh, X))
+    losses = lambda x: functions[0](x).sum(), lambda x: (functions[1](x) ** 2).sum()
+    assert_close(gradient, sum(np.asarray(jax.grad(loss)(X)) for loss in losses))
+
+
+@pytest.mark.parametrize("axis_type", [AxisType.Auto, AxisType.Explicit])
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a"), ("u", "v")])
+def test_the_mesh_of_the_context_may_have_other_axes(mesh, names, axis_type):
+    context = jax.make_mesh((2, 2), names, axis_types=(axis_type,) * 2)
+    exported = export(jax.jit(lambda x: x * 2, out_shardings=NamedSharding(mesh, P("a"))))(spec("4, 8"))
+    for run in (exported.call, jax.jit(exported.call)):
+        with jax.set_mesh(context):
+            found = run(jax.device_put(X, NamedSharding(context, P(None, names[0]))))
+        assert_close(found, X * 2)
+        assert found.sharding.is_equivalent_to(NamedSharding(mesh, P("a")), 2)
+
+
+def test_results_are_over_the_mesh_of_the_function_where_the_callers_has_no_such_axes():
+    devices = np.array(jax.devices())
+    three, two = Mesh(devices.reshape(2, 2, 2), ("c", "b", "a")), Mesh(devices.reshape(4, 2), ("b", "z"))
+    placed = NamedSharding(three, P("c"))
+    exported = export(jax.jit(jnp.sin, out_shardings=placed))(spec("8, 4"))
+    for run in (exported.call, jax.jit(exported.call)):
+        found = run(jax.device_put(W, NamedSharding(two, P("b"))))
+        assert_close(found, np.sin(W))
+        assert found.sharding.is_equivalent_to(placed, 2)
+
+
+def test_a_result_over_one_device_is_where_the_program_has_it(mesh):
+    one = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("a",)), P("a"))
+    exported = export(jax.jit(jnp.sin, in_shardings=one, out_shardings=one))(spec("4, 8"))
+    assert_close(exported.call(X), np.sin(X))
+    assert_close(jax.jit(exported.call)(*replicated(mesh, X)), np.sin(X))
+    assert_close(jax.jit(jax.grad(lambda x: exported.call(x).sum()))(*replicated(mesh, X)), np.cos(X))
+
+
+def test_an_argument_over_explicit_axes_that_is_not_used_has_a_gradient(explicit):
+    rows, columns = NamedSharding(explicit, P("a", None)), NamedSharding(explicit, P(None, "b"))
+    args = (ShapeDtypeStruct((4, 8), F32, sharding=rows), ShapeDtypeStruct((8, 4), F32, sharding=columns))
+    exported = export(lambda x, w: jnp.sin(x))(*args)
+    assert exported.in_shardings[1].partitions == ((), ("b",))
+    x, w = jax.device_put(X, rows), jax.device_put(W, columns)
+    for call in (exported.call, deserialize(exported.serialize(vjp_order=1)).call):
+        gradient = jax.grad(lambda x, w, call=call: call(x, w).sum(), (0, 1))
+        for run in (gradient, jax.jit(gradient)):
+            with jax.set_mesh(explicit):
+                of_x, of_w = run(x, w)
+            assert_close((of_x, of_w), (np.cos(X), 0 * W))
+            assert of_w.sharding.is_equivalent_to(columns, 2)
 
 
 def test_results_still_to_be_reduced_are_so_after_a_call(explicit):

@@ -10,7 +10,7 @@ Source: Shardy, "Sharding representation"; OpenXLA, custom calls of the SPMD par
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -18,13 +18,23 @@ from jax.extend.mlir import ir
 
 from jaxtf.serialization._errors import DeviceCountError, PartitionerError
 from jaxtf.serialization._jax_values.settings import uses_shardy
-from jaxtf.serialization._jax_values.shardings import to_jax
+from jaxtf.serialization._jax_values.shardings import has_axes, to_jax
 from jaxtf.serialization._record.exported import Exported
 from jaxtf.serialization._record.shardings import NamedSharding
 
-__all__ = ["constrained", "fit_to_devices", "in_memory_spaces", "on_default_device", "typed_shardings"]
+__all__ = [
+    "constrained",
+    "fit_to_devices",
+    "in_memory_spaces",
+    "on_default_device",
+    "spell_out_meshes",
+    "typed_shardings",
+]
 
 _SHARDY, _BEFORE = "sdy.sharding", "mhlo.sharding"
+_NAMED = "#sdy.sharding<"
+_ATTRIBUTES_OF_SHARDY = (_SHARDY, "sharding", "in_shardings", "out_shardings", "arg_attrs", "res_attrs")
+_MANUAL = "sdy.manual_computation"
 
 # Operations and custom calls that give their operand as it is, placed.
 _PLACING_OPERATIONS = ("sdy.sharding_constraint", "sdy.reshard")
@@ -40,7 +50,7 @@ _COLLECTIVES = (
     "reduce_scatter",
 )
 _BY_DEVICE_OPERATIONS = (
-    "sdy.manual_computation",
+    _MANUAL,
     *(f"stablehlo.{name}" for name in (*_COLLECTIVES, "partition_id", "replica_id")),
 )
 _BY_DEVICE_CALLS = ("SPMDFullToShardShape", "SPMDShardToFullShape")
@@ -103,11 +113,16 @@ def _take_out_attributes(operation: Any) -> None:
     for name in (_SHARDY, _BEFORE):
         if name in operation.attributes:
             del operation.attributes[name]
+    _change_attributes(operation, lambda of_one: {n: a for n, a in of_one.items() if n not in (_SHARDY, _BEFORE)})
+
+
+def _change_attributes(function: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Changes the attributes of each argument and each result of a function."""
     for name in ("arg_attrs", "res_attrs"):
-        if name in operation.attributes:
-            each = map(ir.DictAttr, ir.ArrayAttr(operation.attributes[name]))
-            left = [{a.name: a.attr for a in of_one if a.name not in (_SHARDY, _BEFORE)} for of_one in each]
-            operation.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(of_one) for of_one in left])
+        if name in function.attributes:
+            each = map(ir.DictAttr, ir.ArrayAttr(function.attributes[name]))
+            changed = [change({a.name: a.attr for a in of_one}) for of_one in each]
+            function.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(of_one) for of_one in changed])
 
 
 def _splits(module: ir.Module) -> bool:
@@ -117,14 +132,37 @@ def _splits(module: ir.Module) -> bool:
     def visit(operation: Any) -> Any:
         nonlocal found
         attributes = operation.operation.attributes
-        texts = [
-            str(attributes[name]) for name in (_SHARDY, "sharding", "in_shardings", "arg_attrs") if name in attributes
-        ]
-        found = found or any('{"' in text and "sharding" in text for text in texts)
+        texts = [str(attributes[name]) for name in _ATTRIBUTES_OF_SHARDY if name in attributes]
+        found = (
+            found or operation.operation.name == _MANUAL or any('{"' in text and "sharding" in text for text in texts)
+        )
         return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
     return found
+
+
+def spell_out_meshes(module: ir.Module) -> None:
+    """Writes the meshes of the shardings of arguments and results of functions where these name them.
+
+    A module that is merged into another may get new names for its meshes, and these attributes keep the old ones.
+    """
+    operations = [each.operation for each in module.body.operations]
+    meshes = {
+        f"@{ir.StringAttr(each.attributes['sym_name']).value}": str(each.attributes["mesh"]).removeprefix("#sdy.")
+        for each in operations
+        if each.name == "sdy.mesh"
+    }
+
+    def spelled_out(of_one: dict[str, Any]) -> dict[str, Any]:
+        head, comma, rest = str(of_one.get(_SHARDY, "")).removeprefix(_NAMED).partition(",")
+        if head not in meshes:
+            return of_one
+        return of_one | {_SHARDY: ir.Attribute.parse(f"{_NAMED}{meshes[head]}{comma}{rest}")}
+
+    with module.context:
+        for function in operations if meshes else ():
+            _change_attributes(function, spelled_out)
 
 
 def constrained(values: Sequence[Any], function: Any, attributes: str) -> list[Any]:
@@ -160,17 +198,23 @@ def _constrained(value: Any, attributes: Any) -> Any:
 def typed_shardings(
     results: Sequence[Any], shardings: Sequence[NamedSharding | None], arguments: Sequence[Any]
 ) -> tuple[Any, ...]:
-    """The avals of the results, with shardings in their types where the caller's mesh has explicit axes."""
+    """The avals of the results, with the shardings that the function gives them in their types.
+
+    They are over the caller's mesh where that has the same axes, and these are explicit; else over the function's own,
+    by which JAX then names them.
+    """
     meshes = [aval.sharding.mesh for aval in arguments if not aval.sharding.mesh.empty]
     mesh = meshes[0] if meshes else jax.sharding.get_abstract_mesh()
-    if mesh.empty or not mesh.are_all_axes_explicit:
-        return tuple(results)
     return tuple(
-        aval
-        if sharding is None or not sharding.mesh.axis_names
-        else aval.update(sharding=jax.sharding.NamedSharding(mesh, to_jax(sharding, mesh).spec))
+        aval if sharding is None or not sharding.mesh.axis_names else aval.update(sharding=_over(sharding, mesh))
         for aval, sharding in zip(results, shardings, strict=True)
     )
+
+
+def _over(sharding: NamedSharding, mesh: Any) -> jax.sharding.NamedSharding:
+    """A sharding over the caller's mesh, or, where that has other axes, over its own."""
+    recorded = to_jax(sharding, mesh if has_axes(sharding, mesh) and mesh.are_all_axes_explicit else None)
+    return jax.sharding.NamedSharding(recorded.mesh, recorded.spec)
 
 
 def in_memory_spaces(results: Sequence[Any], exported: Exported) -> list[Any]:

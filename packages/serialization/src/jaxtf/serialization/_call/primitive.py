@@ -24,7 +24,7 @@ from jax.extend.mlir.dialects import func, stablehlo
 from jax.interpreters import mlir, xla
 
 from jaxtf.serialization import _jax
-from jaxtf.serialization._call.placement import constrained, fit_to_devices, typed_shardings
+from jaxtf.serialization._call.placement import constrained, fit_to_devices, spell_out_meshes, typed_shardings
 from jaxtf.serialization._errors import ArgumentMismatch, PlatformError, VjpUnavailable
 from jaxtf.serialization._jax_values.avals import to_dtype, to_shaped_array
 from jaxtf.serialization._jax_values.effects import from_effect
@@ -153,6 +153,7 @@ def _lower_call(ctx: Any, *arguments: Any, callee: Callee) -> Sequence[Any]:
         _jax.require_refinement(ctx)
     module = load_module(exported, _jax.mlir_context(ctx))
     fit_to_devices(exported, module, _jax.device_count(ctx))
+    spell_out_meshes(module)
     name, main = _jax.add_function(ctx, f"call_exported_{exported.fun_name}", module)
     ordered = tuple(map(from_effect, exported.ordered_effects))
     leading = [*_platform_index(ctx, exported, main.type), *(_jax.token_of(ctx, effect) for effect in ordered)]

@@ -38,7 +38,7 @@ from jaxtf.serialization._jax_values.derivatives import vjp_function
 from jaxtf.serialization._jax_values.effects import to_effect
 from jaxtf.serialization._jax_values.paths import argument_paths, result_paths
 from jaxtf.serialization._jax_values.settings import partitioner_that_fits, producer, uses_shardy
-from jaxtf.serialization._jax_values.shardings import from_jax
+from jaxtf.serialization._jax_values.shardings import explicit_sharding, from_jax
 from jaxtf.serialization._jax_values.sizes import with_own_sizes
 from jaxtf.serialization._program import portable_artifact
 from jaxtf.serialization._program.for_xla import rewrite_for_xla
@@ -115,7 +115,7 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
     with partitioner_that_fits(target.calling_convention_version):
         module, facts, called = _lower(traced, target, in_names, in_avals)
         by_shardy = uses_shardy()
-    in_shardings: list[Any] = [None] * len(in_avals)
+    in_shardings: list[Any] = list(map(explicit_sharding, abstract_in))  # of arguments that are not kept, too
     for index, sharding in zip(facts.kept_arguments, facts.in_shardings, strict=True):
         in_shardings[index] = sharding
     traced_out = tuple(map(to_aval, abstract_out))

@@ -15,7 +15,7 @@ from jaxtf.serialization import _jax
 from jaxtf.serialization._errors import SerializationError
 from jaxtf.serialization._record.shardings import OWN_MEMORY, AbstractDevice, AbstractMesh, NamedSharding
 
-__all__ = ["from_jax", "to_hlo", "to_jax"]
+__all__ = ["explicit_sharding", "from_jax", "has_axes", "to_hlo", "to_jax"]
 
 
 def from_jax(sharding: Any, rank: int) -> NamedSharding | None:
@@ -48,6 +48,13 @@ def from_jax(sharding: Any, rank: int) -> NamedSharding | None:
     )
 
 
+def explicit_sharding(aval: Any) -> Any:
+    """JAX's sharding in the type of a value, over a mesh with explicit axes; None if it has none."""
+    sharding = getattr(aval, "sharding", None)
+    mesh = getattr(sharding, "mesh", None)
+    return None if mesh is None or mesh.empty or AxisType.Explicit not in mesh.axis_types else sharding
+
+
 def _names(names: Any) -> tuple[str, ...]:
     if names is None:
         return ()
@@ -76,7 +83,7 @@ def to_jax(sharding: NamedSharding | None, mesh: Any = None) -> Any:
         mesh = _mesh_to_jax(sharding.mesh)
     elif not sharding.mesh.axis_names and mesh.size == 1:
         pass  # one device, whatever the names of its axes
-    elif tuple(mesh.axis_names) != sharding.mesh.axis_names or tuple(mesh.axis_sizes) != sharding.mesh.axis_sizes:
+    elif not has_axes(sharding, mesh):
         found = ", ".join(f"{name}={size}" for name, size in zip(mesh.axis_names, mesh.axis_sizes, strict=True))
         raise ValueError(
             f"the function was exported over a mesh of other axes\n  exported: {sharding.mesh}\n  given:    {found}"
@@ -85,6 +92,11 @@ def to_jax(sharding: NamedSharding | None, mesh: Any = None) -> Any:
         *(_entry(names) for names in sharding.partitions), reduced=sharding.reduced, unreduced=sharding.unreduced
     )
     return jax.sharding.NamedSharding(mesh, spec, memory_kind=sharding.memory_kind)
+
+
+def has_axes(sharding: NamedSharding, mesh: Any) -> bool:
+    """Whether a mesh has the axes of a sharding's mesh, of the same sizes and in the same order."""
+    return (tuple(mesh.axis_names), tuple(mesh.axis_sizes)) == (sharding.mesh.axis_names, sharding.mesh.axis_sizes)
 
 
 def to_hlo(sharding: NamedSharding | None, rank: int) -> Any:
