@@ -225,6 +225,63 @@ def test_a_loop_by_each_element_is_refused_in_graph_mode():
     np.testing.assert_array_equal(lift(mapped(loop))(X), [1, 2, 3])
 
 
+SEARCH = """%i = stablehlo.iota dim = 0 : tensor<5xi32>
+  %w = stablehlo.constant dense<WORST> : tensor<f32>
+  %f = stablehlo.constant dense<0> : tensor<i32>
+  %s:2 = "stablehlo.reduce"(%x, %i, %w, %f) ({ ^bb0(%a: tensor<f32>, %p: tensor<i32>, %b: tensor<f32>, %q: tensor<i32>):
+    %g = stablehlo.compare GT, %a, %b, FIRST : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %n = stablehlo.compare NE, %a, %a, SECOND : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %c = stablehlo.or %g, %n : tensor<i1>
+    %e = stablehlo.compare EQ, %a, %b, THIRD : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %l = stablehlo.compare LT, %p, %q : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %t = stablehlo.and %e, %l : tensor<i1>
+    %d = stablehlo.or %c, %t : tensor<i1>
+    %v = stablehlo.select %c, %a, %b : tensor<i1>, tensor<f32>
+    %o = stablehlo.select %d, %p, %q : tensor<i1>, tensor<i32>
+    stablehlo.return %v, %o : tensor<f32>, tensor<i32> }) {dimensions = array<i64: 0>}
+    : (tensor<5xf32>, tensor<5xi32>, tensor<f32>, tensor<i32>) -> (tensor<f32>, tensor<i32>)
+  """
+
+
+def search(first, second, third, worst, result):
+    """A search of the greatest element as JAX writes it, with comparisons of these types; its value or its index."""
+    text = SEARCH
+    for name, value in (("FIRST", first), ("SECOND", second), ("THIRD", third), ("WORST", worst)):
+        text = text.replace(name, value)
+    number, type_ = ("0", "f32") if result == "value" else ("1", "i32")
+    return module(text + f"%r = stablehlo.add %s#{number}, %minus : tensor<{type_}>", {"x": "5xf32"}, type_).replace(
+        "%i = ", f"%minus = stablehlo.constant dense<{'-0.0' if result == 'value' else '0'}> : tensor<{type_}>\n%i = "
+    )
+
+
+NAN = np.float32(np.nan)
+# The types of its comparisons, an array, and where XLA finds the greatest.
+SEARCHES = [
+    (("FLOAT", "FLOAT", "FLOAT"), [-0.0, 0.0, -1, 0.0, -3], 0),
+    (("FLOAT", "FLOAT", "TOTALORDER"), [-0.0, 0.0, -1, 0.0, -3], 1),
+    (("TOTALORDER", "TOTALORDER", "TOTALORDER"), [-0.0, 0.0, -1, 0.0, -3], 1),
+    (("FLOAT", "FLOAT", "FLOAT"), [1, NAN, 2, -NAN, 0], 1),
+    (("FLOAT", "TOTALORDER", "FLOAT"), [1, NAN, 2, -NAN, 0], 4),
+]
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(("types", "values", "expected"), SEARCHES)
+def test_a_search_is_by_the_comparisons_that_it_has(types, values, expected, run):
+    found = run(search(*types, "0xFF800000", "index"))(np.array(values, np.float32))
+    assert int(found) == expected
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("worst", ["0xFF800000", "-1.0"])
+@pytest.mark.parametrize("values", [[-0.0, -1, -2, -3, -4], [-1, -0.0, 0.0, -2, -3], [0.0, -0.0, -1, -1, -1]], ids=str)
+def test_of_several_zeros_a_search_gives_the_last(values, worst, run):
+    x = np.array(values, np.float32)
+    found = np.asarray(run(search("FLOAT", "FLOAT", "FLOAT", worst, "value"))(x))
+    last = x[x == 0][-1]
+    assert (float(found), bool(np.signbit(found))) == (0.0, bool(np.signbit(last)))
+
+
 BYTES = np.array([100, 100, 100, 1], np.int8)
 WIDER = {
     "reduce": (

@@ -13,9 +13,9 @@ import tensorflow as tf
 from jaxtf.convert._graph.broadcasts import before_broadcasts, uniform_value
 from jaxtf.serialization.interop import Operation, TensorType, Value, extreme_direction
 
-__all__ = ["SEARCHES", "search"]
+__all__ = ["SEARCHES", "TAKES_VALUE", "search"]
 
-SEARCHES = "searches"
+SEARCHES, TAKES_VALUE = "searches", "takes_value"
 """The attribute of a reduction that is a search: `GT` for the greatest value, `LT` for the least."""
 
 Sources = Mapping[Value, Operation]

@@ -12,6 +12,7 @@ from jaxtf.serialization._program.program import Block, Operation, TensorType, V
 
 __all__ = ["Key", "comparator_keys", "defining", "extreme_direction", "is_floating", "single_operation"]
 
+_TOTAL = "TOTALORDER"
 _MONOIDS = frozenset(("add", "and", "maximum", "minimum", "multiply", "or", "xor"))
 
 
@@ -46,7 +47,9 @@ def extreme_direction(block: Block) -> str | None:
         operation = source.get(result)
         if operation is None or operation.name != f"stablehlo.{name}" or operation.operands != operands:
             return False
-        return not direction or operation.attributes["comparison_direction"] == direction
+        return not direction or (
+            operation.attributes["comparison_direction"] == direction and _compare_type(operation) != _TOTAL
+        )
 
     def operands(result: Value, name: str) -> tuple[Value, ...]:
         operation = source.get(result)
@@ -139,7 +142,7 @@ class _Comparator:
         left, right = map(self._described, operation.operands)
         if left is None or right is None or left[0] != right[0] or (left[1], right[1]) != (0, 1):
             return None
-        total = operation.attributes.get("compare_type") == "TOTALORDER"
+        total = _compare_type(operation) == _TOTAL
         key = replace(left[0], total=total)
         # NaN has no place in another order.
         return None if is_floating(operation.operands[0]) and not total else key
@@ -169,7 +172,7 @@ class _Comparator:
         x = inner[2]
         if condition.attributes["comparison_direction"] != "NE" or condition.operands != (x, x):
             return None
-        if zero.operands[0] != x or "TOTALORDER" in map(_compare_type, (condition, zero)):
+        if zero.operands[0] != x or _TOTAL in map(_compare_type, (condition, zero)):
             return None
         if not all(map(self._is_zero, (zero.operands[1], inner[1]))) or not self._is_nan(choice[1]):
             return None

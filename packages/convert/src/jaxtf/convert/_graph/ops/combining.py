@@ -124,6 +124,8 @@ def _written(block: Block) -> tuple[tuple[str | int, ...], ...]:
             return ()
         numbers[operation.results[0]] = len(numbers)
         direction = operation.attributes.get("comparison_direction", "")
+        if operation.attributes.get("compare_type") == "TOTALORDER":
+            direction += " in the total order"
         name = operation.name.removeprefix("stablehlo.")
         lines.append((name, direction, *(numbers[value] for value in operation.operands)))
     return tuple(lines) if block.operations and block.returned == block.operations[-1].results else ()

@@ -7,6 +7,7 @@ time; any other combines one element after the other, as far as XLA for CPU does
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import tensorflow as tf
 
@@ -16,7 +17,7 @@ from jaxtf.convert._graph.nodes import reduction
 from jaxtf.convert._graph.ops.combining import Combine, in_order, is_associative, region_of
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import KEEPS_DIMENSIONS
-from jaxtf.convert._graph.searches import SEARCHES
+from jaxtf.convert._graph.searches import SEARCHES, TAKES_VALUE
 from jaxtf.serialization.interop import single_operation
 
 __all__ = ["Combine", "region_of"]
@@ -68,7 +69,8 @@ def reduce(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Tensor]:
             reduced = reducer(operands[0], bound.constant(axes), keeps) if axes else operands[0]
             return [with_initial(kind, initial[0], reduced)]
     if SEARCHES in bound.operation.attributes:
-        return _with_few_dimensions(lambda xs, axis: _extreme(bound[SEARCHES], xs[0], xs[1], axis[0]), operands, axes)
+        search = partial(_extreme, bound[SEARCHES], takes_value=bound.get(TAKES_VALUE, False))
+        return _with_few_dimensions(lambda xs, axis: search(xs[0], xs[1], axis[0]), operands, axes)
     combine, associative = region_of(bound), is_associative(block)
     results = _with_few_dimensions(lambda xs, dims: _folded(combine, xs, initial, dims, associative), operands, axes)
     return [_with_dimensions(results[0], axes)] if keeps else results
@@ -218,11 +220,14 @@ def _rows_of_blocks(
     return list(tf.while_loop(lambda i, *_: i < block, step, state, shape_invariants=invariants)[1:])
 
 
-def _extreme(direction: str, operand: tf.Tensor, indices: tf.Tensor, axis: int) -> list[tf.Tensor]:
+def _extreme(
+    direction: str, operand: tf.Tensor, indices: tf.Tensor, axis: int, *, takes_value: bool
+) -> list[tf.Tensor]:
     """The extreme value along an axis and its index, by ArgMax or ArgMin, which find the first; a NaN comes first.
 
-    As of extremes (`grappler`), Grappler makes `argmax(x)` of `argmax(f(x))`, and `argmin(x)` of `argmax(-x)`. With one
-    more dimension TensorFlow searches an only axis in one thread.
+    Of several zeros the value is the last one, and the index that of the first. As of extremes (`grappler`), Grappler
+    makes `argmax(x)` of `argmax(f(x))`, and `argmin(x)` of `argmax(-x)`. With one more dimension TensorFlow searches an
+    only axis in one thread.
     """
     search = tf.argmax if direction == "GT" else tf.argmin
     searched = tf.cast(operand, tf.int32) if operand.dtype == tf.bool else operand
@@ -236,6 +241,10 @@ def _extreme(direction: str, operand: tf.Tensor, indices: tf.Tensor, axis: int) 
         first = tf.argmax(tf.cast(unordered, tf.int32), axis, output_type=tf.int32)
         position = tf.where(tf.reduce_any(unordered, axis), first, position)
     value, index = (_taken(x, position, axis) for x in (operand, indices))
+    if takes_value and operand.dtype.is_floating:
+        backwards = tf.reverse(operand, [axis])
+        last = _taken(backwards, search(backwards, axis, output_type=tf.int32), axis)
+        value = tf.where(tf.equal(value, tf.zeros([], value.dtype)), last, value)
     return [value, index]
 
 

@@ -7,15 +7,15 @@ rounding. Those in `PATTERNS` also have NaN in the same places. Operations that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph.broadcasts import before_broadcasts, same_as, uniform_value
-from jaxtf.convert._graph.searches import search
-from jaxtf.serialization.interop import Block, Operation, TensorType, Value
+from jaxtf.convert._graph.searches import SEARCHES, TAKES_VALUE, search
+from jaxtf.serialization.interop import Block, Operation, TensorType, Value, read_in
 
 __all__ = ["PATTERNS", "PATTERNS_FOR_CONSUMERS", "recognized"]
 
@@ -33,7 +33,18 @@ def recognized(block: Block, sources: Sources, patterns: Mapping[str, Sequence[P
         found = (pattern(operation, sources) for pattern in patterns.get(operation.name, ()))
         return next(filter(None, found), operation)
 
-    return replace(block, operations=tuple(map(form, block.operations)))
+    operations = tuple(map(form, block.operations))
+    if any(SEARCHES in operation.attributes for operation in operations):
+        used = set(read_in(block))
+        operations = tuple(_with_use_of_value(operation, used) for operation in operations)
+    return replace(block, operations=operations)
+
+
+def _with_use_of_value(operation: Operation, used: Container[Value]) -> Operation:
+    """A search that says whether the value that it finds is used, and not its index alone."""
+    if SEARCHES not in operation.attributes or operation.results[0] not in used:
+        return operation
+    return replace(operation, attributes={**operation.attributes, TAKES_VALUE: True})
 
 
 def relu(operation: Operation, sources: Sources) -> Operation | None:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -107,6 +108,10 @@ def _extreme(direction: str, operands: list[Any], initial: list[Any], axis: int)
     search = lax.argmax if direction == "GT" else lax.argmin
     index = search(operand, axis, indices.dtype)
     value = _taken(operand, index, axis)
+    if value.dtype != np.bool_ and jnp.issubdtype(value.dtype, jnp.floating):  # of several zeros it is the last one
+        backwards = lax.rev(operand, (axis,))
+        last = _taken(backwards, search(backwards, axis, indices.dtype), axis)
+        value = lax.select(lax.eq(value, lax.full_like(value, 0)), last, value)
     if is_identity("maximum" if direction == "GT" else "minimum", initial[0]) and is_identity("add", initial[1]):
         return [value, index]  # of nothing but the worst value, too, the first element is the one
     worst, first = (lax.broadcast(x, value.shape) for x in initial)
@@ -123,9 +128,5 @@ def _extreme(direction: str, operands: list[Any], initial: list[Any], axis: int)
 
 def _taken(operand: Any, index: Any, axis: int) -> Any:
     """The element of each line along an axis at an index."""
-    counted = lax.broadcasted_iota(index.dtype, operand.shape, axis)
-    wide = lax.broadcast_in_dim(index, operand.shape, [i for i in range(operand.ndim) if i != axis])
-    chosen = lax.eq(counted, wide)
-    if operand.dtype == np.bool_:
-        return lax.reduce_or(lax.bitwise_and(chosen, operand), (axis,))
-    return lax.reduce_sum(lax.select(chosen, operand, lax.full_like(operand, 0)), (axis,))
+    there = lax.expand_dims(index, (axis,))
+    return lax.squeeze(jnp.take_along_axis(operand, there, axis, mode="promise_in_bounds"), (axis,))
