@@ -4,12 +4,19 @@ Results are XLA's, or follow from the specification where XLA takes no such modu
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax import lax
 
 from jaxtf.convert import GraphModeUnsupported, convert_stablehlo
-from jaxtf.serialization import LiftUnsupported, lift
+from jaxtf.convert._graph.keys import KEYS as KEYS_OF_SORT
+from jaxtf.convert._graph.parse import parse
+from jaxtf.convert._graph.plan.plan import plan
+from jaxtf.serialization import LiftUnsupported, export, lift
+from jaxtf.serialization.interop import operations_of
+from jaxtf.shapepoly import symbolic_shape
 
 RUNS = {
     "eager": convert_stablehlo,
@@ -46,8 +53,8 @@ def mapped(body, type_="f32", count=3):
     )
 
 
-def sorted_by(nan, zero, compared, constants):
-    """A sort by the total order of `select(x != x, nan, select(x == compared, zero, x))`."""
+def sorted_by(nan, zero, compared, constants, *, inside=True):
+    """A sort by `select(x != x, nan, select(x == compared, zero, x))`, whose constants are in it, or around."""
     keys = "\n".join(
         f"""%n{x} = stablehlo.compare NE, %{x}, %{x}, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
         %z{x} = stablehlo.compare EQ, %{x}, %{compared}, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
@@ -57,8 +64,9 @@ def sorted_by(nan, zero, compared, constants):
     )
     named = "\n".join(f"%{name} = stablehlo.constant dense<{value}> : tensor<f32>" for name, value in constants.items())
     return module(
-        f"""%r = "stablehlo.sort"(%x) ({{ ^bb0(%l: tensor<f32>, %m: tensor<f32>):
-        {named}
+        f"""{"" if inside else named}
+        %r = "stablehlo.sort"(%x) ({{ ^bb0(%l: tensor<f32>, %m: tensor<f32>):
+        {named if inside else ""}
         {keys}
         %s = stablehlo.compare LT, %kl, %km, TOTALORDER : (tensor<f32>, tensor<f32>) -> tensor<i1>
         stablehlo.return %s : tensor<i1> }}) {{dimension = 0 : i64, is_stable = true}}
@@ -153,10 +161,24 @@ def test_the_vectors_of_indices_may_lie_along_any_dimension(place, run):
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize("keys", KEYS, ids=" ".join)
-def test_sorts_by_keys_like_those_of_jax_are_by_the_constants_that_they_have(keys, run):
-    found = np.asarray(run(sorted_by(*keys, CONSTANTS))(UNSORTED))
+@pytest.mark.parametrize("inside", [True, False], ids=["constants inside", "constants outside"])
+def test_sorts_by_keys_like_those_of_jax_are_by_the_constants_that_they_have(inside, keys, run):
+    found = np.asarray(run(sorted_by(*keys, CONSTANTS, inside=inside))(UNSORTED))
     np.testing.assert_array_equal(found, by_keys(*keys))
     np.testing.assert_array_equal(np.signbit(found), np.signbit(by_keys(*keys)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64", "int32"])
+@pytest.mark.parametrize("sort", [jnp.sort, jnp.argsort, lambda x: lax.sort((x, -x), num_keys=2)[1]])
+def test_sorts_of_jax_are_recognized(sort, dtype):
+    exported = export(jax.jit(sort))(jax.ShapeDtypeStruct(symbolic_shape("n"), dtype))
+    (sorts,) = (
+        [operation for operation in operations_of(function.body) if operation.name == "stablehlo.sort"]
+        for function in plan(parse(exported.mlir_module_serialized)).functions.values()
+        if any(operation.name == "stablehlo.sort" for operation in operations_of(function.body))
+    )
+    assert all(KEYS_OF_SORT in operation.attributes for operation in sorts)
+    assert "sort[" in str(jax.make_jaxpr(lift(exported))(np.ones(3, dtype)))
 
 
 IF = """%p = stablehlo.compare GT, %l, %zero : (tensor<f32>, tensor<f32>) -> tensor<i1>

@@ -92,9 +92,14 @@ class Key:
     descending: bool = False
 
 
-def comparator_keys(block: Block) -> list[Key] | None:
-    """The keys that a comparator orders by, first the most significant; None if it does something else."""
-    return _Comparator(block).keys(block.returned[0]) if len(block.returned) == 1 else None
+def comparator_keys(block: Block, sources: Mapping[Value, Operation]) -> list[Key] | None:
+    """The keys that a comparator orders by, first the most significant; None if it does something else.
+
+    Args:
+      block: The comparator.
+      sources: The operations that values around it come from: its constants lie there or in it.
+    """
+    return _Comparator(block, sources).keys(block.returned[0]) if len(block.returned) == 1 else None
 
 
 def _compare_type(comparison: Operation) -> str:
@@ -106,10 +111,12 @@ class _Comparator:
 
     Args:
       block: Its arguments are left and right element of each array.
+      sources: The operations that values around it come from.
     """
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, sources: Mapping[Value, Operation]) -> None:
         self._source: Mapping[Value, Operation] = defining(block)
+        self._around = sources
         self._place = {argument: divmod(i, 2) for i, argument in enumerate(block.arguments)}
 
     def keys(self, result: Value) -> list[Key] | None:
@@ -190,7 +197,7 @@ class _Comparator:
         return constant is not None and bool(np.isnan(constant)) and not np.signbit(constant)
 
     def _constant(self, value: Value) -> Any:
-        operation = self._source.get(value)
+        operation = self._source.get(value, self._around.get(value))
         if operation is None or operation.name != "stablehlo.constant":
             return None
         return np.asarray(operation.attributes["value"]).reshape(-1)[0]

@@ -15,11 +15,12 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._graph._support import BITS, MOST_DIMENSIONS, MOVED, as_shape, backwards, refuse, sizes
 from jaxtf.convert._graph.grappler import negated
+from jaxtf.convert._graph.keys import KEYS
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.ops.comparison import total_order
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import is_compiled_for_cpu
-from jaxtf.serialization.interop import Key, comparator_keys
+from jaxtf.serialization.interop import Key
 
 # Elements that are compared each with each, at most along the dimension and in all pairs.
 MANY_ELEMENTS = 4096
@@ -39,7 +40,7 @@ def sort(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]:
     order = [*(i for i in range(rank) if i != axis), axis]
     back = [order.index(i) for i in range(rank)]
     moved = [x if axis == rank - 1 else tf.transpose(x, order) for x in operands]
-    keys = comparator_keys(bound.operation.regions[0])
+    keys = bound.get(KEYS)
     if keys is not None:
         done = _by_keys(moved, keys)
     elif _is_small(moved[0]):

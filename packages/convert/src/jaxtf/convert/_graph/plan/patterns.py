@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph.broadcasts import before_broadcasts, same_as, uniform_value
+from jaxtf.convert._graph.keys import keyed
 from jaxtf.convert._graph.searches import SEARCHES, TAKES_VALUE, search
 from jaxtf.serialization.interop import Block, Operation, TensorType, Value, read_in
 
@@ -132,6 +133,7 @@ PATTERNS: Mapping[str, Sequence[Pattern]] = {
     "stablehlo.subtract": (log_softmax,),
     "stablehlo.divide": (mean,),
     "stablehlo.reduce": (search,),
+    "stablehlo.sort": (keyed,),
 }
 """The functions that look at an operation, by its name."""
 

@@ -36,7 +36,7 @@ def sort(bound: Bound, *operands: Any) -> Any:
         return list(operands)
     axis = bound.get("dimension", -1) % rank
     is_stable = bool(bound.get("is_stable", False))
-    keys = comparator_keys(bound.operation.regions[0])
+    keys = comparator_keys(bound.operation.regions[0], bound.sources)
     if keys is None:
         return _by_rank(bound, operands, axis)
     if _are_leading(keys, operands):
