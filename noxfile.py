@@ -242,10 +242,11 @@ def random_programs(session: nox.Session) -> None:
     """JAX programs of random steps on six backends, compared with JAX: `python3 run.py random_programs -- 1000`.
 
     As many TensorFlow functions whose sizes depend on values, through `call_tf` on the same, compared with TensorFlow.
+    As many StableHLO modules of what JAX never writes, in graph mode and lifted, compared with XLA.
     """
     install(session, *from_tree(*EVERYTHING), *PYTEST)
     count = {"RANDOM_PROGRAMS": session.posargs[0]} if session.posargs else {}
-    for name in ("programs", "sizes_by_value"):
+    for name in ("programs", "sizes_by_value", "texts"):
         session.run("pytest", f"tests/test_random_{name}.py", env=ON_CPU | {"JAXTF_FULL": "1"} | count)
 
 

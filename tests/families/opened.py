@@ -22,10 +22,10 @@ _REPEAT = "composite custom_call optimization_barrier return rng_bit_generator w
 _REPEAT_TYPES = frozenset(("func.call", "func.return", *(f"stablehlo.{name}" for name in _REPEAT.split())))
 
 
-def opened(exported: Exported, seed: int) -> str:
-    """The text of the module of a function that was exported for known sizes, with half of them open, as drawn."""
+def opened(exported: Exported | str, seed: int) -> str:
+    """The text of a module for known sizes, given as text or exported, with half of them open, as drawn."""
     drawn = random.Random(seed)
-    module = read_module(bytes(exported.mlir_module_serialized))
+    module = read_module(exported if isinstance(exported, str) else bytes(exported.mlir_module_serialized))
     with module.context, ir.Location.unknown():
         for function in module.body.operations:
             if ir.StringAttr(function.attributes["sym_name"]).value == "main":

@@ -1,0 +1,38 @@
+"""Random StableHLO modules of what JAX never writes: `modules` draws those of one of `FAMILIES`.
+
+A family writes a module by a `Text`, whose draws are those of hypothesis, so that what fails is made smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from hypothesis import strategies as st
+
+from . import control, dynamic, elementwise, indexing, reductions, sorting
+from .text import Module, Text
+
+__all__ = ["FAMILIES", "modules"]
+
+FAMILIES: Mapping[str, Callable[[Text], Module]] = {
+    "broadcast": elementwise.broadcast,
+    "map": elementwise.mapped,
+    "integers": elementwise.integers,
+    "conversions": elementwise.conversions,
+    "bits": elementwise.bits,
+    "batch_norm": elementwise.batch_norm,
+    "gather": indexing.gather,
+    "scatter": indexing.scatter,
+    "torch_index_select": indexing.torch_index_select,
+    "reduce": reductions.reduce,
+    "reduce_window": reductions.reduce_window,
+    "select_and_scatter": reductions.select_and_scatter,
+    "sort": sorting.sort,
+    "dynamic": dynamic.dynamic,
+    "control": control.control,
+}
+
+
+def modules(family: str) -> st.SearchStrategy[Module]:
+    """Modules of a family."""
+    return st.builds(lambda random: FAMILIES[family](Text(random)), st.randoms(use_true_random=False))
