@@ -277,7 +277,7 @@ def test_what_is_not_translated_is_refused_when_it_is_converted_with_its_place()
     lines = str(caught.value).splitlines()
     assert lines[0].startswith("graph mode does not translate ")
     assert "devices" in lines[0]
-    assert lines[-1] == "  remedy:   compute it differently, or use native mode (native_serialization=True)"
+    assert lines[-1] == "  remedy:   convert the function for a mesh of one device"
 
 
 REFUSED = """func.func @main(%x: tensor<2x?xf32>) -> tensor<ui32> {
@@ -296,7 +296,7 @@ def test_a_refusal_says_what_where_why_and_what_to_do():
         "graph runs on one\n"
         "  found:    () -> (uint32[])\n"
         "  asked at: exchange/axis_index, /home/model.py:41\n"
-        "  remedy:   compute it differently, or use native mode (native_serialization=True)"
+        "  remedy:   convert the function for a mesh of one device"
     )
 
 

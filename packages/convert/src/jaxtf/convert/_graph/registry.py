@@ -53,6 +53,7 @@ class Entry:
       computed_in: A wider dtype to compute in for those dtypes that TensorFlow has no kernel for.
       needs_xla: In words, for which uses plain operations do not do; empty if always.
       reason: Why it is refused, in words; empty if it is not.
+      remedy: What to do instead of it; empty where native mode does.
       differs: How results differ from XLA's, in words; empty if they do not.
     """
 
@@ -62,6 +63,7 @@ class Entry:
     needs_xla: str = ""
     reason: str = ""
     differs: str = ""
+    remedy: str = ""
 
 
 _ENTRIES: dict[str, Entry] = {}
@@ -80,10 +82,10 @@ def translates(
     return register
 
 
-def refuses(*names: str, reason: str) -> None:
-    """Says why these operations are not translated."""
+def refuses(*names: str, reason: str, remedy: str = "") -> None:
+    """Says why these operations are not translated, and what to do where native mode does not do either."""
     for name in names:
-        _add(Entry(name, None, {}, reason=reason))
+        _add(Entry(name, None, {}, reason=reason, remedy=remedy))
 
 
 def registered() -> Mapping[str, Entry]:

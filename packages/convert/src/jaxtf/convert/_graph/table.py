@@ -30,7 +30,7 @@ def entry_of(operation: Operation) -> Entry:
     if entry is None:
         raise unsupported(operation, "graph mode does not know it", _remedy(operation))
     if entry.emit is None:
-        raise unsupported(operation, entry.reason)
+        raise unsupported(operation, entry.reason, entry.remedy or REMEDY)
     return entry
 
 

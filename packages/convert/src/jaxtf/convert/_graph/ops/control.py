@@ -22,6 +22,7 @@ __all__: list[str] = []
 _PLACEHOLDER = re.compile(r"\{(\d+)\}")
 
 _COLLECTIVE = "it moves data between devices that run the same program; a TensorFlow graph is one program"
+_ONE_DEVICE = "convert the function for a mesh of one device"
 _TOKEN = "it orders effects, such as input and output while it runs, which TensorFlow graphs do not have in this form"
 
 refuses(
@@ -29,11 +30,13 @@ refuses(
     "custom_call.SPMDFullToShardShape",
     "custom_call.SPMDShardToFullShape",
     reason=_COLLECTIVE,
+    remedy=_ONE_DEVICE,
 )
 refuses(
     "stablehlo.partition_id",
     "stablehlo.replica_id",
     reason="it asks which of several devices runs it; a TensorFlow graph runs on one",
+    remedy=_ONE_DEVICE,
 )
 refuses(
     *EFFECTS,
