@@ -146,20 +146,13 @@ def _gather_nd(
         return tf.broadcast_to(operand, as_shape([*shape, *sizes(operand)]))
     dtype = tf.int64 if any(c.dtype == tf.int64 for c in components.values()) else tf.int32
     vectors = [tf.broadcast_to(tf.cast(components[axis], dtype), as_shape(shape)) for axis in front]
-    if all(isinstance(size, int) for size in sizes(operand)[len(front) :]):
-        return tf.gather_nd(operand, tf.stack(vectors, axis=-1))
-    return _gather_rows(operand, vectors)
-
-
-def _gather_rows(operand: tf.Tensor, vectors: Sequence[tf.Tensor]) -> tf.Tensor:
-    """By Gather, which takes rows without elements: of the leading dimensions, which vectors name, as one."""
-    shape, named = sizes(operand), len(vectors)
-    count = product(shape[:named])
-    dtype = vectors[0].dtype if isinstance(count, int) and count < 2**31 else tf.int64
-    row = tf.zeros([], dtype)
-    for vector, size in zip(vectors, shape, strict=False):
-        row = row * tf.cast(size, dtype) + tf.cast(vector, dtype)
-    return tf.gather(tf.reshape(operand, as_shape([count, *shape[named:]])), row)
+    named = tf.stack(vectors, axis=-1)
+    row = sizes(operand)[len(front) :]
+    if all(isinstance(size, int) for size in row):
+        return tf.gather_nd(operand, named)
+    # Where rows are empty, no vector is looked up.
+    looked_up = tf.reshape(named, [-1, len(front)])[: tf.where(product(row) > 0, tf.size(named) // len(front), 0)]
+    return tf.reshape(tf.gather_nd(operand, looked_up), as_shape([*shape, *row]))
 
 
 def _ordered(
