@@ -79,6 +79,13 @@ def test_a_module_for_tpu_alone_is_left_to_its_partitioner():
     assert "XlaCallModule" in [operation.type for operation in graph.get_operations()]
 
 
+def test_what_cannot_be_written_otherwise_is_refused_with_what_to_do():
+    nobody = mapped(lambda x: lax.ppermute(x, "a", []), 1, PartitionSpec("a"))  # zeros, of sizes that are not known
+    with pytest.raises(NativeModeUnsupported, match="collective_permute\n  remedy: compute it differently"):
+        convert(nobody, polymorphic_shapes=["b, _"])(X)
+    np.testing.assert_array_equal(convert(nobody)(X), 0 * X)
+
+
 def test_constraints_of_symbolic_sizes_change_no_value():
     before = jax.config.jax_use_shardy_partitioner
     jax.config.update("jax_use_shardy_partitioner", False)

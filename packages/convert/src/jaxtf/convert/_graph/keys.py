@@ -1,4 +1,4 @@
-"""Sorts by keys, found when a program is planned: constants of a comparator lie outside of it."""
+"""Sorts by keys, found when a program is planned: constants of a comparator may lie outside of it."""
 
 from __future__ import annotations
 

@@ -43,14 +43,19 @@ def as_computed(exported: Exported) -> Exported:
         by_devices = ()
     if not by_devices and not misread_by_xla(module):
         return exported
+    remedy = "compute it differently, or use graph mode (native_serialization=False)"
     try:
         written = exported.with_stablehlo_version(exported.stablehlo_version)
     except (ImportError, VersionError):
-        written = exported
+        written, remedy = exported, f"rewrite the artifact where JAX is: {_upgrade()}"
     module = written.mlir_module_serialized
     left = [*sorted(set(by_devices and computes_by_devices(module)) - _AS_SAID), *misread_by_xla(module)]
     if left:
-        raise _not_here(exported, left)
+        raise NativeModeUnsupported(
+            f"'{exported.fun_name}' has operations that TensorFlow {tf.__version__} does not compute as they say\n"
+            f"  found:  {', '.join(left)}\n"
+            f"  remedy: {remedy}"
+        )
     return written
 
 
@@ -64,10 +69,6 @@ def _for_several(exported: Exported, found: tuple[str, ...]) -> NativeModeUnsupp
     )
 
 
-def _not_here(exported: Exported, found: list[str]) -> NativeModeUnsupported:
-    return NativeModeUnsupported(
-        f"'{exported.fun_name}' has operations that TensorFlow {tf.__version__} does not compute as they say\n"
-        f"  found:  {', '.join(found)}\n"
-        "  remedy: rewrite the artifact where JAX is: "
-        f"jaxtf-artifact upgrade FILE -o OUT --tensorflow-version {tf.__version__}"
-    )
+def _upgrade() -> str:
+    """The command that rewrites an artifact for this TensorFlow."""
+    return f"jaxtf-artifact upgrade FILE -o OUT --tensorflow-version {tf.__version__}"
