@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from hypothesis import strategies as st
 
-from . import control, dynamic, elementwise, indexing, reductions, sorting
+from . import contractions, control, dynamic, elementwise, floats, indexing, layout, linear_algebra, reductions, sorting
 from .text import Module, Text
 
 __all__ = ["FAMILIES", "modules"]
@@ -30,6 +30,17 @@ FAMILIES: Mapping[str, Callable[[Text], Module]] = {
     "sort": sorting.sort,
     "dynamic": dynamic.dynamic,
     "control": control.control,
+    "layout": layout.layout,
+    "top_k": layout.top_k,
+    "floats": floats.floats,
+    "chlo": floats.chlo,
+    "complexes": floats.complexes,
+    "random_bits": floats.random_bits,
+    "convolution": contractions.convolution,
+    "dot_general": contractions.dot_general,
+    "triangular_solve": linear_algebra.triangular_solve,
+    "cholesky": linear_algebra.cholesky,
+    "fourier": linear_algebra.fourier,
 }
 
 

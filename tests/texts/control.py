@@ -1,4 +1,4 @@
-"""Branches and loops in each other, which take what is outside of them, tuples and barriers."""
+"""Branches, loops and functions in each other, which take what is outside of them, tuples and barriers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .text import Module, Text, Value
 
 __all__ = ["control"]
 
-_KINDS = ["pair", "pair", "tuple", "barrier", "case", "if", "while"]
+_KINDS = ["pair", "pair", "tuple", "barrier", "call", "composite", "case", "if", "while"]
 
 
 def control(text: Text) -> Module:
@@ -27,7 +27,7 @@ def _grown(text: Text, given: Sequence[Value], by: tuple[Value, Value], depth: i
     random, pool = text.random, list(given)
     type_ = (pool[0].shape, pool[0].element)
     for _ in range(random.randint(0, 2)):
-        kind, pair = random.choice(_KINDS if depth else _KINDS[:-3]), [random.choice(pool) for _ in range(2)]
+        kind, pair = random.choice(_KINDS if depth else _KINDS[:4]), [random.choice(pool) for _ in range(2)]
         if kind == "pair":
             made = text.operation(random.choice(["add", "subtract", "maximum"]), pair, type_)
         elif kind == "tuple":
@@ -36,6 +36,8 @@ def _grown(text: Text, given: Sequence[Value], by: tuple[Value, Value], depth: i
             made = text.operation("get_tuple_element", [whole], type_, f"index = {random.choice((0, 2))} : i32")
         elif kind == "barrier":
             made = random.choice(text.operation("optimization_barrier", pair, type_, type_))
+        elif kind in ("call", "composite"):
+            made = _called(text, kind, pair, by, depth)
         elif kind == "while":
             made = _loop(text, pool, by, depth)
         else:
@@ -45,6 +47,23 @@ def _grown(text: Text, given: Sequence[Value], by: tuple[Value, Value], depth: i
             made = random.choice(text.operation(kind, [chosen], type_, type_, regions=branches))
         pool.append(made)
     return pool
+
+
+def _called(text: Text, kind: str, pair: list[Value], by: tuple[Value, Value], depth: int) -> Value:
+    """What a function of its own gives for two arrays, called or as the decomposition of an unknown operation."""
+    operands = [*pair, *by]
+
+    def function(x: Value, y: Value, *inner: Value) -> list[Value]:
+        return [_grown(text, [x, y], (inner[0], inner[1]), depth - 1)[-1]]
+
+    type_, name = (pair[0].shape, pair[0].element), text.function([(x.shape, x.element) for x in operands], function)
+    if kind == "call":
+        made = text.operation("func.call", operands, type_, f"callee = @{name}")
+    else:
+        attributes = f'name = "some.operation", decomposition = @{name}, version = 1 : i32'
+        made = text.operation("composite", operands, type_, attributes)
+    result: Value = made
+    return result
 
 
 def _two_of(text: Text, pool: list[Value]) -> list[Value]:

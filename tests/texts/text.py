@@ -76,6 +76,7 @@ class Text:
         self._numbers = np.random.default_rng(random.randint(0, 99))
         self._arguments: list[tuple[Value, np.ndarray]] = []
         self._lines: tuple[list[str], list[str]] = ([], [])  # of the two modules
+        self._functions: tuple[list[str], list[str]] = ([], [])
         self._count = 0
 
     def shape(self, lowest: int = 0, highest: int = 3, size: int = 4) -> tuple[int, ...]:
@@ -153,6 +154,18 @@ class Text:
         lines, self._lines = [head, *self._lines[0], last], kept
         return "{ " + "\n".join(lines) + " }"
 
+    def function(self, taken: Sequence[Any], write: Callable[..., Sequence[Value]]) -> str:
+        """The name of a private function that takes values of these shapes and element types, as of a region."""
+        kept, self._lines = self._lines, ([], [])
+        values = [self._named([one])[0] for one in taken]
+        results = write(*values)
+        name = f"f{len(self._functions[0])}"
+        head = f"func.func private @{name}({_typed(values)}) -> ({_listed(results, 'type')}) {{"
+        for lines, functions in zip(self._lines, self._functions, strict=True):
+            functions.append("\n".join([head, *lines, _returned("return", results), "}"]))
+        self._lines = kept
+        return name
+
     def module(self, *results: Value, max_error_in_eps: float = 0, is_lifted: bool = True) -> Module:
         """The module with these results."""
         wide = [
@@ -162,7 +175,10 @@ class Text:
             for one in results
         ]
         head = f"func.func @main({_typed([value for value, _ in self._arguments])}) -> ({_listed(wide, 'type')}) {{"
-        texts = ["\n".join([head, *lines, _returned("return", wide), "}"]) for lines in self._lines]
+        texts = [
+            "\n".join([head, *lines, _returned("return", wide), "}", *functions])
+            for lines, functions in zip(self._lines, self._functions, strict=True)
+        ]
         return Module(*texts, tuple(array for _, array in self._arguments), max_error_in_eps, is_lifted)
 
     def _named(self, given: Sequence[Any]) -> list[Value]:
