@@ -71,6 +71,17 @@ def test_a_compiled_vectorized_function_too(name):
     np.testing.assert_array_equal(run(elements), jax.jit(jax.vmap(function))(elements))
 
 
+@pytest.mark.parametrize("least", [100, 0, -100])
+def test_a_slice_in_a_branch_that_no_element_takes(least):
+    def function(x):
+        starts = jnp.abs(x[:2]).astype(int)
+        table = jnp.outer(x, x)
+        return lax.cond(x[0] > least, lambda: lax.dynamic_slice(table, starts, (2, 3)).sum(), x.sum)
+
+    converted = convert(function, native_serialization=False)
+    np.testing.assert_array_equal(tf.vectorized_map(converted, ROWS), jax.vmap(function)(ROWS))
+
+
 def test_a_function_that_is_vectorized_twice():
     converted = convert(PROGRAMS["pad"][0], native_serialization=False, with_gradient=False)
     pairs = np.stack([ROWS, -ROWS])

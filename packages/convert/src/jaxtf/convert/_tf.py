@@ -43,9 +43,10 @@ Each private name is listed once, with why it is needed and the versions it was 
   `create_op`, 200 us by `tf.add` (2.21).
 - `Operation._set_attr` (2.19.1, 2.20.0, 2.21): sets an attribute of an operation that is there. Names that begin with
   `_` are for any operation; of `_grappler_do_not_remove` TensorFlow's graph optimizer leaves the operation alone.
-- `pfor_converter` of an operation, and of `tensorflow.python.ops.parallel_for.pfor` `wrap` and
-  `ConversionNotImplementedError` (2.19.1, 2.21): how `tf.vectorized_map` and `tape.jacobian` compute an operation for
-  all elements at once. TensorFlow's own way for its type is another value for some.
+- `pfor_converter` of an operation, and of `tensorflow.python.ops.parallel_for.pfor` `wrap`,
+  `_pfor_converter_registry` and `ConversionNotImplementedError` (2.19.1, 2.21): how `tf.vectorized_map` and
+  `tape.jacobian` compute an operation for all elements at once. TensorFlow's own way for its type is another value for
+  some, and loses gradients of their own. They trace a function in the name scope `loop_body`.
 - `Graph._name_stack` (2.19.1, 2.20.0, 2.21): where a graph keeps the name scope that it is in; entering one by
   `tf.name_scope` takes half the time of a node.
 """
@@ -85,6 +86,7 @@ __all__ = [
     "TiledDevices",
     "annotate_tiles",
     "any_tape_watches",
+    "asserted",
     "compiled_call",
     "compiled_in_graph",
     "eager_layout",
@@ -93,10 +95,12 @@ __all__ = [
     "graph_results",
     "has_only_cpu",
     "has_tangents",
+    "in_current_graph",
     "is_compiled_for_cpu",
     "left_alone_by_autograph",
     "new_node",
     "newest_calling_convention_version",
+    "prevent_gradient",
     "record_gradient",
     "refusing_results",
     "rng_bit_generator",
@@ -109,6 +113,7 @@ __all__ = [
     "unrecorded",
     "variadic_sort",
     "vectorized_by",
+    "vectorized_slice",
 ]
 
 
@@ -162,7 +167,30 @@ class ModuleCall:
         """Adds the op to the graph, on the kept arguments of the module."""
         for function in self._functions:  # a SavedModel keeps what its graph knows
             tf.compat.v1.get_default_graph()._add_function_recursive(function._inference_function)
-        return list(xla.call_module(arguments, **self._attributes))
+        results = list(xla.call_module(arguments, **self._attributes))
+        if results and not tf.executing_eagerly():
+            results[0].op.pfor_converter = self._vectorized
+        return results
+
+    def _vectorized(self, given: Any) -> list[Any]:
+        """One element after the other, as TensorFlow does it, but so that no tape asks for a gradient of the op."""
+        values = [given.input(i) for i in range(given.num_inputs)]
+        if all(value.t is taken for value, taken in zip(values, given.op.inputs, strict=True)):
+            return [pfor.wrap(result, False) for result in given.op.outputs]  # the same for all elements
+        if not any(value.is_stacked for value in values):
+            made = [pfor.wrap(result, False) for result in unrecorded(self, [value.t for value in values])]
+            return [pfor.wrap(_stacked(result, given.pfor.loop_len_vector), True) for result in made]
+        signature = [tf.TensorSpec(result.shape, result.dtype) for result in given.outputs]
+
+        def of_one(elements: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+            left = iter(elements)
+            return self([next(left) if value.is_stacked else value.t for value in values])
+
+        def of_all(stacked: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+            return list(tf.map_fn(of_one, stacked, fn_output_signature=signature))
+
+        found = unrecorded(of_all, [value.t for value in values if value.is_stacked])
+        return [pfor.wrap(result, True) for result in found]
 
 
 def left_alone_by_autograph(function: _Function) -> _Function:
@@ -219,31 +247,105 @@ def record_gradient(
     pywrap_tfe.TFE_Py_TapeSetRecordOperation("JaxtfCall", results, arguments, gradient, None)
 
 
+def in_current_graph(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Tensors of any graph, or of none, as those of the current one, which is not that of eager mode."""
+    graph = tf.compat.v1.get_default_graph()
+    return [graph.capture(tensor) for tensor in tensors] if isinstance(graph, FuncGraph) else list(tensors)
+
+
 def graph_results(
     results: Sequence[tf.Tensor], arguments: Sequence[tf.Tensor], gradient: Callable[..., Sequence[tf.Tensor | None]]
 ) -> list[tf.Tensor]:
     """Results in the current graph that tapes, `tf.gradients` and SavedModels differentiate by `gradient`.
 
-    As of a function that `tf.custom_gradient` decorates, but `gradient` goes with the graph.
+    As of a function that `tf.custom_gradient` decorates, but `gradient` goes with the graph, and is kept by
+    `tf.vectorized_map`. A gradient may be asked for in another graph than that of the results: it gets both there.
 
     Args:
       results: Tensors of the graph.
       arguments: What they are differentiated with respect to.
-      gradient: From the cotangents of the results to those of the arguments, None for those without.
+      gradient: From the results, the arguments and the cotangents of the results, one by one, to the cotangents of the
+        arguments, None for those without.
     """
     count, graph = len(results), tf.compat.v1.get_default_graph()
+    if "loop_body" in graph.get_name_scope():
+        results = [prevent_gradient(result, _COPIED) for result in results]
+    inputs = in_current_graph([*results, *arguments])
 
     # The name of what is traced when it is saved: see `traces_saved_gradient`.
-    def internal_grad_fn(_: tf.Operation | None, *cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
-        return [*([None] * count), *gradient(*cotangents[:count])]
+    def internal_grad_fn(operation: tf.Operation | None, *cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
+        # Results as they are differentiated: a gradient of a gradient may ask for that of all that one is made of.
+        made, taken = (inputs, inputs) if operation is None else (operation.outputs, list(operation.inputs))
+        return [*([None] * count), *gradient(made[:count], taken[count:], *cotangents[:count])]
+
+    def vectorized(given: Any) -> list[Any]:
+        values = [given.input(i) for i in range(given.num_inputs)]
+        all_results = [_stacked(value, given.pfor.loop_len_vector) for value in values[:count]]
+        varies = [value.is_stacked for value in values[count:]]
+        all_arguments = [value.t for value in values[count:]]
+        made = graph_results(all_results, all_arguments, _gradient_of_all(gradient, varies))
+        return [*(pfor.wrap(result, True) for result in made), *values[count:]]
 
     name = _registered_weakly(internal_grad_fn)
-    inputs = [*results, *arguments]
     held = graph._override_gradient_function({"IdentityN": internal_grad_fn})
     with graph.gradient_override_map({"IdentityN": name}), held:
         outputs = unrecorded(lambda tensors: list(tf.identity_n(tensors)), inputs)
+    outputs[0].op.pfor_converter = vectorized
     record_gradient(outputs, inputs, lambda *cotangents: internal_grad_fn(None, *cotangents))
     return outputs[:count]
+
+
+def prevent_gradient(result: tf.Tensor, message: str) -> tf.Tensor:
+    """PreventGradient, also in `tf.vectorized_map`."""
+    prevented: tf.Tensor = tf.raw_ops.PreventGradient(input=result, message=message)
+    if not tf.executing_eagerly():
+        vectorized_by(prevented.op, lambda of_all: prevent_gradient(of_all, message))
+    return prevented
+
+
+def _stacked(value: Any, length: tf.Tensor) -> tf.Tensor:
+    """What `tf.vectorized_map` computed, for all elements also where it is the same for them."""
+    return value.t if value.is_stacked else tf.gather(value.t[None], tf.zeros(length, tf.int32))
+
+
+def _gradient_of_all(
+    gradient: Callable[..., Sequence[tf.Tensor | None]], varies: Sequence[bool]
+) -> Callable[..., list[tf.Tensor | None]]:
+    """The gradient of what `tf.vectorized_map` computed, by that of one element.
+
+    Args:
+      gradient: As of `graph_results`.
+      varies: Of each argument, whether it has the elements as a dimension in front; the cotangents of one that is the
+        same for all elements are added up.
+    """
+
+    def gradient_of_all(
+        results: Sequence[tf.Tensor], arguments: Sequence[tf.Tensor], *cotangents: tf.Tensor | None
+    ) -> list[tf.Tensor | None]:
+        known = [i for i, cotangent in enumerate(cotangents) if cotangent is not None]
+        own = [i for i, of_each in enumerate(varies) if of_each]
+        are_there: list[bool] = []
+
+        def of_one(elements: Any) -> list[tf.Tensor]:
+            given, of_element, of_results = elements
+            of_all, of_arguments = list(arguments), [None] * len(cotangents)
+            for place, value in zip(own, of_element, strict=True):
+                of_all[place] = value
+            for place, value in zip(known, of_results, strict=True):
+                of_arguments[place] = value
+            pulled = gradient(given, of_all, *of_arguments)
+            are_there[:] = [each is not None for each in pulled]
+            return [each for each in pulled if each is not None]
+
+        of_results = [tf.convert_to_tensor(cotangents[i]) for i in known]
+        found = iter(tf.vectorized_map(of_one, (list(results), [arguments[i] for i in own], of_results)))
+        pulled = [next(found) if is_there else None for is_there in are_there]
+        return [
+            each if each is None or of_each else tf.reduce_sum(each, 0)
+            for each, of_each in zip(pulled, varies, strict=True)
+        ]
+
+    return gradient_of_all
 
 
 def refusing_results(
@@ -264,6 +366,8 @@ def refusing_results(
     held = graph._override_gradient_function({"Identity": refuse})
     with graph.gradient_override_map({"Identity": f"Jaxtf_{name}"}), held:
         outputs = unrecorded(lambda tensors: [tf.identity(tensor, name) for tensor in tensors], results)
+    for output in outputs:
+        vectorized_by(output.op, lambda of_all: refusing_results([of_all], [of_all], refuse, name)[0])
     record_gradient(outputs, arguments, refuse)
     return outputs
 
@@ -546,6 +650,13 @@ def is_left_by_grappler(operation: tf.Operation) -> bool:
     return True
 
 
+# TensorFlow copies what is the same for all elements and comes after a stateful operation, without its gradient.
+_COPIED = (
+    "tf.vectorized_map has lost the gradient of a jaxtf-converted function of what is the same for all elements and "
+    "comes from a stateful function. Compute that before tf.vectorized_map, or take the gradient outside of tf.function"
+)
+
+
 def vectorized_by(
     operation: tf.Operation, compute: Callable[..., tf.Tensor] | None, *, stacks_all: bool = False
 ) -> None:
@@ -567,6 +678,44 @@ def vectorized_by(
             return pfor.wrap(compute(*(given.stacked_input(i) for i in range(given.num_inputs))), True)
         others = [given.unstacked_input(i) for i in range(1, given.num_inputs)]
         return pfor.wrap(compute(given.stacked_input(0), *others), True)
+
+    operation.pfor_converter = convert
+
+
+def asserted(holds: tf.Tensor, data: Sequence[Any]) -> tf.Operation | None:
+    """As `tf.debugging.Assert`; `tf.vectorized_map` leaves it as it is where it is the same for all elements.
+
+    What is computed after it stays as it is too, with the gradient that a tape has of it.
+    """
+    made = tf.debugging.Assert(holds, data)
+    if made is not None:
+        for operation in (made, *(tensor.op for tensor in made.inputs)):
+            if operation.type in pfor._pfor_converter_registry:
+                operation.pfor_converter = _unless_the_same
+    return made
+
+
+def _unless_the_same(given: Any) -> Any:
+    """An operation as it is where its operands are, and otherwise as TensorFlow computes it for all elements."""
+    if all(given.input(i).t is tensor for i, tensor in enumerate(given.op.inputs)):
+        return [pfor.wrap(tensor, False) for tensor in given.op.outputs] or given.op
+    return pfor._pfor_converter_registry[given.op_type](given)
+
+
+def vectorized_slice(operation: tf.Operation, size: Sequence[int]) -> None:
+    """Has `tf.vectorized_map` take slices of this size, where each starts elsewhere, by a gather.
+
+    As TensorFlow does, but also for no elements, as in a branch that none takes: it computes the size by the starts.
+    """
+
+    def convert(given: Any) -> Any:
+        if not (given.input(0).is_stacked and given.input(1).is_stacked):
+            return pfor._pfor_converter_registry["Slice"](given)
+        starts = tf.cast(given.stacked_input(1), tf.int64)
+        steps = tf.math.cumprod(tf.constant(size, tf.int64), exclusive=True, reverse=True)
+        places = tf.range(tf.reduce_prod(tf.constant(size, tf.int64)))[:, None] // steps % size
+        found = tf.gather_nd(given.stacked_input(0), starts[:, None] + places, batch_dims=1)
+        return pfor.wrap(tf.reshape(found, tf.concat([given.pfor.loop_len_vector, size], 0)), True)
 
     operation.pfor_converter = convert
 

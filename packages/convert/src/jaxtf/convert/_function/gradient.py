@@ -63,9 +63,12 @@ def run_differentiable(
 
 def _run(function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int | None) -> list[tf.Tensor]:
     """The same, with the constants among the arguments."""
+    is_eager = tf.executing_eagerly()
+    if not is_eager:
+        arguments = _tf.in_current_graph(arguments)
     if not function.argument_dtypes or not function.exported.out_avals:
         return function(arguments)
-    if orders is None and tf.executing_eagerly():
+    if orders is None and is_eager:
         return _run_recorded(function, arguments) if function.has_vjp() else _run_refusing(function, arguments, NO_VJP)
     if _tf.has_tangents(arguments):
         raise ConversionStateError(
@@ -79,12 +82,12 @@ def _run(function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int
         return _prevent_gradient(function, arguments, NO_VJP)
     run_vjp = _run_vjp if orders is None else _vjp_in_graph(function, orders - 1)
 
-    results = function(arguments)
-
-    def gradient(*cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
+    def gradient(
+        results: Sequence[tf.Tensor], arguments: Sequence[tf.Tensor], *cotangents: tf.Tensor | None
+    ) -> list[tf.Tensor | None]:
         return _pull_back(function, arguments, results, cotangents, run_vjp)
 
-    return _tf.graph_results(results, arguments, gradient)
+    return _tf.graph_results(function(arguments), arguments, gradient)
 
 
 def _run_vjp(vjp: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
@@ -141,6 +144,7 @@ def run_without_gradient(function: ExportedFunction, arguments: Sequence[tf.Tens
     complete = [*arguments, *(constant.tensor() for constant in function.constants)]
     if tf.executing_eagerly():
         return _run_refusing(function, complete, GRADIENT_PREVENTED)
+    complete = _tf.in_current_graph(complete)
     if function.is_regular:
         # Other consumers than TensorFlow do not know PreventGradient.
         refusing = _refusing(GRADIENT_PREVENTED)
@@ -150,7 +154,7 @@ def run_without_gradient(function: ExportedFunction, arguments: Sequence[tf.Tens
 
 def _prevent_gradient(function: ExportedFunction, arguments: Sequence[tf.Tensor], message: str) -> list[tf.Tensor]:
     """Applies the function in a graph, of which a SavedModel holds the message."""
-    prevented = [tf.raw_ops.PreventGradient(input=result, message=message) for result in function(arguments)]
+    prevented = [_tf.prevent_gradient(result, message) for result in function(arguments)]
     if function.is_regular:  # tapes did not see its operations
         _tf.record_gradient(prevented, arguments, _refusing(message))
     return prevented

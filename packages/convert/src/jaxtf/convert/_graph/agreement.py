@@ -17,6 +17,7 @@ from jaxtf.convert._graph._support import Size, as_shape, sizes
 from jaxtf.convert._graph.errors import unsupported
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.registry import Bound
+from jaxtf.convert._tf import asserted
 from jaxtf.serialization.interop import Operation, Requirement, has_requirements, requirements
 
 __all__ = ["at_broadcast_places", "with_required_sizes"]
@@ -68,7 +69,7 @@ def _checked(operation: Operation, required: Requirement) -> Sequence[tf.Operati
     holds = size <= limit if required.is_most else tf.equal(size, limit)
     message = f"{operation.name}: an operand has another size than StableHLO requires; found, and "
     message += "at most:" if required.is_most else "required:"
-    assertion = tf.debugging.Assert(holds, [message, size, limit])
+    assertion = asserted(holds, [message, size, limit])
     if not _is_of_sizes(holds):
         return (assertion,)
     with tf.control_dependencies([assertion]):
@@ -97,7 +98,7 @@ def _of_some(operation: Operation, operand: tf.Tensor) -> Sequence[tf.Operation]
     if isinstance(batch, int):
         return ()
     message = f"{operation.name}: the batch is empty, of which TensorFlow has no convolution"
-    return (tf.debugging.Assert(batch > 0, [message]),)
+    return (asserted(batch > 0, [message]),)
 
 
 def at_broadcast_places(bound: Bound, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:

@@ -15,6 +15,7 @@ import tensorflow as tf
 from jaxtf.convert._graph._support import refuse, where
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.registry import Bound, refuses, translates
+from jaxtf.convert._tf import asserted
 from jaxtf.serialization.interop import COLLECTIVES, EFFECTS, PYTHON_CALLBACKS, TensorType
 
 __all__: list[str] = []
@@ -206,7 +207,7 @@ def shape_assertion(bound: Bound, holds: tf.Tensor, *sizes: tf.Tensor) -> list[A
         parts.append(sizes[int(part)] if index % 2 else part)
     if known_value(holds):
         return []
-    assertion = tf.debugging.Assert(holds, [part for part in parts if not isinstance(part, str) or part])
+    assertion = asserted(holds, [part for part in parts if not isinstance(part, str) or part])
     if tf.executing_eagerly():
         return []
     with tf.control_dependencies([assertion]):

@@ -13,6 +13,7 @@ import tensorflow as tf
 from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, Size, as_shape, is_empty, one_by_one, same, sizes
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._tf import vectorized_slice
 
 # More rows than these are cheaper to select than to scatter one by one.
 MANY_ROWS = 4096
@@ -81,7 +82,10 @@ def dynamic_slice(bound: Bound, operand: tf.Tensor, *starts: tf.Tensor) -> tf.Te
         return one_by_one(
             operand, cut, lambda array, i: tf.slice(array, as_shape([0, begin[i], 0]), [-1, extent[i], -1])
         )
-    return tf.slice(operand, as_shape(begin), extent)
+    found = tf.slice(operand, as_shape(begin), extent)
+    if not tf.executing_eagerly():
+        vectorized_slice(found.op, extent)
+    return found
 
 
 @translates("stablehlo.dynamic_update_slice", computed_in=MOVED)
