@@ -16,6 +16,7 @@ from jaxtf.convert import (
     FunctionTypeError,
     convert,
     convert_exported,
+    convert_stablehlo,
     save_model,
     to_tflite,
     verify,
@@ -238,3 +239,17 @@ def test_a_tflite_model_of_nested_results_has_the_names_of_a_saved_model(tmp_pat
     np.testing.assert_array_equal(results["a_1"], [2, 4])
     flat = tf.lite.Interpreter(model_content=to_tflite(lambda x: (x, x + 1), input_signature=[tf.TensorSpec((2,))]))
     assert flat.get_signature_list()["serving_default"]["outputs"] == ["output_0", "output_1"]
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["graph mode", "native"])
+def test_a_masked_array_is_refused_also_after_a_plain_one(native, tmp_path):
+    masked, plain = np.ma.masked_array(np.float32([1, 999, 3]), mask=[0, 1, 0]), np.zeros(3, np.float32)
+    converted = convert(jnp.sum, native_serialization=native)
+    read = convert_exported(export(jnp.sum)(plain), native_serialization=native)
+    of_module = convert_stablehlo("func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> { return %x : tensor<3xf32> }")
+    for call in (converted, read, of_module):
+        call(plain)
+        refusal = message(ArgumentTypeError, lambda call=call: call(masked))
+        assert "is a masked array of NumPy, whose mask would be lost" in refusal
+    saving = lambda: save_model(jnp.multiply, masked, tmp_path, input_signatures=[tf.TensorSpec([])])  # noqa: E731
+    assert "args[0] is a masked array" in message(ArgumentTypeError, saving)

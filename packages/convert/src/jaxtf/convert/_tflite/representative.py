@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._values.arguments import refuse_masked
 
 __all__ = ["checked_samples"]
 
@@ -62,6 +63,7 @@ def _sample(sample: Any, specs: Mapping[str, tf.TensorSpec], where: str) -> _Sam
 
 
 def _array(value: Any, spec: tf.TensorSpec, where: str, name: str) -> np.ndarray[Any, Any]:
+    refuse_masked(value, lambda: where)
     found, dtype = np.asarray(value), np.dtype(spec.dtype.as_numpy_dtype)
     if not np.can_cast(found.dtype, dtype, "same_kind") or not spec.shape.is_compatible_with(found.shape):
         raise ConversionOptionError(

@@ -16,11 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
 
-__all__ = ["WeakVariable", "read"]
+__all__ = ["WeakVariable", "read", "refuse_masked"]
 
 
 def read(value: Any, path: Callable[[], str]) -> Any:
@@ -31,9 +32,10 @@ def read(value: Any, path: Callable[[], str]) -> Any:
       path: Says where, for the message of an error; not called otherwise.
 
     Raises:
-      ArgumentTypeError: It is a symbolic input of Keras, or makes no tensor.
+      ArgumentTypeError: It is a symbolic input of Keras, a masked array, or makes no tensor.
     """
     if isinstance(value, tf.Tensor | tf.Variable) or not hasattr(value, "__tf_tensor__"):
+        refuse_masked(value, path)
         return value
     if any(base.__name__ == "KerasTensor" for base in type(value).__mro__):
         raise ArgumentTypeError(
@@ -49,6 +51,19 @@ def read(value: Any, path: Callable[[], str]) -> Any:
             f"{path()} is a {type(value).__name__} of which TensorFlow makes no tensor: {error}\n"
             "  remedy: pass a dense tf.Tensor, tf.Variable, NumPy array or Python scalar"
         ) from error
+
+
+def refuse_masked(value: Any, path: Callable[[], str]) -> None:
+    """Refuses an array with a mask, which arrays of JAX and TensorFlow do not have.
+
+    Raises:
+      ArgumentTypeError: It is a masked array of NumPy.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            f"{path()} is a masked array of NumPy, whose mask would be lost\n"
+            "  remedy: array.filled(value) with a value for masked elements, and the mask as an argument of its own"
+        )
 
 
 @dataclass(frozen=True, eq=False)

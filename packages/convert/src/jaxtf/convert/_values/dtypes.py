@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
-from jaxtf.convert._values.arguments import WeakVariable, read
+from jaxtf.convert._values.arguments import WeakVariable, read, refuse_masked
 from jaxtf.serialization.interop import require_jax
 
 __all__ = ["as_tensor", "dtype_matches", "dtype_of_val", "is_float0", "numpy_dtype", "tf_dtype"]
@@ -52,6 +52,7 @@ def numpy_dtype(value: Any, path: Callable[[], str]) -> np.dtype[Any]:
       ArgumentTypeError: JAX has no arrays of its dtype (strings, resources, objects), or it is
         no array; the message names the argument.
     """
+    refuse_masked(value, path)
     dtype = getattr(value, "dtype", None)
     is_composite = tf.is_tensor(value) and not isinstance(value, tf.Tensor | tf.Variable)
     if dtype is None or is_composite:
@@ -127,4 +128,5 @@ def as_tensor(value: Any, dtype: tf.DType, name: str | None = None) -> tf.Tensor
     if isinstance(value, tf.Tensor | tf.Variable):
         tensor = tf.convert_to_tensor(value, name=name)
         return tensor if tensor.dtype == dtype else tf.cast(tensor, dtype)
+    refuse_masked(value, lambda: name or "an argument")
     return tf.convert_to_tensor(np.asarray(value).astype(dtype.as_numpy_dtype, copy=False), name=name)
