@@ -146,6 +146,34 @@ def test_a_fault_in_what_a_user_calls_is_seen_and_located(backend, monkeypatch):
     assert f"\n  first differs at {place.line}: sin (stablehlo.sine), by " in str(report)
 
 
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float16, jnp.bfloat16])
+def test_zeros_and_another_sign_are_no_rounding_of_any_dtype(dtype, monkeypatch):
+    right = backends.BACKENDS["eager"]
+
+    def wrong(of_what):
+        runner = right(of_what)
+        zeros = lambda arguments: [tf.zeros_like(x) for x in runner.values(arguments)]  # noqa: E731
+        negated = lambda *given: [-x for x in runner.gradients(*given)]  # noqa: E731
+        return backends.Runner(zeros, negated)
+
+    monkeypatch.setitem(backends.BACKENDS, "wrong", wrong)
+    scaled = lambda x: (x.astype(jnp.float32) * 2).astype(dtype)  # noqa: E731
+    report = verify(scaled, jax.ShapeDtypeStruct((8,), dtype), backends=["wrong", "exported"], numbers=["regular"])
+    assert {row.outcome for row in report.rows if row.backend == "wrong"} == {"differs"}
+    assert {row.outcome for row in report.rows if row.backend == "exported"} == {"same"}
+    assert verify(scaled, jax.ShapeDtypeStruct((8,), dtype), backends=["wrong"], tolerance=1e9).ok
+
+
+def test_what_jax_does_not_run_here_is_not_compared(tmp_path, capsys):
+    artifact = bytes(export(jnp.sin, platforms=("cuda",))(jax.ShapeDtypeStruct((4,), jnp.float32)).serialize())
+    report = verify(artifact, backends=["eager"])
+    assert (report.rows[0].outcome, report.rows[0].where[:19]) == ("not compared", "JAX: PlatformError:")
+    assert not report.ok
+    (tmp_path / "sin.jaxtf").write_bytes(artifact)
+    assert cli.main([str(tmp_path / "sin.jaxtf"), "--backend", "eager"]) == 1
+    assert "eager  not compared" in capsys.readouterr().out
+
+
 def test_graph_mode_is_convert_in_graph_mode(monkeypatch):
     def chosen(x):
         return jax.lax.platform_dependent(x, cpu=jnp.sin, tpu=jnp.cos)

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _advice(report: Any) -> str:
-    """By how much of what a function differs, and what allows it; empty if it does not."""
+    """By how much of what a function differs, and what allows it; empty if it does not, or nothing was compared."""
     worst = max((row for row in report.rows if row.outcome == "differs"), key=lambda row: row.error, default=None)
     if worst is None:
         return ""
@@ -66,7 +66,7 @@ def _advice(report: Any) -> str:
         )
     return (
         f"differs most: {worst.backend}, {worst.question} of {worst.where}, by {worst.error:.1f} * eps * max abs "
-        f"value, where up to {report.tolerance:g} is the same; if the function magnifies rounding, "
+        f"value, where up to {worst.allowed:g} is the same; if the function magnifies rounding, "
         f"--tolerance {math.ceil(worst.error)} allows it"
     )
 

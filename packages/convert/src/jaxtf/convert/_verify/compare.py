@@ -10,7 +10,26 @@ import numpy as np
 from jaxtf.convert._values.dtypes import is_float0
 from jaxtf.convert._verify.numbers import is_inexact
 
-__all__ = ["difference"]
+__all__ = ["TOLERANCE", "allowed", "difference"]
+
+# Sums of up to 64 terms, a few of them in sequence; a function that magnifies rounding needs more.
+TOLERANCE = 256.0
+
+# Of floats with few bits that would be more than the values themselves.
+_LARGEST_PART = 1 / 8
+
+
+def allowed(expected: Any, tolerance: float | None) -> float:
+    """The largest `difference` at which an array counts as the same.
+
+    Args:
+      expected: The array.
+      tolerance: What the user says; None for `TOLERANCE`, but no more than an eighth of its largest value.
+    """
+    dtype = np.asarray(expected).dtype
+    if tolerance is not None:
+        return tolerance
+    return min(TOLERANCE, max(2.0, _LARGEST_PART / _epsilon(dtype))) if is_inexact(dtype) else TOLERANCE
 
 
 def difference(found: Any, expected: Any) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxtf.convert._verify.compare import difference
+from jaxtf.convert._verify.compare import allowed, difference
 from jaxtf.convert._verify.lifted import gradient_lifted, lifted
 from jaxtf.convert._verify.steps import Step, recording, steps_of
 from jaxtf.convert._verify.subject import Subject, of_function
@@ -95,7 +95,7 @@ def located(
     name: str,
     arguments: Sequence[Any],
     *,
-    tolerance: float,
+    tolerance: float | None,
     cotangents: Sequence[Any] | None = None,
 ) -> Place | str:
     """The first step of a function whose value differs on a backend.
@@ -107,7 +107,7 @@ def located(
       backends: Those that there are, `jax` among them.
       name: Of the backend.
       arguments: The flat arguments to run it with.
-      tolerance: Up to which error values are the same.
+      tolerance: Up to which error values are the same, as of `allowed`.
       cotangents: Of the inexact results: the steps are those of the gradient, not of the function.
 
     Returns:
@@ -133,7 +133,7 @@ def _taken_apart(subject: Subject, *, is_gradient: bool) -> Subject:
 
 
 def _first_that_differs(
-    subject: Subject, backends: Mapping[str, _Runner], name: str, arguments: Sequence[Any], tolerance: float
+    subject: Subject, backends: Mapping[str, _Runner], name: str, arguments: Sequence[Any], tolerance: float | None
 ) -> Place | str:
     """The first step of a subject whose value differs; where there is none, why."""
     try:
@@ -148,7 +148,7 @@ def _first_that_differs(
     differing = [
         (*_order(known[i], expected[i], found[j], i, tolerance), i, j)
         for i, j in pairs
-        if difference(found[j], expected[i]) > tolerance
+        if difference(found[j], expected[i]) > allowed(expected[i], tolerance)
     ]
     if not differing:
         return (
@@ -221,7 +221,7 @@ def _aligned(known: Sequence[Step], own: Sequence[Step]) -> list[tuple[int, int]
     return [(block.a + i, block.b + i) for block in blocks for i in range(block.size)]
 
 
-def _order(step: Step, expected: Any, found: Any, index: int, tolerance: float) -> tuple[int, int, int]:
+def _order(step: Step, expected: Any, found: Any, index: int, tolerance: float | None) -> tuple[int, int, int]:
     """When a value that differs is computed: those of a scan by iteration first."""
     if step.scan is None:
         return index, 0, index
@@ -229,7 +229,7 @@ def _order(step: Step, expected: Any, found: Any, index: int, tolerance: float) 
         return step.scan, 0, index
     rows = range(len(expected) - 1, -1, -1) if step.is_reversed else range(len(expected))
     for iteration, row in enumerate(rows):
-        if difference(found[row], expected[row]) > tolerance:
+        if difference(found[row], expected[row]) > allowed(expected[row], tolerance):
             return step.scan, iteration, index
     return step.scan, len(expected), index
 

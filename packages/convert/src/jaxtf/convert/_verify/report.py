@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from jaxtf.convert._verify.compare import TOLERANCE
+
 if TYPE_CHECKING:
     from jaxtf.convert._verify.locate import Place
 
@@ -20,21 +22,24 @@ class Row:
       backend: How the function was run.
       sizes: The values of its dimension variables.
       question: `values` or `gradients`.
-      outcome: `same` within the tolerance, `differs`, or `refused`: this backend does not run the function.
+      outcome: `same` within the tolerance, `differs`, `refused`: this backend does not run the function, or
+        `not compared`: JAX does not run it here.
       error: The largest error, relative to eps * max abs value; infinite where nothing matches.
       where: Which result or argument differs most, or why it was refused.
       place: Where it begins to differ, or why that is not known, if it was to be located; None otherwise.
       numbers: The kind of numbers that it was run with: `regular`, `ties` or `special`.
+      allowed: The largest error at which it is the same.
     """
 
     backend: str
     sizes: Mapping[str, int]
     question: Literal["values", "gradients"]
-    outcome: Literal["same", "differs", "refused"]
+    outcome: Literal["same", "differs", "refused", "not compared"]
     error: float
     where: str
     numbers: str = "regular"
     place: Place | str | None = None
+    allowed: float = TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -53,8 +58,8 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether no backend differs; a backend that refuses the function does not run it wrongly."""
-        return not any(row.outcome == "differs" for row in self.rows)
+        """Whether all were compared and none differs; a backend that refuses the function does not run it wrongly."""
+        return not any(row.outcome in ("differs", "not compared") for row in self.rows)
 
     def to_json(self) -> dict[str, Any]:
         """The same as data that JSON holds."""
@@ -71,7 +76,9 @@ class Report:
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
         ]
         about = "; ".join(sizes) or "its only sizes"
-        unit = f"(errors / (eps * max abs value); up to {self.tolerance:g} is the same)"
+        least = min((row.allowed for row in self.rows), default=self.tolerance)
+        narrow = f", {least:g} for floats of fewer bits" if least < self.tolerance else ""
+        unit = f"(errors / (eps * max abs value); up to {self.tolerance:g} is the same{narrow})"
         head = f"{self.name}, compared with JAX at {about} {unit}"
         return "\n".join([head, *table, *self._remarks()])
 
@@ -98,7 +105,7 @@ class Report:
 _NEXT = "\n  "
 
 _QUESTIONS = ("values", "gradients")
-_SEVERITY = {"same": 0, "refused": 1, "differs": 2}
+_SEVERITY = {"same": 0, "refused": 1, "not compared": 2, "differs": 3}
 
 
 def _numbers(row: Row) -> str:

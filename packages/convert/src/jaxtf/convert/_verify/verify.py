@@ -13,7 +13,7 @@ from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._values.progress import Progress
 from jaxtf.convert._values.sizes import result_shapes
 from jaxtf.convert._verify.backends import BACKENDS
-from jaxtf.convert._verify.compare import difference
+from jaxtf.convert._verify.compare import TOLERANCE, allowed, difference
 from jaxtf.convert._verify.locate import located
 from jaxtf.convert._verify.numbers import NUMBERS, argument, cotangent, is_inexact
 from jaxtf.convert._verify.report import Report, Row
@@ -25,9 +25,6 @@ __all__ = ["verify"]
 
 _SIZES = 3
 
-# Sums of up to 64 terms, a few of them in sequence; a function that magnifies rounding needs more.
-_TOLERANCE = 256.0
-
 
 def verify(
     target: Any,
@@ -35,7 +32,7 @@ def verify(
     sizes: Sequence[Mapping[str, int]] | None = None,
     backends: list[str] | tuple[str, ...] | None = None,
     gradients: bool = True,
-    tolerance: float = _TOLERANCE,
+    tolerance: float | None = None,
     numbers: list[str] | tuple[str, ...] = ("regular", "ties"),
     locate: bool = False,
 ) -> Report:
@@ -49,7 +46,8 @@ def verify(
       backends: Names among `exported`, `artifact`, `eager`, `graph`, `compiled`, `saved_model`, `graph_mode`,
         `graph_mode_saved_model`; by default all. Each is compared with JAX.
       gradients: Whether reverse mode is compared too, where the function has it.
-      tolerance: The largest error, relative to eps * max abs value, at which results count as the same.
+      tolerance: The largest error, relative to eps * max abs value, at which results count as the same; by default 256,
+        but no more than an eighth of the largest value: 16 for bfloat16, 128 for float16.
       numbers: What to run with, of `regular` (no two are equal), `ties` (many are equal, indices too, so that their
         order shows) and `special` (NaN, infinities and signed zeros among them; no gradients): TensorFlow compiled for
         CPU drops NaN in maxima, so that a function with a `relu` differs.
@@ -91,7 +89,7 @@ def verify(
             rows = list(_with_places(rows, subject, tolerance, progress))
     if gradients and subject.no_gradient:
         rows.append(Row("jax", {}, "gradients", "refused", float("inf"), subject.no_gradient))
-    return Report(exported.fun_name, tolerance, tuple(rows))
+    return Report(exported.fun_name, TOLERANCE if tolerance is None else tolerance, tuple(rows))
 
 
 def _known(option: str, names: Any, known: Collection[str]) -> list[str]:
@@ -114,7 +112,7 @@ def _rows(
     runs: Sequence[tuple[dict[str, int], str]],
     *,
     gradients: bool,
-    tolerance: float,
+    tolerance: float | None,
     progress: Progress,
 ) -> Iterator[Row]:
     """The comparisons of one backend with JAX."""
@@ -128,9 +126,9 @@ def _rows(
     for sizes, kind in progress.over(runs, f"{backend}: run", len(runs)):
         arguments = _arguments(subject, sizes, kind)
         values = partial(runner.values, arguments), partial(authority.values, arguments)
-        row = Row(backend, sizes, "values", *_compared(*values, exported.out_names, tolerance), kind)
+        row = _row(backend, sizes, "values", _compared(*values, exported.out_names, tolerance), kind)
         yield row
-        if row.outcome == "refused":
+        if row.outcome in ("refused", "not compared"):
             return  # whatever the sizes and numbers
         cotangents = _cotangents(subject, arguments)
         has_gradient = gradients and kind != "special" and not subject.no_gradient
@@ -138,10 +136,15 @@ def _rows(
             continue
         pulled = partial(runner.gradients, arguments, cotangents), partial(authority.gradients, arguments, cotangents)
         names = [name for name, aval in zip(exported.in_names, exported.in_avals, strict=True) if _rounds(aval)]
-        yield Row(backend, sizes, "gradients", *_compared(*pulled, names, tolerance), kind)
+        yield _row(backend, sizes, "gradients", _compared(*pulled, names, tolerance), kind)
 
 
-def _with_places(rows: Sequence[Row], subject: Subject, tolerance: float, progress: Progress) -> Iterator[Row]:
+def _row(backend: str, sizes: dict[str, int], question: Any, compared: tuple[Any, float, str, float], kind: str) -> Row:
+    outcome, error, where, most = compared
+    return Row(backend, sizes, question, outcome, error, where, kind, allowed=most)
+
+
+def _with_places(rows: Sequence[Row], subject: Subject, tolerance: float | None, progress: Progress) -> Iterator[Row]:
     """The rows; the first of each backend and question that differs has the place where it begins to."""
     seen: set[tuple[str, str]] = set()
     for row in rows:
@@ -158,20 +161,25 @@ def _with_places(rows: Sequence[Row], subject: Subject, tolerance: float, progre
 
 
 def _compared(
-    found: Callable[[], Sequence[Any]], expected: Callable[[], Sequence[Any]], names: Sequence[str], tolerance: float
-) -> tuple[Any, float, str]:
-    """Outcome, error and place of a comparison."""
+    found: Callable[[], Sequence[Any]],
+    expected: Callable[[], Sequence[Any]],
+    names: Sequence[str],
+    tolerance: float | None,
+) -> tuple[Any, float, str, float]:
+    """Outcome, error, place and allowed error of a comparison."""
     try:
         right = list(map(np.asarray, expected()))
     except Exception as error:
-        return "refused", float("inf"), f"JAX: {_said(error)}"
+        return "not compared", float("inf"), f"JAX: {_said(error)}", TOLERANCE
     try:
         left = list(map(np.asarray, found()))
     except Exception as error:
-        return _failure(error)
-    errors = [difference(a, b) for a, b in zip(left, right, strict=True)]
-    largest = max(errors, default=0.0)
-    return ("same", largest, "") if largest <= tolerance else ("differs", largest, names[errors.index(largest)])
+        return *_failure(error), TOLERANCE
+    errors = [(difference(a, b), allowed(b, tolerance)) for a, b in zip(left, right, strict=True)]
+    if not errors:
+        return "same", 0.0, "", TOLERANCE
+    largest, most = worst = max(errors, key=lambda pair: (pair[0] > pair[1], pair[0]))
+    return ("same", largest, "", most) if largest <= most else ("differs", largest, names[errors.index(worst)], most)
 
 
 def _failure(error: Exception) -> tuple[Any, float, str]:
