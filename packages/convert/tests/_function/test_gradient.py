@@ -206,3 +206,17 @@ def test_forward_mode_is_right_eagerly_and_refused_in_a_graph(native):
     np.testing.assert_allclose(tf.function(beside, autograph=False)(x), tf.sin(tf.ones(3)), rtol=1e-6)
     tangents = convert(lambda x, t: jax.jvp(jnp.sin, (x,), (t,))[1], native_serialization=native)
     np.testing.assert_allclose(tf.function(tangents, autograph=False)(x, tf.ones(3)), tf.cos(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["graph mode", "native"])
+def test_a_gradient_is_of_the_call_whatever_jax_is_set_to_when_it_is_asked_for(native):
+    converted = convert(lambda x: jnp.sum(x * jnp.linspace(0, 1, 3) ** 2), native_serialization=native)
+    x = tf.constant([1.0, 2.0, 3.0], tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        with jax.enable_x64(True):
+            y = converted(x)
+    with jax.enable_x64(False):
+        found = tape.gradient(y, x)
+    assert found.dtype == tf.float64
+    np.testing.assert_allclose(found, [0, 0.25, 1], rtol=1e-15)

@@ -155,6 +155,22 @@ def test_vjps_of_vjps_exist():
     np.testing.assert_allclose(found, -np.sin(x), rtol=1e-5)
 
 
+@pytest.mark.parametrize("x64", [True, False])
+def test_a_vjp_has_types_of_64_bits_as_the_function_has(x64):
+    def function(x):
+        return x.astype(float) * jnp.linspace(0, 1, 3) + x.argmax()
+
+    with jax.enable_x64(x64):
+        exported = export(function)(jax.ShapeDtypeStruct((3,), jnp.float32))
+    with jax.enable_x64(not x64):
+        vjp = exported.vjp()
+        exported.serialize(vjp_order=1)
+    assert [aval.dtype.name for aval in vjp.in_avals] == ["float32", "float64" if x64 else "float32"]
+    with jax.enable_x64(x64):
+        [found] = vjp.call(np.ones(3, np.float32), np.ones(3, vjp.in_avals[1].dtype))
+    np.testing.assert_allclose(found, [0, 0.5, 1])
+
+
 def test_an_export_without_vjp_says_how_to_get_one(exported):
     bare = Exported(**{name: getattr(exported, name) for name in exported.__dataclass_fields__ if name != "_make_vjp"})
     assert not bare.has_vjp()

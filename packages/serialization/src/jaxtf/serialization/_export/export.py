@@ -37,7 +37,7 @@ from jaxtf.serialization._jax_values.avals import tangent_spec, to_aval, to_shap
 from jaxtf.serialization._jax_values.derivatives import vjp_function
 from jaxtf.serialization._jax_values.effects import to_effect
 from jaxtf.serialization._jax_values.paths import argument_paths, result_paths
-from jaxtf.serialization._jax_values.settings import partitioner_that_fits, producer, uses_shardy
+from jaxtf.serialization._jax_values.settings import has_x64, partitioner_that_fits, producer, uses_shardy
 from jaxtf.serialization._jax_values.shardings import explicit_sharding, from_jax
 from jaxtf.serialization._jax_values.sizes import with_own_sizes
 from jaxtf.serialization._program import portable_artifact
@@ -144,7 +144,7 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
         uses_shardy=by_shardy,
         producer=producer(),
         called_functions=called,
-        _make_vjp=EndlessVjp(functools.partial(_export_vjp, traced, target, in_types, out_types)),
+        _make_vjp=EndlessVjp(functools.partial(_export_vjp, traced, target, in_types, out_types, has_x64())),
     )
 
 
@@ -220,12 +220,18 @@ def _specs(avals: Sequence[Aval], shardings: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(to_spec(aval, sharding) for aval, sharding in zip(avals, shardings, strict=True))
 
 
-def _export_vjp(traced: Any, target: Target, arguments: tuple[Any, ...], results: tuple[Any, ...]) -> Exported:
-    """Exports the VJP of a traced function, for the same target; a cotangent is placed as its value is."""
+def _export_vjp(
+    traced: Any, target: Target, arguments: tuple[Any, ...], results: tuple[Any, ...], x64: bool
+) -> Exported:
+    """Exports the VJP of a traced function, for the same target; a cotangent is placed as its value is.
+
+    With or without types of 64 bits as the function was traced, whenever it is asked for.
+    """
     vjp = vjp_function(traced, len(arguments))
     jitted = jax.jit(vjp, out_shardings=tuple(tangent_spec(spec).sharding for spec in arguments))
     try:
-        return _export(jitted, target, (*arguments, *map(tangent_spec, results)), {})
+        with jax.enable_x64(x64):
+            return _export(jitted, target, (*arguments, *map(tangent_spec, results)), {})
     except UnexpectedTracerError as error:
         raise vjp_unavailable(traced) from error
 

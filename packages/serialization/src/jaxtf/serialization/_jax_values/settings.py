@@ -15,6 +15,7 @@ from jaxtf.serialization._record.versions import RELEASE
 __all__ = [
     "default_calling_convention_version",
     "default_export_platform",
+    "has_x64",
     "partitioner_that_fits",
     "producer",
     "registered_platforms",
@@ -44,6 +45,11 @@ def producer() -> Producer:
     """The releases that export functions in this process."""
     jax_release, jaxlib_release = _jax.releases()
     return Producer(jaxtf=RELEASE, jax=jax_release, jaxlib=jaxlib_release)
+
+
+def has_x64() -> bool:
+    """Whether JAX has types of 64 bits."""
+    return bool(jax.config.jax_enable_x64)
 
 
 def uses_shardy() -> bool:
