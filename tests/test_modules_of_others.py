@@ -433,3 +433,45 @@ def test_a_state_of_random_bits_that_jax_does_not_have_is_refused():
       %r = stablehlo.add %0#1, %0#1 : tensor<2xui32>"""
     with jax.enable_x64(True), pytest.raises(LiftUnsupported, match=r"a state of uint64\[3\]"):
         lift(module(body, {"x": "3xui64"}, "2xui32"))(np.array([1, 2, 3], np.uint64))
+
+
+PRODUCT = """%0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (XS, WS) -> tensor<2xCOLUMNSxf32>
+%1 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<COLUMNSxf32>) -> tensor<2xCOLUMNSxf32>
+%r = stablehlo.add %0, %1 : tensor<2xCOLUMNSxf32>"""
+OPEN_PRODUCT = """%0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (XS, WS) -> tensor<2x?xf32>
+%1 = stablehlo.reshape %0 : (tensor<2x?xf32>) -> tensor<2xCOLUMNSxf32>
+%2 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<COLUMNSxf32>) -> tensor<2xCOLUMNSxf32>
+%r = stablehlo.add %1, %2 : tensor<2xCOLUMNSxf32>"""
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("is_open", [False, True], ids=["known", "open"])
+@pytest.mark.parametrize(("contracted", "columns"), [(0, 4), (3, 0), (0, 0)], ids=str)
+def test_a_sum_with_a_product_of_nothing_is_the_other_term(contracted, columns, is_open, run):
+    sizes = ("?", "?") if is_open else (contracted, columns)
+    types = {"x": f"2x{sizes[0]}xf32", "w": f"{sizes[0]}x{sizes[1]}xf32", "b": f"{columns}xf32"}
+    body = (OPEN_PRODUCT if is_open else PRODUCT).replace("COLUMNS", str(columns))
+    for name in "xw":
+        body = body.replace(f"{name.upper()}S", f"tensor<{types[name]}>")
+    bias = np.arange(columns, dtype=np.float32)
+    values = np.ones((2, contracted), np.float32), np.ones((contracted, columns), np.float32), bias
+    np.testing.assert_array_equal(run(module(body, types, f"2x{columns}xf32"))(*values), [bias, bias])
+
+
+SCALED_PRODUCT = """%0 = stablehlo.dot_general %x, %y, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2]
+  : (tensor<1x2x3xSIZExf32>, tensor<1x2xSIZEx4xf32>) -> tensor<1x2x3x4xf32>
+%1 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f32>) -> tensor<1x2x3x4xf32>
+%2 = stablehlo.multiply %0, %1 : tensor<1x2x3x4xf32>
+%3 = stablehlo.broadcast_in_dim %z, dims = [0, 1, 2, 3] : (tensor<1x1x3x4xf32>) -> tensor<1x2x3x4xf32>
+%r = stablehlo.add %2, %3 : tensor<1x2x3x4xf32>"""
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("size", ["0", "?"])
+def test_a_sum_with_a_scaled_product_of_nothing_is_the_other_term(size, run):
+    types = {"x": f"1x2x3x{size}xf32", "y": f"1x2x{size}x4xf32", "c": "f32", "z": "1x1x3x4xf32"}
+    shapes = (1, 2, 3, 0), (1, 2, 0, 4), (), (1, 1, 3, 4)
+    found = run(module(SCALED_PRODUCT.replace("SIZE", size), types, "1x2x3x4xf32"))(
+        *(np.ones(shape, np.float32) for shape in shapes)
+    )
+    np.testing.assert_array_equal(found, np.ones((1, 2, 3, 4)))

@@ -63,7 +63,7 @@ def convolution(text: Text) -> Module:
 
 
 def dot_general(text: Text) -> Module:
-    """Dimensions of a batch, of a sum, and of each operand, in any order, seldom of size 0."""
+    """Dimensions of a batch, of a sum, and of each operand, in any order, seldom of size 0; also with a bias."""
     random, element = text.random, text.random.choice([*FLOATS, *INTEGERS, "complex<f32>", COMPLEX[1], "i1"])
     batch, summed, left, right = (text.shape(0, 2, 3) for _ in range(4))
     of_both = [("b", i) for i in range(len(batch))] + [("s", i) for i in range(len(summed))]
@@ -88,5 +88,12 @@ def dot_general(text: Text) -> Module:
     wide = random.choice((element, _WIDER.get(element, element)))
     kind = random.choice(("small", "special")) if element in INTEGERS else "small"
     operands = [text.argument([sizes[axis] for axis in order], element, kind) for order in orders]
-    found = text.operation("dot_general", operands, ((*batch, *free[0], *free[1]), wide), attributes)
+    shape = (*batch, *free[0], *free[1])
+    found = text.operation("dot_general", operands, (shape, wide), attributes)
+    if shape and random.random() < 0.4:
+        bias = text.argument(shape[-1:], wide, "small")
+        placed = text.operation(
+            "broadcast_in_dim", [bias], (shape, wide), f"broadcast_dimensions = {list_of([len(shape) - 1])}"
+        )
+        found = text.operation("add", [found, placed], (shape, wide))
     return text.module(found, max_error_in_eps=2 if wide in _HALF else 0)

@@ -36,6 +36,7 @@ from jaxtf.convert._graph.optimizer import (
 from jaxtf.convert._tf import left_by_grappler, set_number, traces_compiled, vectorized_by
 
 __all__ = [
+    "after_matmul",
     "apart_from_pads",
     "before_convolution",
     "before_matmul",
@@ -123,6 +124,18 @@ def before_matmul(left: tf.Tensor) -> None:
     maker = None if traces_compiled() or not left.dtype.is_floating else maker_of(left)
     if maker is not None and maker.type in _PRODUCTS:
         _left(maker)
+
+
+def after_matmul(product: tf.Tensor, contracted: int | None, columns: int | None) -> tf.Tensor:
+    """A product of matrices, kept from what Grappler with oneDNN would fuse with it where it may be of nothing.
+
+    With a sum that is fused, one of two dimensions ends the process if nothing is contracted or there are no columns,
+    and one of four is 0 if nothing is contracted. There are few such: open sizes are mostly those of the rows.
+    """
+    if not tf.is_symbolic_tensor(product) or traces_compiled() or not product.dtype.is_floating:
+        return product
+    may_end = product.shape.rank == 2 and (contracted is None or columns is None)
+    return hidden(product) if may_end or (product.shape.rank == 4 and contracted is None) else product
 
 
 def before_convolution(operand: tf.Tensor, kernel: tf.Tensor) -> None:

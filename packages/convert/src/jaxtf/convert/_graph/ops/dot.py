@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph._support import Size, product, sizes, widening
-from jaxtf.convert._graph.grappler import before_matmul
+from jaxtf.convert._graph._support import Size, as_shape, is_empty, product, sizes, widening
+from jaxtf.convert._graph.grappler import after_matmul, before_matmul
 from jaxtf.convert._graph.ops.conversion import cast
 from jaxtf.convert._graph.ops.even_terms import with_even_terms
 from jaxtf.convert._graph.ops.shapes import as_shape_tensor
@@ -69,19 +69,28 @@ def contract(
     computed = INTEGERS_IN.get(dtype, dtype)
     if dtype.is_floating and dtype.size < 2:
         computed = tf.float32
-    left, right = cast(left, computed), cast(right, computed)
     left_free = _free(left.shape.rank, batching[0], contracting[0])
     right_free = _free(right.shape.rank, batching[1], contracting[1])
+    # What oneDNN fuses with a sum does not take products where nothing is summed, or of which there is none.
+    if is_empty(left.shape) or is_empty(right.shape):
+        return cast(tf.zeros(_result_shape(left, right, [*batching[0], *left_free], right_free), computed), dtype)
+    left, right = cast(left, computed), cast(right, computed)
     a, transpose_a = _matrix(left, batching[0], left_free, contracting[0], contracted_last=True, constant=constant)
     b, transpose_b = _matrix(right, batching[1], right_free, contracting[1], contracted_last=False, constant=constant)
     before_matmul(a)
     a, b = with_even_terms(a, -2 if transpose_a else -1, b, -1 if transpose_b else -2)
-    product = nodes.matmul(a, b, transpose_a, transpose_b)
+    contracted, columns = a.shape[-2 if transpose_a else -1], b.shape[-2 if transpose_b else -1]
+    product = after_matmul(nodes.matmul(a, b, transpose_a, transpose_b), contracted, columns)
     if len(left_free) != 1 or len(right_free) != 1:
         of_left, of_right = sizes(left), sizes(right)
         shape = [*(of_left[i] for i in (*batching[0], *left_free)), *(of_right[i] for i in right_free)]
         product = nodes.reshape(product, as_shape_tensor(shape, constant))
     return product if computed == dtype else cast(product, dtype)
+
+
+def _result_shape(left: tf.Tensor, right: tf.Tensor, of_left: Sequence[int], of_right: Sequence[int]) -> Any:
+    shapes = sizes(left), sizes(right)
+    return as_shape([*(shapes[0][i] for i in of_left), *(shapes[1][i] for i in of_right)])
 
 
 def _free(rank: int, *taken: Sequence[int]) -> list[int]:
