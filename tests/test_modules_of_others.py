@@ -475,3 +475,12 @@ def test_a_sum_with_a_scaled_product_of_nothing_is_the_other_term(size, run):
         *(np.ones(shape, np.float32) for shape in shapes)
     )
     np.testing.assert_array_equal(found, np.ones((1, 2, 3, 4)))
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_a_constant_is_broadcast_along_dimensions_in_any_order(run):
+    body = """%c = stablehlo.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32>
+      %b = stablehlo.broadcast_in_dim %c, dims = [1, 0] : (tensor<2x3xi32>) -> tensor<3x2xi32>
+      %r = stablehlo.add %b, %x : tensor<3x2xi32>"""
+    found = run(module(body, {"x": "3x2xi32"}, "3x2xi32"))(np.zeros((3, 2), np.int32))
+    np.testing.assert_array_equal(found, [[1, 4], [2, 5], [3, 6]])

@@ -10,9 +10,11 @@ __all__ = ["layout", "top_k"]
 
 
 def layout(text: Text) -> Module:
-    """Up to three operations, one after the other."""
+    """Up to three operations, one after the other, of an argument or of a constant that is broadcast."""
     element = text.random.choice([*FLOATS, *INTEGERS, *NARROW, *COMPLEX, "i1"])
     x = text.argument(text.shape(1, 4), element)
+    if element in INTEGERS and text.random.random() < 0.4:
+        x = _broadcast(text, text.constant(text.array(text.shape(1, 2), element), element))
     for _ in range(text.random.randint(1, 3)):
         x = text.random.choice(_WRITERS)(text, x)
     return text.module(x)

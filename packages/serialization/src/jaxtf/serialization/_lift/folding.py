@@ -80,10 +80,11 @@ def _broadcast(operation: Operation, operands: Sequence[Known]) -> Any:
     shape = [size for size in type_.shape if size is not None]
     if len(shape) != type_.rank or np.prod(shape, dtype=np.int64) > _MOST_ELEMENTS or len(shape) > 2:
         return None
+    elements, dimensions = operands[0].elements, list(operation.attributes["broadcast_dimensions"])
     placed = [1] * len(shape)
-    for axis, size in zip(operation.attributes["broadcast_dimensions"], operands[0].shape, strict=True):
+    for axis, size in zip(dimensions, elements.shape, strict=True):
         placed[axis] = size
-    return np.broadcast_to(operands[0].elements.reshape(placed), shape)
+    return np.broadcast_to(elements.transpose(np.argsort(dimensions)).reshape(placed), shape)
 
 
 def _reshaped(operation: Operation, operands: Sequence[Known]) -> Any:
