@@ -85,10 +85,11 @@ def _dynamic_update_slice(text: Text, x: Value) -> Value:
 
 
 def _starts(text: Text, x: Value) -> list[Value]:
-    """Also outside of the array, of any one type of integers."""
+    """Also outside of the array, of any one type of integers; XLA takes large constants without a sign for negative."""
     element = text.random.choice([*INTEGERS, "i32"])
     numbers = [text.array((), element, text.random.choice(("special", "small"))) for _ in x.shape]
-    return [text.random.choice((text.given, text.constant))(number, element) for number in numbers]
+    makers = [(text.given,) if element[0] == "u" and n > 100 else (text.given, text.constant) for n in numbers]
+    return [text.random.choice(make)(number, element) for make, number in zip(makers, numbers, strict=True)]
 
 
 def _transpose(text: Text, x: Value) -> Value:
