@@ -484,3 +484,24 @@ def test_a_constant_is_broadcast_along_dimensions_in_any_order(run):
       %r = stablehlo.add %b, %x : tensor<3x2xi32>"""
     found = run(module(body, {"x": "3x2xi32"}, "3x2xi32"))(np.zeros((3, 2), np.int32))
     np.testing.assert_array_equal(found, [[1, 4], [2, 5], [3, 6]])
+
+
+SEARCH_OF_TRUTH = SEARCH.replace("f32", "i1").replace("FIRST", "UNSIGNED").replace("SECOND", "UNSIGNED")
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("worst", ["true", "false"])
+@pytest.mark.parametrize("direction", ["GT", "LT"])
+@pytest.mark.parametrize("result", ["value", "index"])
+def test_a_search_of_truth_begins_with_its_initial_value(result, direction, worst, run):
+    text = (
+        SEARCH_OF_TRUTH.replace("THIRD", "UNSIGNED")
+        .replace("WORST", worst)
+        .replace("compare GT", f"compare {direction}")
+    )
+    number, type_ = ("0", "i1") if result == "value" else ("1", "i32")
+    body = f"{text}%r = stablehlo.optimization_barrier %s#{number} : tensor<{type_}>"
+    x = np.array([False, True, False, True, True])
+    pairs = [(worst == "true", 0), *zip(x.tolist(), range(5), strict=True)]
+    found = min(pairs, key=lambda pair: (pair[0] != (direction == "GT"), pair[1]))
+    assert np.asarray(run(module(body, {"x": "5xi1"}, type_))(x)) == found[0 if result == "value" else 1]

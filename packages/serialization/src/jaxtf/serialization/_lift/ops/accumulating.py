@@ -35,6 +35,8 @@ def identity(kind: str, dtype: np.dtype[Any]) -> Any:
         return np.ones((), dtype)
     if kind == "and":
         return np.asarray(True) if dtype == np.bool_ else np.asarray(-1).astype(dtype)
+    if dtype == np.bool_:
+        return np.asarray(kind == "minimum")
     sign = 1 if kind == "minimum" else -1
     if dtype.kind in "iu" or dtype.name.startswith(("int", "uint")):
         limits = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
