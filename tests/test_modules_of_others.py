@@ -486,6 +486,25 @@ def test_a_constant_is_broadcast_along_dimensions_in_any_order(run):
     np.testing.assert_array_equal(found, [[1, 4], [2, 5], [3, 6]])
 
 
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(("count", "size"), [(200, 200), (200, "?"), (100, 100)], ids=str)
+@pytest.mark.parametrize("result", ["value", "index"])
+def test_a_search_by_indices_that_wrap_is_by_the_least_of_them(result, count, size, run):
+    text = search("FLOAT", "FLOAT", "FLOAT", "0xFF800000", result)
+    narrow = (
+        text.replace("i32", "i8").replace("stablehlo.iota dim = 0 : tensor<5xi8>", "IOTA").replace("<5x", f"<{size}x")
+    )
+    numbers = f"stablehlo.iota dim = 0 : tensor<{count}xi8>"
+    if size == "?":
+        sizes = f"%shape = stablehlo.constant dense<{count}> : tensor<1xi64>"
+        numbers = "stablehlo.dynamic_iota %shape, dim = 0 : (tensor<1xi64>) -> tensor<?xi8>"
+        narrow = narrow.replace("%i = IOTA", f"{sizes}\n%i = IOTA")
+    x = np.zeros(count, np.float32)
+    x[[5, 95, 150 % count]] = 1
+    expected = 1 if result == "value" else np.arange(count).astype(np.int8)[x == 1].min()
+    assert np.asarray(run(narrow.replace("IOTA", numbers))(x)) == expected
+
+
 SEARCH_OF_TRUTH = SEARCH.replace("f32", "i1").replace("FIRST", "UNSIGNED").replace("SECOND", "UNSIGNED")
 
 

@@ -26,6 +26,7 @@ FAMILIES: Mapping[str, Callable[[Text], Module]] = {
     "torch_index_select": indexing.torch_index_select,
     "reduce": reductions.reduce,
     "reduce_window": reductions.reduce_window,
+    "search": reductions.search,
     "select_and_scatter": reductions.select_and_scatter,
     "sort": sorting.sort,
     "dynamic": dynamic.dynamic,

@@ -11,10 +11,11 @@ import numpy as np
 from .scalars import compared, computed
 from .text import Module, Text, Value, dtype_of, list_of
 
-__all__ = ["reduce", "reduce_window", "select_and_scatter"]
+__all__ = ["reduce", "reduce_window", "search", "select_and_scatter"]
 
 _ELEMENTS = ["f32", "i32", "i8", "ui8", "i64", "f64"]
 _WIDER = {"f32": "f64", "i8": "i32", "i32": "i64", "ui8": "ui32"}
+_OF_INDEX = ["i32", "i64", "i8", "ui8", "i16"]
 _KNOWN = ["add", "multiply", "maximum", "minimum"]
 
 
@@ -127,3 +128,43 @@ def select_and_scatter(text: Text) -> Module:
     return text.module(
         text.operation("select_and_scatter", operands, (shape, wide), attributes, regions=regions, asked=asked)
     )
+
+
+def search(text: Text) -> Module:
+    """The first extreme element as JAX looks for it, by indices that may wrap, from any number; of two or more."""
+    random, element, of_index = text.random, text.random.choice(["f32", "i32", "i1"]), text.random.choice(_OF_INDEX)
+    rest, count = text.shape(0, 1), random.choice((random.randint(2, 5), 130, 260))
+    axis = random.randint(0, len(rest))
+    sizes = (*rest[:axis], count, *rest[axis:])
+    x = text.argument(sizes, element, "small")
+    indices = text.operation("iota", [], (sizes, of_index), f"iota_dimension = {axis} : i64")
+    direction = random.choice(("GT", "LT"))
+    worst = text.given(random.choice((0, 1)), element) if element == "i1" else text.scalar(element)
+    if element != "i1" and random.random() < 0.7:
+        infinity = "0xFF800000" if direction == "GT" else "0x7F800000"
+        limit = _neutral("maximum" if direction == "GT" else "minimum", element)
+        worst = text.constant(infinity if element == "f32" else limit, element)
+    first = text.constant(random.choice((0, 0, 0, 3)), of_index)
+
+    def better(value: Value, index: Value, other: Value, other_index: Value) -> list[Value]:
+        truth = ((), "i1")
+        strictly = compared(text, value, other, direction)
+        if element == "f32":
+            strictly = text.operation("or", [strictly, compared(text, value, value, "NE")], truth)
+        tie = [compared(text, value, other, "EQ"), compared(text, index, other_index, "LT")]
+        chosen = text.operation("or", [strictly, text.operation("and", tie, truth)], truth)
+        return [
+            text.operation("select", [strictly, value, other], ((), element)),
+            text.operation("select", [chosen, index, other_index], ((), of_index)),
+        ]
+
+    region = text.region([((), element), ((), of_index)] * 2, better)
+    found = text.operation(
+        "reduce",
+        [x, indices, worst, first],
+        (rest, element),
+        (rest, of_index),
+        f"dimensions = {list_of([axis])}",
+        regions=[region],
+    )
+    return text.module(*found)

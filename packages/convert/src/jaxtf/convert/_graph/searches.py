@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph.broadcasts import before_broadcasts, uniform_value
-from jaxtf.serialization.interop import Operation, TensorType, Value, extreme_direction
+from jaxtf.serialization.interop import Operation, TensorType, Value, counts_in, extreme_direction
 
 __all__ = ["SEARCHES", "TAKES_VALUE", "search"]
 
@@ -65,7 +65,10 @@ def _counts(indices: Value, axis: int, sources: Sources) -> bool:
     if operation is None:
         return False
     if operation.name in ("stablehlo.iota", "stablehlo.dynamic_iota"):
-        return bool(dimensions[operation.attributes["iota_dimension"]] == axis)
+        assert isinstance(indices.type, TensorType), "indices are an array"
+        is_along = bool(dimensions[operation.attributes["iota_dimension"]] == axis)
+        dtype = np.dtype(tf.as_dtype(indices.type.dtype).as_numpy_dtype)
+        return is_along and counts_in(dtype, indices.type.shape[axis])
     if operation.name != "stablehlo.constant" or axis not in dimensions:
         return False
     array = operation.attributes["value"]

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from jaxtf.serialization._program.program import Block, Operation, TensorType, Value
 
-__all__ = ["Key", "comparator_keys", "defining", "extreme_direction", "is_floating", "single_operation"]
+__all__ = ["Key", "comparator_keys", "counts_in", "defining", "extreme_direction", "is_floating", "single_operation"]
 
 _TOTAL = "TOTALORDER"
 _MONOIDS = frozenset(("add", "and", "maximum", "minimum", "multiply", "or", "xor"))
@@ -71,6 +72,17 @@ def extreme_direction(block: Block) -> str | None:
     if not is_made(both[1], "compare", index, other_index, direction="LT"):
         return None
     return next((d for d in ("GT", "LT") if is_made(strictly, "compare", value, other, direction=d)), None)
+
+
+def counts_in(dtype: np.dtype[Any], count: int | None) -> bool:
+    """Whether 0, 1, 2, ... for so many elements are in ascending order in a dtype, which may be one whose values wrap.
+
+    Of an open number, in 32 bits and more.
+    """
+    if dtype.name.startswith(("float", "bfloat")):
+        return True  # rounded, so that neighbours may be equal
+    greatest = int(ml_dtypes.iinfo(dtype).max)  # type: ignore[no-untyped-call]
+    return greatest >= (2**31 if count is None else count) - 1
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from jax import lax
 
 from jaxtf.serialization._lift.ops.accumulating import REDUCERS, combined, is_identity, kind_of
 from jaxtf.serialization._lift.registry import Bound, lifts
-from jaxtf.serialization._program.program import Block, Operation, Value
-from jaxtf.serialization._program.regions import extreme_direction
+from jaxtf.serialization._program.program import Block, Operation, TensorType, Value
+from jaxtf.serialization._program.regions import counts_in, extreme_direction, is_floating
 
 __all__ = ["region_function"]
 
@@ -54,7 +54,7 @@ def reduce(bound: Bound, *operands_and_initial: Any) -> Any:
         if is_identity(kind, initial[0]):
             return reduced
         return combined(kind)(reduced, lax.broadcast(initial[0], reduced.shape))
-    direction = _search(bound, block, axes)
+    direction = _search(bound, block, axes, operands[0].shape)
     if direction is not None:
         return _extreme(direction, operands, initial, axes[0])
     if not axes:
@@ -73,7 +73,7 @@ def _combined_once(bound: Bound, operands: list[Any], initial: list[Any]) -> lis
     return [lax.reshape(x, operands[0].shape) for x in made]
 
 
-def _search(bound: Bound, block: Block, axes: tuple[int, ...]) -> str | None:
+def _search(bound: Bound, block: Block, axes: tuple[int, ...], shape: tuple[Any, ...]) -> str | None:
     """`GT` or `LT` where the first greatest or least element along one axis is looked for, and only its index used.
 
     The index then comes from `lax.argmax`, which JAX differentiates (it is constant), vectorizes and lowers as this.
@@ -81,7 +81,10 @@ def _search(bound: Bound, block: Block, axes: tuple[int, ...]) -> str | None:
     direction = extreme_direction(block)
     if direction is None or len(axes) != 1 or not _counts(bound.operation.operands[1], axes[0], bound.sources):
         return None
-    return direction
+    indices, count = bound.operation.operands[1], shape[axes[0]]
+    assert isinstance(indices.type, TensorType), "indices are an array"
+    is_ascending = counts_in(indices.type.dtype, count if isinstance(count, int) else None)
+    return direction if is_ascending and not is_floating(indices) else None
 
 
 def _counts(indices: Value, axis: int, sources: Mapping[Value, Operation]) -> bool:
