@@ -524,3 +524,34 @@ def test_a_search_of_truth_begins_with_its_initial_value(result, direction, wors
     pairs = [(worst == "true", 0), *zip(x.tolist(), range(5), strict=True)]
     found = min(pairs, key=lambda pair: (pair[0] != (direction == "GT"), pair[1]))
     assert np.asarray(run(module(body, {"x": "5xi1"}, type_))(x)) == found[0 if result == "value" else 1]
+
+
+OPEN_CONVOLUTION = """%r = "stablehlo.convolution"(%x, %k) {batch_group_count = 1 : i64, feature_group_count = 1 : i64,
+  dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>,
+  padding = dense<[[LOW, 1], [LOW, 1]]> : tensor<2x2xi64>, lhs_dilation = array<i64: 3, 2>,
+  rhs_dilation = array<i64: 1, 2>, window_strides = array<i64: STRIDE, 1>}
+  : (tensor<1xXx2xf32>, tensor<Kx2x3xf32>) -> tensor<1xRx3xf32>"""
+
+
+def convolution_of(x, kernel, result, low, stride):
+    text = OPEN_CONVOLUTION.replace("LOW", str(low)).replace("STRIDE", str(stride))
+    for name, sizes in (("xXx", x), ("<Kx", kernel), ("xRx", result)):
+        text = text.replace(name, name[0] + "x".join(map(str, sizes)) + name[-1])
+    of_result = "x".join(map(str, result))
+    types = {"x": f"1x{x[0]}x{x[1]}x2xf32", "k": f"{kernel[0]}x{kernel[1]}x2x3xf32"}
+    return module(text, types, f"1x{of_result}x3xf32")
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("extent", [(0, 2), (2, 0), (0, 0), (2, 1)], ids=str)
+@pytest.mark.parametrize(("kernel", "low", "stride"), [((2, 2), 1, 1), ((1, 1), 2, 2), ((2, 1), -1, 1)], ids=str)
+def test_a_convolution_of_open_sizes_has_as_many_places_as_of_known_ones(kernel, low, stride, extent, run):
+    padded = [(n - 1) * d + 1 if n else 0 for n, d in zip(extent, (3, 2), strict=True)]
+    reach = kernel[0], (kernel[1] - 1) * 2 + 1
+    rooms = [size + low + 1 - span for size, span in zip(padded, reach, strict=True)]
+    counts = [max(room // s + 1, 0) if room >= 0 else 0 for room, s in zip(rooms, (stride, 1), strict=True)]
+    random = np.random.default_rng(0)
+    x, k = (random.integers(-3, 4, shape).astype(np.float32) for shape in ((1, *extent, 2), (*kernel, 2, 3)))
+    expected = lift(convolution_of(extent, kernel, counts, low, stride))(x, k)
+    found = run(convolution_of("??", "??", "??", low, stride))(x, k)
+    np.testing.assert_array_equal(found, expected)

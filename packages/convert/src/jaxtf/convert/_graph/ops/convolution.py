@@ -23,7 +23,7 @@ from jaxtf.convert._graph.ops.conversion import cast, width
 from jaxtf.convert._graph.ops.dilated_kernels import in_phases
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.even_terms import with_even_terms
-from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded
+from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, spanned
 from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import has_only_cpu, is_compiled_for_cpu, traces_compiled
@@ -270,8 +270,7 @@ def _with_a_window(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> t
         count = windows.count(i, size, length)
         if isinstance(count, int) or (isinstance(padding, int) and isinstance(reach, int) and padding >= reach):
             continue
-        spread = tf.maximum((size - 1) * windows.dilation[i] + 1, 0)
-        high[i] = high[i] + tf.maximum(reach - (spread + padding), 0)
+        high[i] = high[i] + tf.maximum(reach - (spanned(size, windows.dilation[i]) + padding), 0)
         counts[i] = count
     return replace(windows, high=tuple(high)), counts
 

@@ -8,9 +8,15 @@ import tensorflow as tf
 
 from jaxtf.convert._graph._support import Size, sizes
 
-__all__ = ["Integers", "Windows", "padded"]
+__all__ = ["Integers", "Windows", "padded", "spanned"]
 
 Integers = tuple[int, ...]
+
+
+def spanned(count: Size, step: int) -> Size:
+    """How many elements so many of them span that are a step apart, of none too."""
+    extent = (count - 1) * step + 1
+    return max(extent, 0) if isinstance(extent, int) else tf.maximum(extent, 0)
 
 
 @dataclass(frozen=True)
@@ -32,12 +38,11 @@ class Windows:
         low, high, dilation, apart = (f[axis] for f in (self.low, self.high, self.dilation, self.kernel_dilation))
         if size is None or kernel_size is None:
             return None
-        spread = (size - 1) * dilation + 1
-        reach = (kernel_size - 1) * apart + 1
-        if not all(isinstance(n, int) for n in (size, kernel_size, low, high)):
-            return tf.maximum((spread + low + high - reach) // self.stride[axis] + 1, 0)
-        padded_size, reach = (spread if size else 0) + low + high, reach if kernel_size else 0
-        return (padded_size - reach) // self.stride[axis] + 1 if padded_size >= max(reach, 1) else 0
+        padded_size, reach = spanned(size, dilation) + low + high, spanned(kernel_size, apart)
+        count = (padded_size - reach) // self.stride[axis] + 1
+        if all(isinstance(n, int) for n in (padded_size, reach)):
+            return count if padded_size >= max(reach, 1) else 0
+        return tf.where((padded_size >= reach) & (padded_size >= 1), count, 0)
 
     def without(self, axis: int) -> Windows:
         """The same without one spatial dimension."""
