@@ -555,3 +555,15 @@ def test_a_convolution_of_open_sizes_has_as_many_places_as_of_known_ones(kernel,
     expected = lift(convolution_of(extent, kernel, counts, low, stride))(x, k)
     found = run(convolution_of("??", "??", "??", low, stride))(x, k)
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_a_complex_convolution_may_take_away_before_and_pad_after(run):
+    body = """%r = "stablehlo.convolution"(%x, %k) {batch_group_count = 1 : i64, feature_group_count = 1 : i64,
+      dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, padding = dense<[[-1, 1]]> : tensor<1x2xi64>}
+      : (tensor<1x4x1xcomplex<f32>>, tensor<1x1x1xcomplex<f32>>) -> tensor<1x4x1xcomplex<f32>>"""
+    x = np.arange(4).reshape(1, 4, 1).astype(np.complex64) * 1j
+    found = run(module(body, {"x": "1x4x1xcomplex<f32>", "k": "1x1x1xcomplex<f32>"}, "1x4x1xcomplex<f32>"))(
+        x, np.full((1, 1, 1), 1j, np.complex64)
+    )
+    np.testing.assert_array_equal(np.ravel(found), [-1, -2, -3, 0])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from jax.extend.mlir import ir
-from jax.extend.mlir.dialects import stablehlo
 
 __all__ = ["zero_of"]
 
@@ -15,4 +14,8 @@ def zero_of(element_type: Any) -> Any:
     text = "(0.0,0.0)" if isinstance(element_type, ir.ComplexType) else "0.0"
     if isinstance(element_type, ir.IntegerType):
         text = "false" if element_type.width == 1 else "0"
-    return stablehlo.constant(ir.Attribute.parse(f"dense<{text}> : tensor<{element_type}>"))
+    type_ = f"tensor<{element_type}>"
+    # As a text: jaxlib 0.10 has no attribute of complex numbers in Python.
+    made = ir.Operation.parse(f'"stablehlo.constant"() {{value = dense<{text}> : {type_}}} : () -> {type_}')
+    ir.InsertionPoint.current.insert(made)
+    return made.operation.results[0]
