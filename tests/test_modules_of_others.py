@@ -567,3 +567,44 @@ def test_a_complex_convolution_may_take_away_before_and_pad_after(run):
         x, np.full((1, 1, 1), 1j, np.complex64)
     )
     np.testing.assert_array_equal(np.ravel(found), [-1, -2, -3, 0])
+
+
+APPROXIMATE = """func.func private @compared(
+    %a: tensor<f32>, %b: tensor<f32>, %p: tensor<INT>, %q: tensor<INT>) -> tensor<i1> {
+    %0 = stablehlo.compare COMPARED : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    return %0 : tensor<i1>
+  }
+  func.func @main(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xINT>) {
+    %i = stablehlo.iota dim = 0 : tensor<4xINT>
+    %w = stablehlo.constant dense<WORST> : tensor<f32>
+    %f = stablehlo.constant dense<-1> : tensor<INT>
+    %r:2 = stablehlo.custom_call @ApproxTopK(%x, %i, %w, %f) {called_computations = [@compared], mhlo.backend_config =
+      {aggregate_to_topk = true, is_fallback = true, recall_target = 0.95 : f32, reduction_dim = 0 : i64,
+       reduction_input_size_override = -1 : i64, top_k = 2 : i64}}
+      : (tensor<4xf32>, tensor<4xINT>, tensor<f32>, tensor<INT>) -> (tensor<2xf32>, tensor<2xINT>)
+    return %r#0, %r#1 : tensor<2xf32>, tensor<2xINT>
+  }"""
+
+
+def approximate(compared, worst, integer):
+    return APPROXIMATE.replace("COMPARED", compared).replace("WORST", worst).replace("INT", integer)
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("integer", ["i32", "i64"])
+@pytest.mark.parametrize("worst", ["0xFF800000", "0x7F800000", "0x7FC00000", "1.0"])
+@pytest.mark.parametrize("direction", ["GT", "LT"])
+def test_an_approximate_top_k_is_by_its_comparator(direction, worst, integer, run):
+    with jax.enable_x64(True):
+        found = run(approximate(f"{direction}, %a, %b", worst, integer))(np.array([3, 1, 4, 2], np.float32))
+        values, places = ([4, 3], [2, 0]) if direction == "GT" else ([1, 2], [1, 3])
+        np.testing.assert_array_equal(found[0], values)
+        np.testing.assert_array_equal(found[1], places)
+        assert np.asarray(found[1]).dtype == f"int{integer[1:]}"
+
+
+@pytest.mark.parametrize("run", [RUNS["eager"], RUNS["lift"]], ids=["eager", "lift"])
+@pytest.mark.parametrize("compared", ["GE, %a, %b", "GT, %b, %a", "GT, %a, %a", "GT, %a, %b, TOTALORDER"])
+def test_an_approximate_top_k_by_another_comparator_is_refused(compared, run):
+    with pytest.raises((GraphModeUnsupported, LiftUnsupported), match="a comparator of its own"):
+        run(approximate(compared, "0xFF800000", "i32"))(np.array([3, 1, 4, 2], np.float32))

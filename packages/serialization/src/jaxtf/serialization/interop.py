@@ -22,8 +22,8 @@
 - `BoundOperation`, `refusal_text`, `COLLECTIVES`, `EFFECTS`, `PYTHON_CALLBACKS`: what those who translate operations
   one by one have in common.
 - `requirements` (of `Requirement`s), `has_requirements`: what sizes of operands have to be.
-- `single_operation`, `extreme_direction`, `comparator_keys` (of `Key`s): what a region computes; `counts_in`: whether
-  indices of a dtype ascend; `defining`: the operations that the values of a block come from.
+- `single_operation`, `extreme_direction`, `comparator_keys` (of `Key`s), `comparison_direction`: what one computes;
+  `counts_in`: whether indices of a dtype ascend; `defining`: the operations that the values of a block come from.
 - `users_line`, `users_files`: the line of the user's program in a stack, and which of its files are the user's.
 - `is_differentiable`, `is_zero`, `pushed_forward`, `linear_jvp`, `linear_transpose`, `transpose_at_zero`: the rules of
   differentiation of a primitive that calls what JAX cannot see into. `vjp_function`: the VJP of a traced function;
@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._program.regions import (
         Key,
         comparator_keys,
+        comparison_direction,
         counts_in,
         defining,
         extreme_direction,
@@ -132,6 +133,7 @@ __all__ = [
     "callee_of",
     "closed_over",
     "comparator_keys",
+    "comparison_direction",
     "computes_by_devices",
     "counts_in",
     "custom_call_targets",
@@ -204,6 +206,7 @@ _MODULES = {
     "closed_over": "_export.closed_over",
     "callee_of": "_program.calls",
     "comparator_keys": "_program.regions",
+    "comparison_direction": "_program.regions",
     "computes_by_devices": "_bytecode.for_xla",
     "counts_in": "_program.regions",
     "custom_call_targets": "_bytecode.portable",

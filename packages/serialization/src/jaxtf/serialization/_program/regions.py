@@ -11,7 +11,16 @@ import numpy as np
 
 from jaxtf.serialization._program.program import Block, Operation, TensorType, Value
 
-__all__ = ["Key", "comparator_keys", "counts_in", "defining", "extreme_direction", "is_floating", "single_operation"]
+__all__ = [
+    "Key",
+    "comparator_keys",
+    "comparison_direction",
+    "counts_in",
+    "defining",
+    "extreme_direction",
+    "is_floating",
+    "single_operation",
+]
 
 _TOTAL = "TOTALORDER"
 _MONOIDS = frozenset(("add", "and", "maximum", "minimum", "multiply", "or", "xor"))
@@ -72,6 +81,16 @@ def extreme_direction(block: Block) -> str | None:
     if not is_made(both[1], "compare", index, other_index, direction="LT"):
         return None
     return next((d for d in ("GT", "LT") if is_made(strictly, "compare", value, other, direction=d)), None)
+
+
+def comparison_direction(block: Block) -> str | None:
+    """`GT` or `LT` where the block is that comparison of its first two arguments, not in the total order."""
+    if len(block.operations) != 1 or block.operations[0].results != block.returned:
+        return None
+    (operation,) = block.operations
+    direction = str(operation.attributes.get("comparison_direction"))
+    is_plain = operation.operands == block.arguments[:2] and _compare_type(operation) != _TOTAL
+    return direction if is_plain and direction in ("GT", "LT") else None
 
 
 def counts_in(dtype: np.dtype[Any], count: int | None) -> bool:

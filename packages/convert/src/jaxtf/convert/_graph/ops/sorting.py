@@ -16,11 +16,10 @@ from jaxtf.convert import _tf
 from jaxtf.convert._graph._support import BITS, MOST_DIMENSIONS, MOVED, as_shape, backwards, refuse, sizes
 from jaxtf.convert._graph.grappler import negated
 from jaxtf.convert._graph.keys import KEYS
-from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.ops.comparison import total_order
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import is_compiled_for_cpu
-from jaxtf.serialization.interop import Key
+from jaxtf.serialization.interop import Key, comparison_direction
 
 # Elements that are compared each with each, at most along the dimension and in all pairs.
 MANY_ELEMENTS = 4096
@@ -177,21 +176,23 @@ def _greatest_in_total_order(operand: tf.Tensor, count: int | tf.Tensor) -> tupl
 
 @translates("custom_call.ApproxTopK", computed_in=MOVED)
 def approximate_top_k(
-    bound: Bound, operand: tf.Tensor, positions: tf.Tensor, worst: tf.Tensor, _: tf.Tensor
+    bound: Bound, operand: tf.Tensor, positions: tf.Tensor, *_: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The greatest or least elements along a dimension, exactly, in order.
 
     Source: `jax.lax.approx_max_k`, which promises a part of them.
     """
     given = bound["backend_config"]
-    value = known_value(worst)
-    if value is None or not given.get("aggregate_to_topk", True):
+    direction = comparison_direction(bound.operation.regions[0])
+    if not given.get("aggregate_to_topk", True):
         refuse(bound, "candidates that are not aggregated")
+    if direction is None:
+        refuse(bound, "a comparator of its own")
     axis, rank = int(given["reduction_dim"]), operand.shape.rank
     order = [*(i for i in range(rank) if i != axis), axis]
     back = [order.index(i) for i in range(rank)]
     moved, places = tf.transpose(operand, order), tf.transpose(positions, order)
-    key = _as_integers(moved, Key(0, merges=True, descending=value > 0))
+    key = _as_integers(moved, Key(0, merges=True, descending=direction == "LT"))
     chosen = tf.math.top_k(key, int(given["top_k"])).indices
     results = (tf.gather(x, chosen, batch_dims=rank - 1, axis=-1) for x in (moved, places))
     values, indices = (tf.transpose(x, back) for x in results)

@@ -25,7 +25,7 @@ from jaxtf.serialization.interop import Block, Function, Operation, Program, Val
 
 __all__ = ["check", "plan"]
 
-_TAKES_FUNCTION = "custom_call.stablehlo.dynamic_reduce_window"
+_TAKE_FUNCTIONS = ("custom_call.stablehlo.dynamic_reduce_window", "custom_call.ApproxTopK")
 
 Pass = Callable[[Block, Mapping[Value, Operation]], Block]
 
@@ -65,7 +65,7 @@ def _with_regions(block: Block, sources: Mapping[Value, Operation], functions: M
     """The block with a region, as other operations have it, for the function that a custom call names."""
     operations = (
         replace(operation, regions=tuple(functions[name].body for name in operation.attributes["called_computations"]))
-        if operation.name == _TAKES_FUNCTION
+        if operation.name in _TAKE_FUNCTIONS
         else operation
         for operation in block.operations
     )

@@ -19,7 +19,7 @@ from jaxtf.serialization._lift.errors import unsupported
 from jaxtf.serialization._lift.ops.comparison import is_floating, total_order
 from jaxtf.serialization._lift.registry import Bound, lifts
 from jaxtf.serialization._lift.sizes import Known, known_integers
-from jaxtf.serialization._program.regions import Key, comparator_keys
+from jaxtf.serialization._program.regions import Key, comparator_keys, comparison_direction
 
 # Elements that are compared each with each.
 MANY_ELEMENTS = 4096
@@ -130,7 +130,7 @@ def dynamic_top_k(bound: Bound, operand: Any, count: Any) -> Any:
 
 
 @lifts("custom_call.ApproxTopK", "custom_call.stablehlo.dynamic_approx_top_k", takes_sizes=True)
-def approximate_top_k(bound: Bound, operand: Any, positions: Any, worst: Any, *rest: Any) -> Any:
+def approximate_top_k(bound: Bound, operand: Any, positions: Any, _: Any, *rest: Any) -> Any:
     """The greatest or least elements along a dimension, as exactly as the platform does it.
 
     Source: `jax.lax.approx_max_k`.
@@ -140,20 +140,21 @@ def approximate_top_k(bound: Bound, operand: Any, positions: Any, worst: Any, *r
     if dynamic and not isinstance(rest[1], Known):
         raise unsupported(bound.operation, "a count that does not follow from sizes")
     count = known_integers(rest[1])[0] if dynamic else int(given["top_k"])
-    worst = as_array(worst)
     source = bound.sources.get(bound.operation.operands[1])
     axis = int(given["reduction_dim"])
     counts = source is not None and source.name in ("stablehlo.iota", "stablehlo.dynamic_iota")
-    if not counts or source.attributes["iota_dimension"] != axis or not isinstance(worst, np.ndarray):  # type: ignore[union-attr]
+    if not counts or source.attributes["iota_dimension"] != axis:  # type: ignore[union-attr]
         raise unsupported(bound.operation, "positions that are not those of the elements")
-    find = lax.approx_max_k if float(worst) < 0 else lax.approx_min_k
-    return list(
-        find(
-            as_array(operand),
-            count,
-            reduction_dimension=axis,
-            recall_target=float(given["recall_target"]),
-            reduction_input_size_override=int(given.get("reduction_input_size_override", -1)),
-            aggregate_to_topk=bool(given.get("aggregate_to_topk", True)),
-        )
+    direction = comparison_direction(bound.functions[bound["called_computations"][0]].body)
+    if direction is None:
+        raise unsupported(bound.operation, "a comparator of its own")
+    find = lax.approx_max_k if direction == "GT" else lax.approx_min_k
+    values, places = find(
+        as_array(operand),
+        count,
+        reduction_dimension=axis,
+        recall_target=float(given["recall_target"]),
+        reduction_input_size_override=int(given.get("reduction_input_size_override", -1)),
+        aggregate_to_topk=bool(given.get("aggregate_to_topk", True)),
     )
+    return [values, lax.convert_element_type(places, bound.result_types[1].dtype)]
