@@ -608,3 +608,30 @@ def test_an_approximate_top_k_is_by_its_comparator(direction, worst, integer, ru
 def test_an_approximate_top_k_by_another_comparator_is_refused(compared, run):
     with pytest.raises((GraphModeUnsupported, LiftUnsupported), match="a comparator of its own"):
         run(approximate(compared, "0xFF800000", "i32"))(np.array([3, 1, 4, 2], np.float32))
+
+
+ROWS = """%z = stablehlo.constant dense<0> : tensor<i32>
+  %n = stablehlo.constant dense<4> : tensor<i32>
+  %k = stablehlo.constant dense<1> : tensor<i32>
+  %s = stablehlo.constant dense<0> : tensor<2xi32>
+  %o = stablehlo.constant dense<0> : tensor<4x2xi32>
+  %0:4 = stablehlo.while(%i = %z, %c = %s, %x = %x0, %y = %o)
+    : tensor<i32>, tensor<2xi32>, tensor<4x2xi32>, tensor<4x2xi32>
+  cond { %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1> }
+  do { %v = stablehlo.dynamic_slice %x, %i, %z, sizes = [1, 2] : (tensor<4x2xi32>, tensor<i32>, tensor<i32>)
+      -> tensor<1x?xi32>
+    %t = stablehlo.reshape %v : (tensor<1x?xi32>) -> tensor<2xi32>
+    %d = stablehlo.add %c, %t : tensor<2xi32>
+    %w = stablehlo.dynamic_update_slice %y, %v, %i, %z
+      : (tensor<4x2xi32>, tensor<1x?xi32>, tensor<i32>, tensor<i32>) -> tensor<4x2xi32>
+    %q = stablehlo.add %i, %k : tensor<i32>
+    stablehlo.return %q, %d, %x, %w : tensor<i32>, tensor<2xi32>, tensor<4x2xi32>, tensor<4x2xi32> }
+  %b = stablehlo.broadcast_in_dim %0#1, dims = [1] : (tensor<2xi32>) -> tensor<4x2xi32>
+  %r = stablehlo.add %b, %0#3 : tensor<4x2xi32>"""
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_rows_that_a_loop_reads_and_writes_may_have_open_sizes(run):
+    x = np.arange(8, dtype=np.int32).reshape(4, 2)
+    np.testing.assert_array_equal(run(module(ROWS, {"x0": "4x2xi32"}, "4x2xi32"))(x), x + np.array([12, 16]))

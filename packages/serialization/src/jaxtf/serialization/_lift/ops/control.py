@@ -100,7 +100,7 @@ def _reading(operation: Operation, row: Any) -> Callable[..., list[Any]]:
     """What takes the place of reading a row."""
     type_ = operation.results[0].type
     assert isinstance(type_, TensorType), "a row is an array"
-    shape = tuple(size for size in type_.shape if size is not None)
+    shape = (1, *row.shape) if type_.rank > row.ndim else row.shape
     return lambda *_: [lax.reshape(row, shape)]
 
 
@@ -108,10 +108,11 @@ def _writing(operation: Operation, written: dict[Operation, Any]) -> Callable[..
     """What takes the place of writing a row, and keeps it."""
     type_ = operation.results[0].type
     assert isinstance(type_, TensorType), "rows are of an array"
-    shape = tuple(size for size in type_.shape[1:] if size is not None)
+    rank = type_.rank - 1
 
     def write(_: Any, row: Any, *indices: Any) -> list[Any]:
-        written[operation] = lax.reshape(as_array(row), shape)
+        array = as_array(row)
+        written[operation] = lax.reshape(array, array.shape[array.ndim - rank :])
         return [None]
 
     return write
