@@ -635,3 +635,14 @@ ROWS = """%z = stablehlo.constant dense<0> : tensor<i32>
 def test_rows_that_a_loop_reads_and_writes_may_have_open_sizes(run):
     x = np.arange(8, dtype=np.int32).reshape(4, 2)
     np.testing.assert_array_equal(run(module(ROWS, {"x0": "4x2xi32"}, "4x2xi32"))(x), x + np.array([12, 16]))
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(("operation", "initial"), [("maximum", "0xFF800000"), ("add", "0.0")])
+def test_a_pool_without_features_is_one(operation, initial, run):
+    body = f"""%c = stablehlo.constant dense<{initial}> : tensor<f32>
+      %r = "stablehlo.reduce_window"(%x, %c) {region(operation, "f32")}
+        {{window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>}}
+        : (tensor<1x4x4x0xf32>, tensor<f32>) -> tensor<1x2x2x0xf32>"""
+    found = run(module(body, {"x": "1x4x4x0xf32"}, "1x2x2x0xf32"))(np.zeros((1, 4, 4, 0), np.float32))
+    assert np.shape(found) == (1, 2, 2, 0)

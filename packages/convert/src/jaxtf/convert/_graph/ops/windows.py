@@ -134,9 +134,14 @@ def _is(size: Size, number: int) -> bool:
 def _pooled_dimensions(operand: tf.Tensor, window: Window) -> tuple[int, int] | None:
     """The two dimensions of an array of four that windows extend over, where the others are untouched.
 
-    None where there are no windows: TensorFlow's pools do not take such.
+    None where there are no windows, or nothing in them: TensorFlow's pools do not take such.
     """
-    if operand.shape.rank != 4 or not window.is_plain() or operand.dtype not in POOLED_DTYPES:
+    if (
+        operand.shape.rank != 4
+        or is_empty(operand.shape)
+        or not window.is_plain()
+        or operand.dtype not in POOLED_DTYPES
+    ):
         return None
     placed = list(zip(window.size, window.stride, window.low, window.high, strict=True))
     touched = [i for i in range(4) if not all(map(_is, placed[i], (1, 1, 0, 0)))]
