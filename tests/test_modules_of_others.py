@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from jax import lax
+from scipy import special
 
 from jaxtf.convert import GraphModeUnsupported, convert_stablehlo
 from jaxtf.convert._graph.keys import KEYS as KEYS_OF_SORT
@@ -646,3 +647,15 @@ def test_a_pool_without_features_is_one(operation, initial, run):
         : (tensor<1x4x4x0xf32>, tensor<f32>) -> tensor<1x2x2x0xf32>"""
     found = run(module(body, {"x": "1x4x4x0xf32"}, "1x2x2x0xf32"))(np.zeros((1, 4, 4, 0), np.float32))
     assert np.shape(found) == (1, 2, 2, 0)
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("type_", ["f32", "f64"])
+def test_the_inverse_of_erf_is_right_near_zero(type_, run):
+    x = np.array([1e-300, 1e-30, 1e-8, 1e-5, 1e-3, 0.0199, 0.0201, 0.099, 0.101, 0.5, 1, 2, np.nan])
+    x = np.concatenate([x, -x, [0.0, -0.0]]).astype(f"float{type_[1:]}")
+    with jax.enable_x64(True):
+        body = f"%r = chlo.erf_inv %x : tensor<{x.size}x{type_}> -> tensor<{x.size}x{type_}>"
+        found = np.asarray(run(module(body, {"x": f"{x.size}x{type_}"}, f"{x.size}x{type_}"))(x))
+    np.testing.assert_allclose(found, special.erfinv(x.astype(float)), rtol=16 * np.finfo(x.dtype).eps)
+    np.testing.assert_array_equal(np.signbit(found[~np.isnan(found)]), np.signbit(x[~np.isnan(found)]))
