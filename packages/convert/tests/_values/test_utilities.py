@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -100,3 +101,17 @@ def test_the_annotation_is_in_the_graph():
 def test_wrong_numbers_of_parts_are_refused(parts):
     with pytest.raises(ConversionOptionError, match=r"a number of parts, at least 1, for each axis"):
         split_to_logical_devices(tf.ones([4, 2]), parts)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (np.ones(1, np.longdouble), "float128"),
+        (np.ones(1, ">f4"), ">f4"),
+        (np.void(b"abcd"), "void32"),
+        (np.ones(1, ml_dtypes.float8_e8m0fnu), "float8_e8m0fnu"),
+    ],
+)
+def test_what_numpy_has_and_tensorflow_has_not_is_refused_by_its_name(value, name):
+    with pytest.raises(ArgumentTypeError, match=rf"dtype {name}, which is not a valid JAX array type"):
+        dtype_of_val(value)

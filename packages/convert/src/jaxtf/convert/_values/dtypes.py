@@ -63,7 +63,7 @@ def numpy_dtype(value: Any, path: Callable[[], str]) -> np.dtype[Any]:
     found = _numeric_dtype(dtype)
     if found is None:
         raise ArgumentTypeError(
-            f"{path()} has dtype {getattr(dtype, 'name', dtype)}, which is not a valid JAX array type. Only arrays of "
+            f"{path()} has dtype {_name_of(dtype)}, which is not a valid JAX array type. Only arrays of "
             "numeric types are supported by JAX.\n"
             "  remedy: convert it to numbers before the call of the converted function (a JAX random key with "
             "jax.random.key_data, and back inside)"
@@ -71,13 +71,29 @@ def numpy_dtype(value: Any, path: Callable[[], str]) -> np.dtype[Any]:
     return found
 
 
+def _name_of(dtype: Any) -> Any:
+    is_turned = isinstance(dtype, np.dtype) and not dtype.isnative
+    return dtype.str if is_turned else getattr(dtype, "name", dtype)
+
+
 def _numeric_dtype(dtype: Any) -> np.dtype[Any] | None:
-    """The NumPy dtype of numbers; None for strings, resources, objects, dates, quantized and JAX's extended dtypes."""
+    """The NumPy dtype of numbers; None for strings, resources, objects, dates, quantized and JAX's extended dtypes.
+
+    None also for what TensorFlow does not have: more than 64 bits, bytes in another order, some floats of 8 bits.
+    """
     if isinstance(dtype, tf.DType):
         dtype = np.dtype(dtype.as_numpy_dtype) if dtype.is_numpy_compatible else None
-    # The kind of bfloat16 and its like is V, as is that of structured dtypes, which have names.
-    is_numeric = isinstance(dtype, np.dtype) and dtype.kind in "biufcV" and dtype.names is None
-    return dtype if is_numeric else None
+    # The kind of bfloat16 and its like is V, as is that of bytes and of structured dtypes.
+    is_numeric = isinstance(dtype, np.dtype) and dtype.kind in "biufcV" and dtype.type is not np.void
+    return dtype if is_numeric and dtype.isnative and _is_of_tensorflow(dtype) else None
+
+
+def _is_of_tensorflow(dtype: np.dtype[Any]) -> bool:
+    try:
+        tf.as_dtype(dtype)
+    except TypeError:
+        return False
+    return True
 
 
 _PYTHON_SCALARS = {bool: "b", int: "iuf", float: "f", complex: "c"}
