@@ -44,6 +44,7 @@ ALL_MODES = tuple(f"{mode}{xla}" for xla in ("", "+xla") for mode in MODES)
 # Rounding errors allowed in results, in units of the dtype's epsilon, relative to the larger of the element and the
 # largest element: sums of some hundred terms in another order, and special functions by another approximation.
 MAX_ERROR_IN_EPS = 64
+LARGEST_PART = 1 / 8  # of the largest value, for floats of few bits
 
 # In the refusals that report an error of TensorFlow's: they may hide a mistake in an entry.
 NOT_TAKEN = "TensorFlow does not take it"
@@ -195,7 +196,7 @@ def difference(ours: np.ndarray, theirs: np.ndarray) -> str | None:
         finite = np.isfinite(theirs)
         scale = np.maximum(np.abs(theirs), np.max(np.abs(theirs[finite]), initial=0))
         with np.errstate(invalid="ignore"):
-            near = finite & (np.abs(ours - theirs) <= MAX_ERROR_IN_EPS * epsilon * scale)
+            near = finite & (np.abs(ours - theirs) <= min(MAX_ERROR_IN_EPS * epsilon, LARGEST_PART) * scale)
         different = ~(near | (ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
     if not different.any():
         return None
