@@ -152,3 +152,40 @@ def test_an_op_whose_gradient_tensorflow_wrongly_takes_to_be_zero_is_refused(sta
     with pytest.raises(NotImplementedError, match=r"(?s)needs the gradient of ResizeBilinearGrad.*remedy"):
         stage(lambda x: jax.jvp(call, (x,), (x,)))(image)
     assert stage(jax.grad(lambda x: call(x).sum()))(image).shape == image.shape
+
+
+# TensorFlow has their gradients by log(cotangent), x / (y / cotangent), cotangent / count.
+NOT_WRITTEN_LINEARLY = {
+    "cumulative_logsumexp": tf.math.cumulative_logsumexp,
+    "reduce_euclidean_norm": tf.math.reduce_euclidean_norm,
+    "unsorted_segment_max": lambda x: tf.math.unsorted_segment_max(x, [0, 0, 1], 2),
+    "segment_mean": lambda x: tf.math.segment_mean(x, [0, 0, 1]),
+}
+NOT_COMPILED = ("reduce_euclidean_norm", "segment_mean")
+
+
+@pytest.mark.parametrize("name", NOT_WRITTEN_LINEARLY)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("scale", [1, 30])
+def test_forward_mode_is_the_transpose_of_reverse_mode(name, dtype, scale):
+    with jax.enable_x64(dtype == "float64"):
+        call, x, tangent = call_tf(NOT_WRITTEN_LINEARLY[name]), jnp.asarray(X * scale, dtype), jnp.asarray(T, dtype)
+        value, pulled = jax.vjp(call, x)
+        cotangent = jnp.asarray(np.linspace(1, 2, value.size).reshape(value.shape), dtype)
+        expected = np.dot(np.asarray(pulled(cotangent)[0], np.float64), T)
+        accuracy = 20 * scale * float(jnp.finfo(dtype).eps)  # an exponential of x has x times the error
+        stages = [lambda f: f] if name in NOT_COMPILED else [lambda f: f, jax.jit]
+        for stage in stages:
+            moved = stage(lambda x: jax.jvp(call, (x,), (tangent,))[1])(x)
+            assert moved.dtype == x.dtype
+            found = np.vdot(np.asarray(cotangent, np.float64), np.asarray(moved, np.float64))
+            np.testing.assert_allclose(found, expected, rtol=accuracy, atol=accuracy)
+
+
+@STAGES
+def test_a_gradient_that_is_clipped_has_its_slope_near_zero(stage):
+    @tf.custom_gradient
+    def clipped(x):
+        return x * x, lambda upstream: tf.clip_by_value(upstream * 2 * x, -1.0, 1.0)
+
+    assert stage(lambda x: jax.jvp(call_tf(clipped), (x,), (1.0,))[1])(5.0) == 10.0

@@ -14,7 +14,7 @@ import tensorflow as tf
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from jaxtf.calltf import UnsupportedError, call_tf
+from jaxtf.calltf import CompilationError, UnsupportedError, call_tf
 
 from .batched import MAKERS, operations
 from .batched.sampling import FULL, sampled
@@ -269,6 +269,18 @@ def has_the_derivatives_of_differences(operation, seed):
     slope = sum(np.sum(steps[i] * np.asarray(gradient)) for i, gradient in zip(places, gradients, strict=True))
     expected = (at(step) - at(-step)) / (2 * step)
     np.testing.assert_allclose(slope, expected, rtol=tolerance, atol=tolerance, err_msg=str(operation))
+    chosen = tuple(jnp.asarray(arguments[i]) for i in places)
+    moved = tuple(jnp.asarray(steps[i], arguments[i].dtype) for i in places)
+    try:
+        forward = jax.jit(lambda *xs: jax.jvp(weighted, xs, moved)[1])(*chosen)
+    except (UnsupportedError, LookupError, CompilationError):
+        return
+    except (TypeError, ValueError) as error:
+        if not any(text in str(error) for text in FAULTS_OF_GRADIENTS):
+            raise
+        return
+    accuracy = 1e-3 if any(x.dtype == np.float32 for x in chosen) else 1e-9
+    np.testing.assert_allclose(forward, slope, rtol=accuracy, atol=accuracy, err_msg=f"forward mode of {operation}")
 
 
 # What TensorFlow's gradients fail by: of a ConcatV2 along an axis of int64; of a diagonal outside of its matrix.

@@ -14,7 +14,7 @@ Double reverse and not `tf.autodiff.ForwardAccumulator`, because both modes must
 of one function: the accumulator differentiates the ops inside of a function with a custom
 gradient and ignores that gradient, and it fails on compiled TensorLists (`tf.map_fn`). It is
 not faster either (TensorFlow 2.21: twice the time in eager mode, the same when compiled). A custom
-gradient that is not linear in its upstream gradient has in forward mode its slope at 0.
+gradient that is not linear in its upstream gradient has in forward mode its slope near 0.
 
 Source: JAX, "How JAX primitives work" (JVP and transposition rules); J. Townsend, "A new trick
 for calculating Jacobian vector products" (2017).
@@ -139,7 +139,10 @@ def _linear_evaluate(
     avals: tuple[ShapedArray, ...],
     recorded: Recorded | None,
 ) -> list[Any]:
-    """Forward mode: the VJP of the VJP with respect to its cotangents, at cotangents 0."""
+    """Forward mode: the VJP of the VJP with respect to its cotangents, at small cotangents.
+
+    Not at 0: TensorFlow has some gradients by log(cotangent) or x / (y / cotangent), whose derivatives are NaN there.
+    """
     if function.staging.by_name and not evaluating():
         raise UnsupportedError(
             f"call_tf: forward mode of {function} with call_tf_graph=True is not supported in a staged context\n"
@@ -150,8 +153,13 @@ def _linear_evaluate(
     pullback = vjp(function, arguments, results)
     cotangents = range(num_args, num_args + len(results))
     pushforward = vjp(pullback, tuple(cotangents), tuple(range(len(arguments))))
-    zeros = [jax.numpy.zeros(aval.shape, aval.dtype) for aval in avals]
-    return invoke(pushforward, [*args, *zeros, *tangents]).leaves
+    near_zero = [jax.numpy.full(aval.shape, _small(aval.dtype), aval.dtype) for aval in avals]
+    return invoke(pushforward, [*args, *near_zero, *tangents]).leaves
+
+
+def _small(dtype: Any) -> float:
+    """A power of two near 0, whose powers neither overflow nor vanish: 2**-10 for float32, 0.5 for float16."""
+    return float(2.0 ** -(jax.numpy.finfo(dtype).maxexp // 12))  # type: ignore[no-untyped-call]
 
 
 call_tf_linear_p.def_impl(_linear_evaluate)
