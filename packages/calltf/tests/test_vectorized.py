@@ -1,5 +1,8 @@
 """`jax.vmap` of a call gives what a loop over the batch gives, vectorized or not."""
 
+import gc
+import weakref
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +11,7 @@ import tensorflow as tf
 
 from jaxtf.calltf import CompilationError, call_tf
 from jaxtf.calltf._function import Staging, UserFunction
+from jaxtf.calltf._traced import Traced
 from jaxtf.calltf._vectorized import Vectorized
 
 STAGES = pytest.mark.parametrize("stage", [lambda f: f, jax.jit], ids=["eager", "jit"])
@@ -232,3 +236,68 @@ def test_spmd_axis_name_is_refused_with_the_remedy(stage):
 def test_a_result_that_differs_in_shape_between_elements_is_refused(stage):
     with pytest.raises(ValueError, match="output has dynamic shape"):
         stage(jax.vmap(call_tf(lambda x: tf.boolean_mask(x, x > 0))))(BATCH)
+
+
+WITH_NAN = np.array([[np.nan, -1, 0, 1.5], [0, np.nan, 3, 1]], np.float32)
+OF_MAXIMA = {
+    "reduce_max": tf.reduce_max,
+    "reduce_min": tf.reduce_min,
+    "segment_max": lambda x: tf.math.unsorted_segment_max(x, [0, 0, 1, 1], 2),
+    "max_pool": lambda x: tf.nn.max_pool1d(x[None, :, None], 2, 1, "VALID"),
+}
+
+
+def evaluated(f):
+    return lambda batch: jax.core.eval_jaxpr(jax.make_jaxpr(jax.vmap(f))(batch).jaxpr, (), batch)[0]
+
+
+EXECUTED = {
+    "vmap": jax.vmap,
+    "vmap of the gradient": lambda f: jax.vmap(jax.grad(lambda x: f(x).sum())),
+    "jacfwd": lambda f: lambda batch: jnp.stack([jax.jacfwd(f)(x) for x in batch]),
+    "jaxpr": evaluated,
+}
+
+
+@pytest.mark.parametrize("kind", EXECUTED)
+@pytest.mark.parametrize("name", OF_MAXIMA)
+def test_a_batch_has_the_nan_of_a_compiled_one_in_maxima(name, kind):
+    batched = EXECUTED[kind](call_tf(OF_MAXIMA[name]))
+    np.testing.assert_array_equal(batched(WITH_NAN), jax.jit(batched)(WITH_NAN))
+    if kind in ("vmap", "jaxpr") and name.startswith("reduce"):
+        np.testing.assert_array_equal(batched(WITH_NAN), [np.nan, np.nan])
+
+
+def test_nan_is_kept_where_jit_is_disabled():
+    with jax.disable_jit():
+        assert np.isnan(jax.jit(call_tf(tf.reduce_max))(WITH_NAN[0]))
+        assert np.isnan(jax.vmap(call_tf(tf.reduce_max))(WITH_NAN)).all()
+
+
+def test_an_eager_batch_reads_its_captures_again_with_their_own_dtypes(x64):
+    variable = tf.Variable(np.float64(1 + 2**-40))
+    batched = jax.vmap(call_tf(lambda x: tf.cast((variable - 1) * 2**40, tf.float32) * x))
+    np.testing.assert_array_equal(batched(np.ones(2, np.float32)), [1, 1])
+    variable.assign(1 + 2**-39)
+    np.testing.assert_array_equal(batched(np.ones(2, np.float32)), [2, 2])
+
+
+def test_what_ran_in_a_batch_is_freed():
+    def function(x):
+        return tf.sin(x)
+
+    alive = weakref.ref(function)
+    jax.vmap(call_tf(function))(np.ones(2, np.float32))
+    del function
+    gc.collect()
+    assert alive() is None
+
+
+def test_an_eager_batch_is_compiled_once():
+    traces = []
+    batched = jax.vmap(call_tf(lambda x: traces.append(None) or tf.sin(x)))
+    batched(np.ones(2, np.float32))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Traced, "hlo", None)
+        np.testing.assert_allclose(batched(np.zeros(2, np.float32)), 0)
+    assert len(traces) == 1

@@ -70,7 +70,10 @@ class Function:
       name: For messages and for printed programs.
       staging: How a staged call is made.
       declared: The declared results, or None.
+      is_compiled: Whether what runs is always the compiled trace.
     """
+
+    is_compiled = False
 
     def __init__(self, name: str, staging: Staging, declared: Declared | None = None):
         self.name = name

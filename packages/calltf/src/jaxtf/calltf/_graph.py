@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import tensorflow as tf
-
 from jaxtf.calltf._tf import is_stateful
 
 # Stateful by declaration, harmless in a compiled program: reads of captured variables,
@@ -29,7 +27,6 @@ _WRITES = re.compile(
 )
 _CONTROL_FLOW = re.compile(r"(Stateless)?(If|While|Case)|TensorList.*|Optional.*|TensorArray.*|Switch|Merge|Enter")
 _LIST_WRITE = "TensorListSetItem"
-_FOUR_BITS = frozenset(tf.as_dtype(name).as_datatype_enum for name in ("int4", "uint4"))
 # Linear ops, parts of gradients, that TensorFlow declares not differentiable, so that its tape
 # silently passes zeros on. Among all such declarations, these are wrong. Seen in TensorFlow 2.21.
 _LINEAR_WITHOUT_GRADIENT = {
@@ -59,12 +56,6 @@ def variable_writes(stateful: frozenset[str]) -> list[str]:
 def has_control_flow(concrete: Any) -> bool:
     """Whether the graph branches, loops, or keeps lists of tensors, as loops do."""
     return any(_CONTROL_FLOW.fullmatch(op) for op in _op_types(concrete))
-
-
-def has_four_bit_integers(concrete: Any) -> bool:
-    """Whether a value in the graph has integers of 4 bits."""
-    types = ({attr.type, *attr.list.type} for node in _nodes(concrete) for attr in node.attr.values())
-    return any(not _FOUR_BITS.isdisjoint(each) for each in types)
 
 
 def has_growing_lists(concrete: Any) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from jaxtf.calltf._errors import LIMITATIONS, CallByNameError, CaptureWarning, C
 from jaxtf.calltf._guards import Guards
 from jaxtf.calltf._jax import dimension_values, hlo_to_stablehlo, ir_types, is_for_export, token_type
 from jaxtf.calltf._notes import users_level
-from jaxtf.calltf._primitive import call_tf_p, refuse_variable_writes
+from jaxtf.calltf._primitive import call_tf_compiled_p, call_tf_p, refuse_variable_writes
 from jaxtf.calltf._symbolic_traced import SymbolicTraced
 from jaxtf.calltf._traced import Traced
 from jaxtf.serialization.interop import add_function, lowering_platforms, rewrite_for_xla, set_tokens, token_of
@@ -48,10 +48,24 @@ def lower_call(
     constants = [mlir.ir_constant(value) for value in traced.captured_values()]
     if isinstance(traced, SymbolicTraced):
         return _lower_symbolic(ctx, [*args, *constants], traced, tensorflow_platform)
+    return _lower_compiled(ctx, [*args, *constants], traced, tensorflow_platform)
+
+
+def _lower_program(
+    ctx: mlir.LoweringRuleContext, *operands: ir.Value, reference: Callable[[], Traced], tensorflow_platform: str
+) -> Sequence[ir.Value]:
+    """A call of a trace that lives on, of arguments and the values of captures."""
+    return _lower_compiled(ctx, operands, reference(), tensorflow_platform)
+
+
+def _lower_compiled(
+    ctx: mlir.LoweringRuleContext, operands: Sequence[ir.Value], traced: Traced, tensorflow_platform: str
+) -> Sequence[ir.Value]:
+    """The results of a call, of arguments and the values of captures."""
     compiled = _stablehlo(traced.hlo(tensorflow_platform))
     name, main = add_function(ctx, f"call_tf_{traced.function.symbol}", compiled)
     found = main.type.results
-    call = func.CallOp(found, ir.FlatSymbolRefAttr.get(name), [*args, *constants])
+    call = func.CallOp(found, ir.FlatSymbolRefAttr.get(name), operands)
     expected = ir_types(ctx, traced.avals)
     check_result_types(traced, found, expected)
     # A few kernels of tf2xla have float32 results where the op's are float64 (the gradient
@@ -227,8 +241,7 @@ def _lower_elsewhere(ctx: mlir.LoweringRuleContext, *args: ir.Value, traced: Tra
 
 mlir.register_lowering(call_tf_p, _lower_elsewhere)
 for _platform, _tensorflow_platform in TENSORFLOW_PLATFORMS.items():
-    mlir.register_lowering(
-        call_tf_p,
-        functools.partial(lower_call, tensorflow_platform=_tensorflow_platform),
-        platform=_platform,
-    )
+    for _primitive, _lower in ((call_tf_p, lower_call), (call_tf_compiled_p, _lower_program)):
+        mlir.register_lowering(
+            _primitive, functools.partial(_lower, tensorflow_platform=_tensorflow_platform), platform=_platform
+        )

@@ -2,6 +2,7 @@
 
     call_tf            the results of a traced function
     call_tf_evaluated  results that were computed eagerly, tied to the arguments they came from
+    call_tf_compiled   results of a traced function for its arguments and the values of its captures, to be executed
     call_tf_linear     the derivative of a function at its arguments, applied to tangents
 
 `invoke` calls a `Function`. Where JAX evaluates and every argument has a value, TensorFlow
@@ -16,7 +17,9 @@ lowering, differentiation and batching are rules registered by `_lowering`, `_gr
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import jax
@@ -36,8 +39,9 @@ from jaxtf.serialization.interop import vary_alike, varying_like
 
 call_tf_p = Primitive("call_tf")
 call_tf_evaluated_p = Primitive("call_tf_evaluated")
+call_tf_compiled_p = Primitive("call_tf_compiled")
 call_tf_linear_p = Primitive("call_tf_linear")
-for _primitive in (call_tf_p, call_tf_evaluated_p, call_tf_linear_p):
+for _primitive in (call_tf_p, call_tf_evaluated_p, call_tf_compiled_p, call_tf_linear_p):
     _primitive.multiple_results = True
 
 
@@ -69,6 +73,9 @@ def invoke(function: Function, args: Sequence[Any]) -> Results:
 def evaluate(function: Function, values: Sequence[Any]) -> Results:
     """Runs a function eagerly on concrete arrays; the results are JAX arrays."""
     with outside_of_graphs(), outside_of_traces():  # what TensorFlow runs on values may convert functions of JAX
+        if function.is_compiled:
+            traced = function.trace(values)
+            return Results(executed(traced, values), traced.tree)
         results = function.run([to_tensor(value) for value in values])
         return Results([to_array(leaf) for leaf in results.leaves], results.tree)
 
@@ -85,16 +92,52 @@ def refuse_variable_writes(traced: Traced) -> None:
         )
 
 
-def _call_impl(*args: Any, traced: Traced) -> list[Any]:
-    """Evaluates a staged call op by op (jax.core.eval_jaxpr): the compiled trace, by TensorFlow.
+def executed(traced: Traced, values: Sequence[Any]) -> list[Any]:
+    """The results of a trace for concrete arrays: TensorFlow compiles it to HLO, and JAX that to a program.
 
-    TensorFlow 2.21 compiles casts of integers of 4 bits wrongly, so that JAX compiles these.
+    Not TensorFlow, whose XLA drops NaN in maxima and minima, and has casts of integers of 4 bits wrong (2.21). What
+    stays a call by name is not compiled, so that TensorFlow runs it.
+
+    Raises:
+      VariableWriteError: It writes to a variable.
+      CompilationError: TensorFlow cannot compile it.
     """
-    if _graph.has_four_bit_integers(traced.concrete):
-        found: list[Any] = jax.jit(lambda *args: call_tf_p.bind(*args, traced=traced))(*args)
-        return found
-    with outside_of_graphs():
-        return [to_array(result) for result in traced(list(map(to_tensor, args)))]
+    refuse_variable_writes(traced)
+    if traced.function.staging.by_name:
+        with outside_of_graphs():
+            return [to_array(result) for result in traced(list(map(to_tensor, values)))]
+    captured = traced.captured_values()
+    # Captured values are arguments here, of the dtypes that they have.
+    with jax.disable_jit(False), jax.enable_x64(True) if captured else nullcontext():
+        found: list[Any] = _program(traced)(*_together(values), *captured)
+    return found
+
+
+class _Reference(weakref.ref[Traced]):
+    """A weak reference to which there may be others: JAX's caches hold weakly what can be called."""
+
+
+def _program(traced: Traced) -> Any:
+    """What JAX makes of a trace; made once. JAX's caches hold it, so that it must not hold the trace that holds it."""
+    if not traced.programs:
+        reference = _Reference(traced)
+        traced.programs.append(jax.jit(lambda *operands: call_tf_compiled_p.bind(*operands, reference=reference)))
+    return traced.programs[0]
+
+
+def _together(values: Sequence[Any]) -> Sequence[Any]:
+    """The arrays; if they are on several devices, all on one, as tensors are."""
+    places = {value.sharding for value in values if isinstance(value, jax.Array)}
+    if len(places) <= 1 and all(len(place.device_set) == 1 for place in places):
+        return values
+    together: list[Any] = jax.device_put(list(values), jax.numpy.zeros(()).sharding)
+    return together
+
+
+def _call_impl(*args: Any, traced: Traced) -> list[Any]:
+    """Evaluates a staged call op by op (jax.core.eval_jaxpr)."""
+    with outside_of_traces():
+        return executed(traced, args)
 
 
 def _call_abstract(*args: Any, traced: Traced) -> tuple[tuple[ShapedArray, ...], set[Any]]:
@@ -114,5 +157,6 @@ def _evaluated_abstract(*_: Any, results: tuple[jax.Array, ...], **__: Any) -> l
 
 call_tf_p.def_impl(_call_impl)
 call_tf_p.def_effectful_abstract_eval(_call_abstract)
+call_tf_compiled_p.def_abstract_eval(lambda *_, reference: reference().avals)
 call_tf_evaluated_p.def_impl(_evaluated_impl)
 call_tf_evaluated_p.def_abstract_eval(_evaluated_abstract)

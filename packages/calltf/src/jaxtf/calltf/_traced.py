@@ -50,6 +50,7 @@ class Traced:
       tree: The pytree of the results.
       avals: The shapes and dtypes of the results, known or declared.
       element: What is run for each element of a batch, in a loop; None where there is no such loop.
+      programs: What JAX makes of it to run it outside of other programs: one, once there is one.
     """
 
     function: Function
@@ -58,13 +59,14 @@ class Traced:
     tree: PyTreeDef
     avals: tuple[ShapedArray, ...]
     element: Traced | None = None
+    programs: list[Any] = field(default_factory=list)
     _compiled: dict[str, list[bytes]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return self.function.name
 
     def __call__(self, tensors: Sequence[Any]) -> list[Any]:
-        """The results of the trace, compiled by TensorFlow, for these arguments.
+        """The results of the trace, run by TensorFlow, for these arguments.
 
         Raises:
           CompilationError: TensorFlow cannot compile the function.

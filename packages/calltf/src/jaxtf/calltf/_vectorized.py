@@ -38,6 +38,8 @@ class Vectorized(Function):
         that all elements share.
     """
 
+    is_compiled = True  # tracing decides how a batch is computed
+
     def __init__(self, function: Function, batched: tuple[bool, ...], summed: tuple[int, ...] = ()):
         assert any(batched), "a batch of nothing"
         super().__init__(f"vmap_{function.name}", function.staging)
@@ -52,7 +54,7 @@ class Vectorized(Function):
         return vjp(self._function, arguments, results).derived(Vectorized, self._batched + cotangents, shared)
 
     def call(self, tensors: Sequence[Any]) -> Results:
-        """Calls the trace, also eagerly: tracing decides how a batch is computed."""
+        """Calls the trace, in another trace."""
         traced = self.trace([ShapedArray(tuple(tensor.shape), jax_dtype(tensor.dtype)) for tensor in tensors])
         return Results(list(traced.concrete(*tensors)), traced.tree)
 
