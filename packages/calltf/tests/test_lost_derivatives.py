@@ -13,8 +13,11 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, reject
 from hypothesis import strategies as st
+from tensorflow.python.framework import op_def_registry, ops
 
 from jaxtf.calltf import CompilationError, UnsupportedError, call_tf
+from jaxtf.calltf._lost_derivatives import ZERO
+from jaxtf.calltf._tf import is_declared_not_differentiable
 
 from .batched import MAKERS, operations
 from .batched.sampling import FULL, sampled
@@ -305,3 +308,110 @@ def test_derivatives_of_one_type_are_those_of_differences(name):
 
     runs()
     jax.clear_caches()
+
+
+# Declared by TensorFlow 2.21 not to be differentiable, from floats to floats: what is not zero is lost.
+DECLARED = {
+    *(
+        "Assign",
+        "AssignAdd",
+        "AssignSub",
+        "CTCBeamSearchDecoder",
+        "CTCGreedyDecoder",
+        "DrawBoundingBoxes",
+        "RandomCrop",
+    ),
+    *("FakeQuantWithMinMaxArgsGradient", "FakeQuantWithMinMaxVarsGradient", "GenerateBoundingBoxProposals", "HSVToRGB"),
+    *("FakeQuantWithMinMaxVarsPerChannelGradient", "LoadAndRemapMatrix", "LookupTableFind", "LookupTableFindV2"),
+    *("ParameterizedTruncatedNormal", "PyFunc", "PyFuncStateless", "RandomCrop", "ReduceDataset", "ResizeBilinearGrad"),
+    *("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2", "ScatterAdd", "ScatterDiv", "ScatterMul"),
+    *("ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate", "ScatterSub", "SdcaOptimizer", "SdcaOptimizerV2", "StackPush"),
+    *("SparseAddGrad", "TPUReplicatedInput", "TensorArrayGradV3", "TensorArrayGradWithShape", "XlaVariadicReduce"),
+}
+IN_PART = {"ExtractGlimpse", "LinSpace", "OneHot", "RaggedRange", "RandomShuffle", "Range", "SparseConcat"}
+FLOATS = {dtype.as_datatype_enum for dtype in (tf.float32, tf.float64, tf.half, tf.bfloat16, tf.complex64)}
+
+
+def may_be_floats(argument, definition):
+    if argument.type or argument.type_list_attr:
+        return argument.type in FLOATS or bool(argument.type_list_attr)
+    [allowed] = [set(attr.allowed_values.list.type) for attr in definition.attr if attr.name == argument.type_attr]
+    return not allowed or bool(allowed & FLOATS)
+
+
+def test_all_that_tensorflow_declares_not_differentiable_is_known():
+    found = set()
+    for name in ops.gradient_registry.list():
+        definition = op_def_registry.get(name)
+        if definition is not None and is_declared_not_differentiable(name):
+            ends = (definition.input_arg, definition.output_arg)
+            if all(any(may_be_floats(argument, definition) for argument in end) for end in ends):
+                found.add(name)
+    assert found == DECLARED | IN_PART | ZERO
+
+
+LOGITS = np.float32([[[1, 2, 3]], [[3, 1, 2]], [[2, 9, 1]]])
+NOT_DIFFERENTIABLE = {
+    "HSVToRGB (images)": lambda x: tf.image.hsv_to_rgb(tf.ones((1, 3)) * x),
+    "CTCGreedyDecoder (inputs)": lambda x: tf.nn.ctc_greedy_decoder(LOGITS * x, [3])[1],
+    "CTCBeamSearchDecoder (inputs)": lambda x: tf.nn.ctc_beam_search_decoder(LOGITS * x, [3])[1],
+    "DrawBoundingBoxes (boxes)": lambda x: tf.raw_ops.DrawBoundingBoxes(
+        images=tf.ones((1, 3, 3, 1)), boxes=tf.ones((1, 1, 4)) * x
+    ),
+    "ExtractGlimpse (input)": lambda x: tf.raw_ops.ExtractGlimpse(
+        input=x * tf.ones((1, 3, 3, 1)), size=[2, 2], offsets=[[0.0, 0.0]]
+    ),
+    "ParameterizedTruncatedNormal (means)": lambda x: tf.raw_ops.ParameterizedTruncatedNormal(
+        shape=[3], means=x[None], stdevs=[1.0], minvals=[-9.0], maxvals=[9.0]
+    ),
+    "PyFunc (input)": lambda x: tf.ensure_shape(tf.numpy_function(np.square, [x], tf.float32), ()),
+    "RaggedRange (starts)": lambda x: tf.ragged.range(x, x + 2.5).flat_values,
+    "AsString (input)": lambda x: tf.strings.to_number(tf.as_string(x)),
+    "SerializeTensor (tensor)": lambda x: tf.io.parse_tensor(tf.io.serialize_tensor(x), tf.float32),
+    "Cast (x)": lambda x: tf.cast(tf.cast(x, tf.dtypes.experimental.float8_e4m3fn), tf.float32),
+}
+
+
+@pytest.mark.parametrize("name", NOT_DIFFERENTIABLE)
+@pytest.mark.parametrize("kind", ["gradient", "forward"])
+def test_what_tensorflow_declares_not_differentiable_is_refused(name, kind):
+    with pytest.raises(UnsupportedError) as refused:
+        DERIVATIVES[kind](total(NOT_DIFFERENTIABLE[name]))(jnp.float32(3))
+    assert name in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["gradient", "staged", "batch"])
+def test_the_derivative_by_a_float_of_8_bits_is_refused(kind):
+    with pytest.raises(UnsupportedError, match=r"of widened needs that of Cast \(x\)"):
+        DERIVATIVES[kind](total(widened))(jnp.float8_e4m3fn(3))
+
+
+def widened(x):
+    return tf.cast(x, tf.float32) * 3.0
+
+
+def by_python(x):
+    return tf.ensure_shape(tf.py_function(tf.sin, [x], tf.float32), ()) * x
+
+
+def test_second_derivatives_by_functions_of_python_are_refused():
+    total_by_python = total(by_python)
+    first = jax.grad(total_by_python)
+    np.testing.assert_allclose(first(1.0), np.sin(1) + np.cos(1), rtol=1e-6)
+    np.testing.assert_allclose(jax.jvp(total_by_python, (1.0,), (2.0,))[1], 2 * first(1.0), rtol=1e-6)
+    unshaped = jax.grad(total(lambda x: tf.py_function(tf.sin, [x], tf.float32) * x))
+    with pytest.raises(UnsupportedError, match="EagerPyFunc"):
+        jax.grad(unshaped)(1.0)
+    for second in (jax.grad(first), lambda x: jax.jvp(first, (x,), (1.0,))):
+        with pytest.raises(UnsupportedError, match=r"of by_python needs that of EagerPyFunc \(input\)"):
+            second(1.0)
+
+
+def test_a_function_of_python_beside_a_second_derivative_is_not_refused():
+    second = jax.grad(jax.grad(total(lambda x: x**3 + tf.py_function(tf.sin, [tf.stop_gradient(x)], tf.float32))))
+    np.testing.assert_allclose(second(2.0), 12, rtol=1e-6)
+
+
+def test_a_trace_may_have_fewer_results_than_the_call():
+    call = call_tf(lambda x, z: (x * 2, x * 3) if tf.executing_eagerly() else (x * 2,))
+    assert jax.grad(lambda x, z: call(x, z)[1], (0, 1))(1.0, 2.0) == (3.0, 0.0)

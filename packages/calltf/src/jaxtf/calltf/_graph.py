@@ -63,6 +63,11 @@ def has_growing_lists(concrete: Any) -> bool:
     return any(node.attr["resize_if_index_out_of_bounds"].b for node in _nodes(concrete) if node.op == _LIST_WRITE)
 
 
+def has_functions_of_python(concrete: Any) -> bool:
+    """Whether it calls tf.py_function."""
+    return "EagerPyFunc" in _op_types(concrete)
+
+
 def linear_ops_without_gradient(concrete: Any) -> list[str]:
     """Types of the ops in the graph that are linear, but that TensorFlow gives the gradient zero; sorted."""
     return sorted(set(_op_types(concrete)) & _LINEAR_WITHOUT_GRADIENT)

@@ -16,13 +16,15 @@ from typing import Any
 
 import tensorflow as tf
 
+from jaxtf.calltf._tf import is_declared_not_differentiable
 from jaxtf.calltf._walk import Walk, walked
 
-__all__ = ["lost_derivatives"]
+__all__ = ["ZERO", "lost_derivatives"]
 
 # By the index of an operand: its name.
 _LOST: Mapping[str, Mapping[int, str]] = {
     "Betainc": {0: "a", 1: "b"},
+    "ExtractGlimpse": {0: "input"},
     "ImageProjectiveTransformV2": {1: "transforms"},
     "ImageProjectiveTransformV3": {1: "transforms", 3: "fill_value"},
     "LinSpace": {0: "start", 1: "stop"},
@@ -33,11 +35,18 @@ _LOST: Mapping[str, Mapping[int, str]] = {
     "OneHot": {2: "on_value", 3: "off_value"},
     "PadV2": {2: "constant_values"},
     "Polygamma": {0: "a"},
+    "RaggedRange": {0: "starts", 2: "deltas"},
     "RandomShuffle": {0: "value"},
     "Range": {0: "start", 2: "delta"},
     "ScaleAndTranslate": {2: "scale", 3: "translation"},
     "Zeta": {0: "x"},
 }
+# Declared by TensorFlow not to be differentiable, and zero. Of all else that is so declared, the derivative is lost.
+ZERO = frozenset(
+    {"EditDistance", "OnesLike", "StatelessRandomBinomial", "StatelessRandomPoisson", "StopGradient", "ZerosLike"}
+)
+# TensorFlow's casts have gradients between these alone.
+_CAST = ("bfloat16", "complex128", "complex64", "float16", "float32", "float64")
 # By the index of a result, which has a gradient with respect to other operands alone: the operand.
 _LOST_OF_RESULT: Mapping[str, Mapping[int, tuple[int, str]]] = {
     # The second result is the gradient of the first; that of it is taken with respect to the logits alone.
@@ -52,6 +61,7 @@ _LOST_OF_DIAGONALS: Mapping[str, tuple[int, Mapping[int, str]]] = {
     "MatrixDiagV2": (1, {0: "diagonal"}),
     "MatrixSetDiagV2": (2, {1: "diagonal"}),
 }
+_MAY_HOLD = (tf.variant, tf.resource, tf.string)
 _STATISTICS = {3: "mean", 4: "variance"}  # of a batch normalization that does not compute them
 _BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
 _LOOPS = ("While", "StatelessWhile")
@@ -75,25 +85,27 @@ class _Value:
         return _Value(self.depends or other.depends, self.lost | other.lost)
 
 
-def lost_derivatives(concrete: Any, arguments: Sequence[int], results: Sequence[int]) -> list[str]:
+def lost_derivatives(concrete: Any, arguments: Sequence[int], results: Sequence[int], twice: bool = False) -> list[str]:
     """The operations by which derivatives are lost or are others, each with its operand; sorted.
 
     Args:
       concrete: A trace.
       arguments: The indices of those that it is differentiated with respect to.
-      results: The indices of those that are differentiated.
+      results: The indices of those that are differentiated; a trace may have fewer than a call in eager mode.
+      twice: Whether their second derivatives are asked for: of those, what the first has not lost.
     """
     graph = concrete.graph
     values = [_Value(index in arguments) for index in range(len(graph.inputs))]
-    found = _Follower(concrete).results(graph, values)
-    return sorted(_any_of([found[index] for index in results]).lost)
+    found = _Follower(concrete, twice).results(graph, values)
+    return sorted(_any_of([found[index] for index in results if index < len(found)]).lost)
 
 
 class _Follower:
     """Follows derivatives through a trace."""
 
-    def __init__(self, concrete: Any):
+    def __init__(self, concrete: Any, twice: bool):
         self._walk = Walk(concrete)
+        self._lost_operands = _lost_twice if twice else _lost_operands
 
     def results(self, graph: Any, values: Sequence[_Value]) -> list[_Value]:
         """Of the results of a graph."""
@@ -134,7 +146,7 @@ class _Follower:
 
     def _by_itself(self, op: Any, operands: list[_Value]) -> list[_Value]:
         whole = _any_of(operands)
-        lost = [f"{op.type} ({name})" for i, name in _lost_operands(op).items() if operands[i].depends]
+        lost = [f"{op.type} ({name})" for i, name in self._lost_operands(op).items() if operands[i].depends]
         whole = _Value(whole.depends, whole.lost.union(lost))
         of_results = {
             i: f"{op.type} ({name})"
@@ -152,12 +164,28 @@ def _lost_operands(op: Any) -> Mapping[int, str]:
     if op.type == "SparseConcat":
         count = op.get_attr("N")
         return dict.fromkeys(range(count, 2 * count), "values")
+    if op.type == "Cast":
+        types = (op.inputs[0].dtype, op.outputs[0].dtype)
+        is_lost = all(x.is_floating or x.is_complex for x in types) and any(x.name not in _CAST for x in types)
+        return {0: "x"} if is_lost else {}
+    if op.type not in _LOST and op.type not in ZERO and is_declared_not_differentiable(op.type):
+        return _all_operands(op)
     lost = _LOST.get(op.type, {})
     if op.type in _LOST_OF_DIAGONALS:
         which, of_several = _LOST_OF_DIAGONALS[op.type]
         if not _is_one_diagonal(op.inputs[which]):
             return {**lost, **of_several}
     return lost
+
+
+def _lost_twice(op: Any) -> Mapping[int, str]:
+    """Of tf.py_function TensorFlow has the first derivative, as a function of the cotangents alone."""
+    return _all_operands(op) if op.type == "EagerPyFunc" else {}
+
+
+def _all_operands(op: Any) -> Mapping[int, str]:
+    names = [argument.name for argument in op.op_def.input_arg]
+    return {i: names[min(i, len(names) - 1)] for i in range(len(op.inputs))}
 
 
 def _is_one_diagonal(bounds: Any) -> bool:
@@ -185,4 +213,4 @@ def _any_of(values: Sequence[_Value]) -> _Value:
 def _differentiable(tensor: Any, value: _Value) -> _Value:
     """The value, of a tensor of numbers that have derivatives, or of one that may hold such."""
     dtype = tensor.dtype
-    return value if dtype.is_floating or dtype.is_complex or dtype in (tf.variant, tf.resource) else _Value()
+    return value if dtype.is_floating or dtype.is_complex or dtype in _MAY_HOLD else _Value()

@@ -10,6 +10,7 @@ Knows `Function`, tapes and arrays; nothing of primitives.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,14 +67,14 @@ class Recorded:
         if not is_this_call or not evaluating() or any(isinstance(value, jax.core.Tracer) for value in cotangents):
             return None
         with outside_of_graphs(), outside_of_traces():
-            found, has_gradients = pulled_back(
+            derivative = self._function.derived(VectorJacobian, tuple(arguments), tuple(results))
+            found = pulled_back(
                 self._tape,
                 [self._tensors[i] for i in arguments],
                 [self._results[i] for i in results],
                 list(map(to_tensor, cotangents)),
+                functools.partial(derivative.refuse_if_lost, self._tensors),
             )
-            derivative = self._function.derived(VectorJacobian, tuple(arguments), tuple(results))
-            derivative.refuse_if_lost(self._tensors, has_gradients)
         return list(map(to_array, found))
 
 

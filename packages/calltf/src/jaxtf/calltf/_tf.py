@@ -38,6 +38,10 @@ from tensorflow.python.framework import op_def_registry as _op_def_registry
 # Seen in TensorFlow 2.21.
 from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
 
+# What TensorFlow has for the gradient of an operation, by type name: None if it is declared to have none.
+# Seen in TensorFlow 2.21.
+from tensorflow.python.framework.ops import gradient_registry as _gradient_registry
+
 __all__ = [
     "Tape",
     "compiled_to_hlo",
@@ -50,6 +54,7 @@ __all__ = [
     "executing_eagerly",
     "from_dlpack",
     "function_graph",
+    "is_declared_not_differentiable",
     "is_stateful",
     "outside_of_graphs",
 ]
@@ -145,6 +150,15 @@ def is_stateful(op_type: str) -> bool:
     """Whether ops of this type may do more than compute their results from their operands."""
     definition = _op_def_registry.get(op_type)
     return definition is None or bool(definition.is_stateful)
+
+
+@functools.cache
+def is_declared_not_differentiable(op_type: str) -> bool:
+    """Whether TensorFlow declares that ops of this type have no gradient, which its tape takes for zero."""
+    try:
+        return _gradient_registry.lookup(op_type) is None
+    except LookupError:  # nothing is declared: the tape raises an error
+        return False
 
 
 def function_graph(definition: Any) -> Any:

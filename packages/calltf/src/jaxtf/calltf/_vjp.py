@@ -11,7 +11,7 @@ differentiation" (output_gradients, unconnected_gradients).
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -44,6 +44,7 @@ class VectorJacobian(Function):
         self._results = results
         self._twice = isinstance(function, VectorJacobian)
         self._lost = functools.lru_cache(SIGNATURES_KEPT)(self._lost_derivatives)
+        self._lost_within = functools.lru_cache(SIGNATURES_KEPT)(self._lost_in_function)
 
     def call(self, tensors: Sequence[Any]) -> Results:
         """Runs the function under a tape, and the tape backwards."""
@@ -55,9 +56,8 @@ class VectorJacobian(Function):
         with Tape(sources) as tape:
             results = self._function.run(args).leaves
             self._check_results(results, cotangents)
-        dense, has_gradients = pulled_back(tape, sources, [results[i] for i in self._results], cotangents)
-        if tf.executing_eagerly():
-            self.refuse_if_lost(args, has_gradients)
+        refuse = functools.partial(self.refuse_if_lost, args) if tf.executing_eagerly() else None
+        dense = pulled_back(tape, sources, [results[i] for i in self._results], cotangents, refuse)
         return Results(*jax.tree.flatten(dense))
 
     def refuse_if_lost(self, args: Sequence[Any], has_gradients: Sequence[bool]) -> None:
@@ -85,8 +85,8 @@ class VectorJacobian(Function):
     def _refuse(self, lost: Sequence[str]) -> None:
         if lost:
             raise UnsupportedError(
-                f"call_tf: a derivative of {self._function} needs that of {', '.join(lost)}, which TensorFlow does not "
-                "define, and takes for zero, or has wrong\n"
+                f"call_tf: a derivative of {_own_name(self)} needs that of {', '.join(lost)}, which TensorFlow does "
+                "not define, and takes for zero, or has wrong\n"
                 "  remedy: apply tf.stop_gradient to that operand, if zero is meant, or use other ops"
             )
 
@@ -116,11 +116,13 @@ class VectorJacobian(Function):
         found = _graph.linear_ops_without_gradient(traced.concrete) if self._twice else []
         if found:
             raise UnsupportedError(
-                f"call_tf: forward mode or a second derivative of {self.name.removeprefix('vjp_vjp_')} needs the "
+                f"call_tf: forward mode or a second derivative of {_own_name(self)} needs the "
                 f"gradient of {', '.join(found)}, which TensorFlow defines as zero\n"
                 "  remedy: use reverse mode once (jax.grad, jax.vjp), or other ops (another method of tf.image.resize)"
             )
         self._refuse_if_lost_in_trace(signature)
+        if self._twice and _graph.has_functions_of_python(traced.concrete):
+            self._refuse(self._lost_within(signature))
         return traced
 
     def _refuse_if_lost_in_trace(self, signature: Signature) -> None:
@@ -133,15 +135,37 @@ class VectorJacobian(Function):
         traced = function.trace([ShapedArray(*argument) for argument in args])
         self._refuse(lost_derivatives(traced.concrete, self._arguments, self._results))
 
+    def _lost_in_function(self, signature: Signature) -> list[str]:
+        """What first and second derivatives lose in the function that is not a derivative, whatever it returns."""
+        derivative, again = self, set[int]()
+        args = signature[: len(signature) - len(self._results)]
+        while isinstance(derivative._function, VectorJacobian):
+            again.update(derivative._arguments)
+            derivative = derivative._function
+            args = args[: len(args) - len(derivative._results)]
+        try:
+            graph = derivative._function.graph(args)
+        except Exception:  # not a function for tracing: nothing is known
+            return []
+        twice = [index for index in again if index < len(args)]
+        once = lost_derivatives(graph, derivative._arguments, derivative._results)
+        return once + lost_derivatives(graph, twice, derivative._results, twice=True)
+
     def _look_ahead(self, tensors: Sequence[Any]) -> None:
         """Refuses in eager mode what tracing refuses, as far as the function can be traced."""
         if self._twice:
+            signature = tuple((tuple(tensor.shape), jax_dtype(tensor.dtype)) for tensor in tensors)
             try:
-                self.trace([ShapedArray(tuple(tensor.shape), jax_dtype(tensor.dtype)) for tensor in tensors])
+                self.trace([ShapedArray(*argument) for argument in signature])
             except UnsupportedError:
                 raise
-            except Exception:  # not a function for tracing: nothing is known
-                pass
+            except Exception:  # not a function for tracing: nothing is known but what its graph shows
+                self._refuse(self._lost_within(signature))
+
+
+def _own_name(derivative: Function) -> str:
+    """The name of the function that a derivative is of, of whatever order."""
+    return _own_name(derivative._function) if isinstance(derivative, VectorJacobian) else derivative.name
 
 
 def _conjugate(tensor: Any) -> Any:
@@ -149,18 +173,23 @@ def _conjugate(tensor: Any) -> Any:
 
 
 def pulled_back(
-    tape: Tape, sources: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any]
-) -> tuple[list[Any], list[bool]]:
+    tape: Tape,
+    sources: Sequence[Any],
+    results: Sequence[Any],
+    cotangents: Sequence[Any],
+    refuse: Callable[[Sequence[bool]], None] | None,
+) -> list[Any]:
     """The cotangents of the sources, by JAX's convention, for those of results that the tape has seen.
 
-    And for each source whether TensorFlow has a gradient; without one its cotangent is zero.
+    A source without a gradient has the cotangent zero. Before, `refuse` is called with whether each source has one.
     """
     gradients = tape.gradients(results, sources, [_conjugate(cotangent) for cotangent in cotangents])
-    found = [
+    if refuse is not None:
+        refuse([gradient is not None for gradient in gradients])
+    return [
         tf.zeros_like(source) if gradient is None else _dense(gradient, source)
         for gradient, source in zip(gradients, sources, strict=True)
     ]
-    return found, [gradient is not None for gradient in gradients]
 
 
 def _dense(gradient: Any, source: Any) -> Any:
