@@ -339,10 +339,37 @@ def test_a_primitive_is_not_staged_by_ours_where_jax_stages_in_another_way(monke
     assert primitive not in _jax._partial_eval.custom_staging_rules
 
 
-def test_an_eager_gradient_of_another_shape_than_its_argument_is_refused():
-    @tf.custom_gradient
-    def wrong(x):
-        return tf.reduce_sum(x), lambda upstream: upstream * tf.ones(5)
+OTHER_GRADIENTS = {
+    "float64[3]": lambda upstream: tf.cast(upstream, tf.float64),
+    "bfloat16[3]": lambda upstream: tf.cast(upstream, tf.bfloat16),
+    "int32[3]": lambda upstream: tf.cast(upstream, tf.int32),
+    "complex64[3]": lambda upstream: tf.cast(upstream, tf.complex64),
+    "float32[]": lambda upstream: upstream[0],
+    "float32[2]": lambda upstream: upstream[:2],
+}
 
-    with pytest.raises(tf.errors.InvalidArgumentError, match="not compatible with expected shape"):
-        jax.grad(call_tf(wrong))(jnp.ones(3))
+
+@pytest.mark.parametrize("found", OTHER_GRADIENTS)
+@pytest.mark.parametrize("kind", ["grad", "jit of grad", "vmap of grad", "jvp", "jit of jvp"])
+def test_a_custom_gradient_that_is_not_like_its_argument_is_refused(found, kind):
+    @tf.custom_gradient
+    def halved(x):
+        return x * 0.5, OTHER_GRADIENTS[found]
+
+    call = call_tf(lambda i, x: halved(x))
+    x = np.float32([0.5, 1, -1])
+    gradient = jax.grad(lambda x: call(1, x).sum())
+    forward = lambda x: jax.jvp(lambda x: call(1, x), (x,), (x,))  # noqa: E731
+    derivative = {
+        "grad": gradient,
+        "jit of grad": jax.jit(gradient),
+        "vmap of grad": lambda x: jax.vmap(gradient)(x[None]),
+        "jvp": forward,
+        "jit of jvp": jax.jit(forward),
+    }[kind]
+    with pytest.raises(ResultError) as refused:
+        derivative(x)
+    assert str(refused.value) == (
+        f"call_tf: the gradient of <lambda> with respect to its argument 1, which is float32[3], is {found}\n"
+        "  remedy: let the tf.custom_gradient in it return gradients of the shapes and dtypes of its arguments"
+    )

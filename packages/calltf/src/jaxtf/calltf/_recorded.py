@@ -10,7 +10,6 @@ Knows `Function`, tapes and arrays; nothing of primitives.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from jaxtf.calltf._function import Function, Results
 from jaxtf.calltf._jax import evaluating, outside_of_traces
 from jaxtf.calltf._tf import Tape, outside_of_graphs
 from jaxtf.calltf._transfer import jax_dtype, to_array, to_tensor
-from jaxtf.calltf._vjp import VectorJacobian, pulled_back
+from jaxtf.calltf._vjp import VectorJacobian
 from jaxtf.serialization.interop import is_differentiable
 
 __all__ = ["Recorded", "recorded_call"]
@@ -68,13 +67,7 @@ class Recorded:
             return None
         with outside_of_graphs(), outside_of_traces():
             derivative = self._function.derived(VectorJacobian, tuple(arguments), tuple(results))
-            found = pulled_back(
-                self._tape,
-                [self._tensors[i] for i in arguments],
-                [self._results[i] for i in results],
-                list(map(to_tensor, cotangents)),
-                functools.partial(derivative.refuse_if_lost, self._tensors),
-            )
+            found = derivative.pulled_back(self._tape, self._tensors, self._results, list(map(to_tensor, cotangents)))
         return list(map(to_array, found))
 
 

@@ -11,7 +11,7 @@ differentiation" (output_gradients, unconnected_gradients).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -52,15 +52,56 @@ class VectorJacobian(Function):
             self._look_ahead(tensors)
         num_args = len(tensors) - len(self._results)
         args, cotangents = tensors[:num_args], tensors[num_args:]
-        sources = [args[i] for i in self._arguments]
-        with Tape(sources) as tape:
+        with Tape([args[i] for i in self._arguments]) as tape:
             results = self._function.run(args).leaves
             self._check_results(results, cotangents)
-        refuse = functools.partial(self.refuse_if_lost, args) if tf.executing_eagerly() else None
-        dense = pulled_back(tape, sources, [results[i] for i in self._results], cotangents, refuse)
-        return Results(*jax.tree.flatten(dense))
+        return Results(*jax.tree.flatten(self.pulled_back(tape, args, results, cotangents)))
 
-    def refuse_if_lost(self, args: Sequence[Any], has_gradients: Sequence[bool]) -> None:
+    def pulled_back(
+        self, tape: Tape, args: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any]
+    ) -> list[Any]:
+        """The cotangents of the arguments, by JAX's convention; one without a gradient has zero.
+
+        Args:
+          tape: It has seen the call.
+          args: All of the call.
+          results: All of the call.
+          cotangents: Those of the results that have any.
+
+        Raises:
+          ResultError: A custom gradient that is not like its argument.
+          UnsupportedError: In eager mode, where tracing raises it.
+        """
+        sources = [args[i] for i in self._arguments]
+        targets = [results[i] for i in self._results]
+        gradients = tape.gradients(targets, sources, [_conjugate(cotangent) for cotangent in cotangents])
+        if tf.executing_eagerly():
+            self._refuse_if_lost(args, [gradient is not None for gradient in gradients])
+        return [
+            tf.zeros_like(args[i]) if gradient is None else self._dense(gradient, args[i], i)
+            for i, gradient in zip(self._arguments, gradients, strict=True)
+        ]
+
+    def _dense(self, gradient: Any, source: Any, index: int) -> Any:
+        """A gradient as a cotangent: it may be sparse (tf.IndexedSlices, of a gather) or of a shape not inferred."""
+        shape = eager_shape(gradient)
+        if shape is None or shape != eager_shape(source):
+            gradient = tf.convert_to_tensor(gradient)
+            if not gradient.shape.is_compatible_with(source.shape):
+                raise self._unlike(gradient, source, index)
+            gradient = tf.ensure_shape(gradient, source.shape)
+        if gradient.dtype != source.dtype:
+            raise self._unlike(gradient, source, index)
+        return _conjugate(gradient)
+
+    def _unlike(self, gradient: Any, source: Any, index: int) -> ResultError:
+        return ResultError(
+            f"call_tf: the gradient of {_own_name(self)} with respect to its argument {index}, which is "
+            f"{_type_text(source)}, is {_type_text(gradient)}\n"
+            "  remedy: let the tf.custom_gradient in it return gradients of the shapes and dtypes of its arguments"
+        )
+
+    def _refuse_if_lost(self, args: Sequence[Any], has_gradients: Sequence[bool]) -> None:
         """Refuses in eager mode what tracing refuses: derivatives that TensorFlow takes for zero, or for others.
 
         Where tracing would run Python of the user again, it is asked only about arguments without any gradient.
@@ -170,34 +211,6 @@ def _own_name(derivative: Function) -> str:
 
 def _conjugate(tensor: Any) -> Any:
     return tf.math.conj(tensor) if tensor.dtype.is_complex else tensor
-
-
-def pulled_back(
-    tape: Tape,
-    sources: Sequence[Any],
-    results: Sequence[Any],
-    cotangents: Sequence[Any],
-    refuse: Callable[[Sequence[bool]], None] | None,
-) -> list[Any]:
-    """The cotangents of the sources, by JAX's convention, for those of results that the tape has seen.
-
-    A source without a gradient has the cotangent zero. Before, `refuse` is called with whether each source has one.
-    """
-    gradients = tape.gradients(results, sources, [_conjugate(cotangent) for cotangent in cotangents])
-    if refuse is not None:
-        refuse([gradient is not None for gradient in gradients])
-    return [
-        tf.zeros_like(source) if gradient is None else _dense(gradient, source)
-        for gradient, source in zip(gradients, sources, strict=True)
-    ]
-
-
-def _dense(gradient: Any, source: Any) -> Any:
-    """A gradient as a cotangent: it may be sparse (tf.IndexedSlices, of a gather) or of a shape not inferred."""
-    shape = eager_shape(gradient)
-    if shape is None or shape != eager_shape(source):
-        gradient = tf.ensure_shape(tf.convert_to_tensor(gradient), source.shape)
-    return _conjugate(gradient)
 
 
 def _type_text(tensor: Any) -> str:
