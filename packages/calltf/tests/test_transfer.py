@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.calltf import _transfer, call_tf
+from jaxtf.calltf import ArgumentTypeError, ResultError, _transfer, call_tf
 from jaxtf.calltf._gpus import is_on_gpu_of_both, is_one_gpu_of_both, numbers_of_both
 from jaxtf.calltf._transfer import canonical_dtype, jax_dtype, tensorflow_dtype, to_array, to_tensor
 
@@ -187,3 +187,20 @@ def test_there_is_no_shared_gpu_here():
         pytest.skip("for a machine without a GPU")
     assert not is_on_gpu_of_both(tf.ones(3))
     assert not is_one_gpu_of_both(jnp.ones(3).sharding)
+
+
+MASKED = np.ma.masked_array(np.float32([1, 2]), [False, True])
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("value", [MASKED, np.ma.masked], ids=["array", "constant"])
+def test_the_mask_of_an_array_is_not_lost(wrap, value):
+    call = call_tf(lambda d: tf.reduce_sum(d["x"]))
+    with pytest.raises(ArgumentTypeError) as refused:
+        wrap(lambda: call({"x": value}))()
+    assert str(refused.value) == (
+        "call_tf: args[0]['x'] is a masked array, and neither JAX nor TensorFlow has masks\n"
+        "  remedy: pass array.filled(value), and array.mask as another argument"
+    )
+    with pytest.raises(ResultError, match=r"^call_tf: result\[1\] of <lambda> is a masked array"):
+        wrap(call_tf(lambda x: (x, value)))(np.float32(1))

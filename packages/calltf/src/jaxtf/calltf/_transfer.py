@@ -84,7 +84,7 @@ def as_array(value: Any, where: str) -> Any:
       where: The address of the argument, as the user would write it.
 
     Raises:
-      ArgumentTypeError: Anything else, or a dtype that TensorFlow does not have.
+      ArgumentTypeError: Anything else, a masked array, or a dtype that TensorFlow does not have.
     """
     if isinstance(value, jax.Array):
         if _is_taken_as_it_is(value.dtype, bool(jax.config.jax_enable_x64)):
@@ -93,6 +93,11 @@ def as_array(value: Any, where: str) -> Any:
         value = numpy_view(tf.convert_to_tensor(value))
     elif isinstance(value, _PYTHON_SCALARS) and not isinstance(value, np.generic):
         value = jnp.asarray(value)  # refuses an integer that does not fit
+    elif isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            f"call_tf: {where} is a masked array, and neither JAX nor TensorFlow has masks\n"
+            "  remedy: pass array.filled(value), and array.mask as another argument"
+        )
     elif not isinstance(value, _NUMPY):
         raise ArgumentTypeError(
             f"call_tf: {where} is not an array: found {value!r} of type {type(value).__name__}\n"
@@ -128,8 +133,13 @@ def as_tensor(value: Any, where: str, function: str) -> Any:
     """A result of a TensorFlow function as a `tf.Tensor` of canonical dtype.
 
     Raises:
-      ResultError: Not convertible to a tensor, or to an array of JAX (strings, ragged and sparse tensors).
+      ResultError: Not convertible to a tensor, or to an array of JAX (strings; ragged, sparse, masked).
     """
+    if isinstance(value, np.ma.MaskedArray):
+        raise ResultError(
+            f"call_tf: {where} of {function} is a masked array, and neither JAX nor TensorFlow has masks\n"
+            "  remedy: return array.filled(value), and array.mask as another result"
+        )
     try:
         tensor = value if isinstance(value, tf.Tensor) else tf.convert_to_tensor(value)
         wanted = _tensor_dtype(tensor.dtype, bool(jax.config.jax_enable_x64))
