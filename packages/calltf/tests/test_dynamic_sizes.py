@@ -93,3 +93,24 @@ def test_what_keeps_the_size_is_computed(function):
 def test_a_size_that_is_declared_in_the_graph_is_still_one_that_depends_on_values():
     with pytest.raises(CompilationError, match="whose sizes depend on values"):
         jax.jit(call_tf(lambda x: of_three(positive(x))[-1]))(X)
+
+
+def with_two_sizes(x):
+    chosen = positive(x)
+    return tf.expand_dims(chosen, 1) * tf.expand_dims(chosen, 0)
+
+
+STAGED = {
+    "jit": lambda **declared: jax.jit(call_tf(with_two_sizes, **declared))(X),
+    "vmap": lambda **declared: jax.vmap(call_tf(with_two_sizes, **declared))(X[None]),
+    "gradient": lambda **declared: jax.jit(jax.grad(lambda x: call_tf(with_two_sizes, **declared)(x).sum()))(X),
+}
+
+
+@pytest.mark.parametrize("kind", STAGED)
+def test_an_array_of_two_sizes_that_depend_on_values_is_refused(kind):
+    with pytest.raises(DynamicShapeError, match=r"cannot call functions whose output has dynamic shape"):
+        STAGED[kind]()
+    text = "with_two_sizes for CPU: .* has two such sizes, .*\n  remedy" if kind == "jit" else "with_two_sizes for CPU"
+    with pytest.raises(CompilationError, match=text):
+        STAGED[kind](output_shape_dtype=jax.ShapeDtypeStruct((3, 3), np.float32))

@@ -235,6 +235,16 @@ def has_dynamic_sizes(hlo: bytes) -> bool:
     return found
 
 
+def has_stablehlo(hlo: bytes) -> bool:
+    """Whether a serialized HLO module has a StableHLO form: no array of two sizes that are known only when it runs."""
+    with mlir.make_ir_context():
+        try:
+            ir.Module.parse(hlo_to_stablehlo(hlo))
+        except ir.MLIRError:
+            return False
+    return True
+
+
 def custom_call_targets(hlo: bytes) -> list[str]:
     """What a serialized HLO module calls by name."""
     targets: list[str] = []

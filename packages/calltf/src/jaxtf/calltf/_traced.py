@@ -21,7 +21,7 @@ from jaxtf.calltf._errors import (
     LIMITATIONS,
     CompilationError,
 )
-from jaxtf.calltf._jax import custom_call_targets, has_dynamic_sizes
+from jaxtf.calltf._jax import custom_call_targets, has_dynamic_sizes, has_stablehlo
 from jaxtf.calltf._notes import without_libraries
 from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs
 from jaxtf.serialization.interop import CalledFunction
@@ -164,15 +164,21 @@ class Traced:
 
     def _compile(self, platform: str, specs: Sequence[Any]) -> bytes:
         hlo = self._compiled_to_hlo(platform, specs)
-        if has_dynamic_sizes(hlo) and self._unsafe_if_dynamic:
-            raise CompilationError(
-                f"Error compiling TensorFlow function {self.function.name} for {platform}: it has arrays whose sizes "
-                "depend on values (of tf.boolean_mask, tf.unique, x[:n], tf.cond, ...), and XLA is not known to keep "
-                f"the size through {', '.join(self._unsafe_if_dynamic)}\n"
-                "  remedy: keep sizes constant (weights of 0 and 1 for tf.boolean_mask, tf.where(condition, x, y)), or "
-                f"call it outside of staged contexts and jax.vmap, where it runs eagerly; see {LIMITATIONS}"
-            )
+        if has_dynamic_sizes(hlo):
+            if self._unsafe_if_dynamic:
+                operations = ", ".join(self._unsafe_if_dynamic)
+                raise self._dynamic_sizes(platform, f"XLA is not known to keep the size through {operations}")
+            if not has_stablehlo(hlo):
+                raise self._dynamic_sizes(platform, "one of them has two such sizes, which StableHLO does not support")
         return hlo
+
+    def _dynamic_sizes(self, platform: str, fault: str) -> CompilationError:
+        return CompilationError(
+            f"Error compiling TensorFlow function {self.function.name} for {platform}: it has arrays whose sizes "
+            f"depend on values (of tf.boolean_mask, tf.unique, x[:n], tf.cond, ...), and {fault}\n"
+            "  remedy: keep sizes constant (weights of 0 and 1 for tf.boolean_mask, tf.where(condition, x, y)), or "
+            f"call it outside of staged contexts and jax.vmap, where it runs eagerly; see {LIMITATIONS}"
+        )
 
     @functools.cached_property
     def _unsafe_if_dynamic(self) -> list[str]:
