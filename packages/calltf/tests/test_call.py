@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 import jaxtf.calltf
-from jaxtf.calltf import CaptureWarning, FunctionTypeError, call_tf
+from jaxtf.calltf import CaptureWarning, DeclarationError, FunctionTypeError, call_tf
 
 
 class Pair(NamedTuple):
@@ -366,3 +366,31 @@ def test_a_variable_of_keras_is_an_argument(staged):
 def test_dir_lists_the_public_names_alone():
     names = [name for name in dir(jaxtf.calltf) if not name.startswith("__")]
     assert names == sorted(jaxtf.calltf.__all__)
+
+
+def test_a_declaration_may_be_of_tensorflow(x64):
+    declared = {"y": tf.TensorSpec((3,), tf.float64), "n": tf.TensorSpec((), tf.int64)}
+    call = call_tf(lambda x: {"y": tf.cast(x, tf.float64), "n": tf.size(x, tf.int64)}, output_shape_dtype=declared)
+    for wrap in (lambda f: f, jax.jit):
+        found = wrap(call)(np.ones(3, np.float32))
+        assert (found["y"].dtype, found["n"].dtype) == (("float64", "int64") if x64 else ("float32", "int32"))
+    with pytest.raises(DeclarationError, match=r"Result\[0\] is float32\[2\] vs. expected float32\[3\]"):
+        call_tf(lambda x: x, output_shape_dtype=tf.TensorSpec((3,), tf.float32))(np.ones(2, np.float32))
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        jax.ShapeDtypeStruct((2, -1), np.float32),
+        tf.TensorSpec((2, None), tf.float32),
+        tf.TensorSpec(None, tf.float32),
+    ],
+    ids=str,
+)
+def test_a_declared_size_that_is_not_known_is_refused(declared):
+    with pytest.raises(DeclarationError) as refused:
+        call_tf(lambda x: x, output_shape_dtype=[declared])
+    assert str(refused.value) == (
+        f"call_tf: output_shape_dtype holds {declared!r}, whose sizes are not all known\n"
+        "  remedy: declare each size, by a number or by an expression of the sizes of the arguments"
+    )

@@ -114,7 +114,7 @@ def call_tf(
         a stateless function never has an effect, nor its cost.
       ordered: Whether staged calls keep their order; needs `call_tf_graph` there.
       output_shape_dtype: The results, declared: a pytree of objects with `.shape` and `.dtype`,
-        like `jax.ShapeDtypeStruct`. Needed in staged contexts when TensorFlow cannot infer
+        like `jax.ShapeDtypeStruct` and `tf.TensorSpec`. Needed in staged contexts when TensorFlow cannot infer
         the shapes; checked wherever it is given. Sizes may be symbolic, of the arguments' variables.
       call_tf_graph: Whether a staged call stays a call of a TensorFlow function, by name, in a program that
         `jaxtf.convert` makes a TensorFlow function of; JAX itself cannot run it.
@@ -126,6 +126,7 @@ def call_tf(
     Raises:
       FunctionTypeError: Not callable, or a function of JAX.
       TypeError: An `output_shape_dtype` without shapes and dtypes.
+      DeclarationError: One with a size that is negative or not known.
 
     The function returned raises:
       TypeError: An argument is not an array.

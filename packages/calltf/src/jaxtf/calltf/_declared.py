@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import tensorflow as tf
 from jax.core import ShapedArray
 from jax.tree_util import PyTreeDef
 
 from jaxtf.calltf._errors import DeclarationError
 from jaxtf.calltf._jax import is_symbolic
-from jaxtf.calltf._transfer import canonical_dtype, tensorflow_dtype
+from jaxtf.calltf._transfer import canonical_dtype, jax_dtype, tensorflow_dtype
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,11 @@ class Declared:
 
     @classmethod
     def of(cls, output_shape_dtype: Any) -> Declared:
-        """Reads a pytree of values that have `.shape` and `.dtype`.
+        """Reads a pytree of values that have `.shape` and `.dtype`, of JAX, NumPy or TensorFlow.
 
         Raises:
           TypeError: A leaf without shape and dtype.
+          DeclarationError: A size that is negative or not known.
         """
         leaves, tree = jax.tree.flatten(output_shape_dtype)
         for leaf in leaves:
@@ -43,7 +45,7 @@ class Declared:
                     f"call_tf: output_shape_dtype holds {leaf!r}, which has no .shape and .dtype\n"
                     "  remedy: declare each result by a jax.ShapeDtypeStruct(shape, dtype)"
                 )
-        return cls(tuple(ShapedArray(leaf.shape, canonical_dtype(leaf.dtype)) for leaf in leaves), tree)
+        return cls(tuple(map(_aval, leaves)), tree)
 
     def check_tree(self, tree: PyTreeDef) -> None:
         """Raises `DeclarationError` unless the results have the declared structure."""
@@ -68,6 +70,18 @@ class Declared:
             f"{aval.dtype.name}{shape_text(aval.shape)}\n"
             "  remedy: declare what the function returns, or tf.cast and tf.ensure_shape its results"
         )
+
+
+def _aval(leaf: Any) -> ShapedArray:
+    shape = leaf.shape
+    is_known = not isinstance(shape, tf.TensorShape) or shape.rank is not None
+    if not is_known or any(size is None or (not is_symbolic(size) and size < 0) for size in shape):
+        raise DeclarationError(
+            f"call_tf: output_shape_dtype holds {leaf!r}, whose sizes are not all known\n"
+            "  remedy: declare each size, by a number or by an expression of the sizes of the arguments"
+        )
+    dtype = jax_dtype(leaf.dtype) if isinstance(leaf.dtype, tf.DType) else leaf.dtype
+    return ShapedArray(tuple(shape), canonical_dtype(dtype))
 
 
 def known_sizes(shape: Sequence[Any]) -> list[int | None]:
