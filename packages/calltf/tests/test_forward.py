@@ -189,3 +189,16 @@ def test_a_gradient_that_is_clipped_has_its_slope_near_zero(stage):
         return x * x, lambda upstream: tf.clip_by_value(upstream * 2 * x, -1.0, 1.0)
 
     assert stage(lambda x: jax.jvp(call_tf(clipped), (x,), (1.0,))[1])(5.0) == 10.0
+
+
+@STAGES
+@pytest.mark.parametrize("kind", ["forward", "second"])
+def test_the_error_of_an_op_without_a_gradient_names_the_function(stage, kind):
+    call = call_tf(tf.nn.softsign)
+    derivative = {"forward": lambda x: jax.jvp(call, (x,), (x,)), "second": jax.grad(jax.grad(call))}[kind]
+    with pytest.raises(LookupError, match="SoftsignGrad") as refused:
+        stage(derivative)(1.0)
+    assert (
+        "call_tf: forward mode or a second derivative of softsign needs the gradient of that operation, which "
+        "TensorFlow does not define\n  remedy: use other ops, or reverse mode once (jax.grad, jax.vjp)"
+    ) in refused.value.__notes__

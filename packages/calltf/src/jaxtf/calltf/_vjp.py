@@ -69,12 +69,21 @@ class VectorJacobian(Function):
           cotangents: Those of the results that have any.
 
         Raises:
+          LookupError: TensorFlow does not define the gradient of an operation.
           ResultError: A custom gradient that is not like its argument.
           UnsupportedError: In eager mode, where tracing raises it.
         """
         sources = [args[i] for i in self._arguments]
         targets = [results[i] for i in self._results]
-        gradients = tape.gradients(targets, sources, [_conjugate(cotangent) for cotangent in cotangents])
+        try:
+            gradients = tape.gradients(targets, sources, [_conjugate(cotangent) for cotangent in cotangents])
+        except LookupError as error:
+            error.add_note(
+                f"call_tf: {'forward mode or a second' if self._twice else 'a'} derivative of {_own_name(self)} needs "
+                "the gradient of that operation, which TensorFlow does not define\n"
+                "  remedy: use other ops" + (", or reverse mode once (jax.grad, jax.vjp)" if self._twice else "")
+            )
+            raise
         if tf.executing_eagerly():
             self._refuse_if_lost(args, [gradient is not None for gradient in gradients])
         return [
@@ -157,8 +166,8 @@ class VectorJacobian(Function):
         found = _graph.linear_ops_without_gradient(traced.concrete) if self._twice else []
         if found:
             raise UnsupportedError(
-                f"call_tf: forward mode or a second derivative of {_own_name(self)} needs the "
-                f"gradient of {', '.join(found)}, which TensorFlow defines as zero\n"
+                f"call_tf: forward mode or a second derivative of {_own_name(self)} needs "
+                f"the gradient of {', '.join(found)}, which TensorFlow defines as zero\n"
                 "  remedy: use reverse mode once (jax.grad, jax.vjp), or other ops (another method of tf.image.resize)"
             )
         self._refuse_if_lost_in_trace(signature)
