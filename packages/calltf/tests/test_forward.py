@@ -202,3 +202,10 @@ def test_the_error_of_an_op_without_a_gradient_names_the_function(stage, kind):
         "call_tf: forward mode or a second derivative of softsign needs the gradient of that operation, which "
         "TensorFlow does not define\n  remedy: use other ops, or reverse mode once (jax.grad, jax.vjp)"
     ) in refused.value.__notes__
+
+
+def test_a_number_is_linearized_and_pulled_back():
+    call = call_tf(function_tf)
+    slope = np.sin(2) + 2 * np.cos(2)
+    np.testing.assert_allclose(jax.linearize(call, 2.0)[1](3.0), 3 * slope, rtol=1e-6)
+    np.testing.assert_allclose(jax.vjp(call, 2.0)[1](3.0)[0], 3 * slope, rtol=1e-6)

@@ -99,7 +99,9 @@ def _evaluated_linearization(
     found: list[Any] = list(results)
     if any(isinstance(arg, jax.core.Tracer) for arg in args):
         found = call_tf_evaluated_p.bind(*args, function=function, results=results, recorded=recorded)
-    moves = any(nonzero and is_differentiable(arg.dtype) for nonzero, arg in zip(nonzeros, args, strict=True))
+    moves = any(
+        nonzero and is_differentiable(jax.typeof(arg).dtype) for nonzero, arg in zip(nonzeros, args, strict=True)
+    )
     moved = [moves and is_differentiable(result.dtype) for result in results]
     return found, moved, lambda tangents: _tangents(function, args, tangents, found, recorded)
 
