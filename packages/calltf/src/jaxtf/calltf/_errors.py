@@ -35,11 +35,11 @@ class CallByNameError(ValueError):
 
 
 class ResultError(ValueError):
-    """A result of the TensorFlow function that JAX has no value for, or another one than the last call gave."""
+    """A result that JAX has no value for, another one than the last call gave, or a gradient unlike its argument."""
 
 
 class DeclarationError(ValueError):
-    """The results differ from the declared `output_shape_dtype`."""
+    """The results differ from the declared `output_shape_dtype`, or it has a size that is not known."""
 
 
 class DynamicShapeError(ValueError):
