@@ -86,7 +86,7 @@ MAY_IMPORT = {
         "_symbolic_traced": "_errors _jax _tf _symbolic_values _scope _sizes _interpreter _operations _transfer"
         " _declared _traced",
         "_function": "_errors _jax _tf _graph _sizes _transfer _declared _traced _symbolic_traced",
-        "_lost_derivatives": "_walk",
+        "_lost_derivatives": "_tf _walk",
         "_vjp": "_errors _tf _graph _transfer _declared _traced _function _lost_derivatives",
         "_vectorized": "_graph _transfer _traced _function _vectorizations _vjp",
         "_recorded": "_jax _tf _transfer _function _vjp",
