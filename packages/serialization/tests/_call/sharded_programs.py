@@ -93,9 +93,17 @@ def program(seed: int) -> Program:
     if kind != "explicit" and draw.random() < 0.6:
         results = jax.eval_shape(function, *arguments)
         options["out_shardings"] = tuple(
-            draw.choice((None, NamedSharding(mesh, random_spec(draw, len(x.shape), mesh.axis_names)))) for x in results
+            draw.choice((None, NamedSharding(mesh, _even(mesh, x, random_spec(draw, len(x.shape), mesh.axis_names)))))
+            for x in results
         )
     return Program(kind, mesh, jax.jit(function, **options), arguments, specs)
+
+
+def _even(mesh: Mesh, x: Any, spec: P) -> P:
+    """The partition, or none where its parts would differ in size."""
+    names = [() if one is None else (one,) if isinstance(one, str) else one for one in spec]
+    counts = [math.prod(mesh.shape[axis] for axis in part) for part in names]
+    return P() if any(size % count for size, count in zip(x.shape, counts, strict=True)) else spec
 
 
 class _Steps:
@@ -124,12 +132,6 @@ class _Steps:
             return jax.reshard(x, spec)
         return lax.with_sharding_constraint(x, NamedSharding(self.mesh, spec))
 
-    def _even(self, x: jax.Array, spec: P) -> P:
-        """The partition, or none where its parts would differ in size."""
-        names = [() if one is None else (one,) if isinstance(one, str) else one for one in spec]
-        counts = [math.prod(self.mesh.shape[axis] for axis in part) for part in names]
-        return P() if any(size % count for size, count in zip(x.shape, counts, strict=True)) else spec
-
     def _by_device(self, arrays: Sequence[jax.Array]) -> jax.Array:
         """What each device computes of its part, over all axes or, in part, over some."""
         draw, axes = self.draw, list(self.mesh.axis_names)
@@ -143,13 +145,14 @@ class _Steps:
             for step in steps:
                 x = inner.choice(pool)
                 if step in _COLLECTIVES:
-                    over = inner.sample(axes, inner.randint(1, len(axes)))
-                    pool.append(step(inner, x, tuple(over), math.prod(self.mesh.shape[axis] for axis in over)))
+                    chosen = inner.sample(axes, inner.randint(1, len(axes)))
+                    over = tuple(axis for axis in self.mesh.axis_names if axis in chosen)  # the order that JAX takes
+                    pool.append(step(inner, x, over, math.prod(self.mesh.shape[axis] for axis in over)))
                 else:
                     pool.append(step(inner, x))
             return pool[-1]
 
-        specs = tuple(self._even(x, random_spec(draw, x.ndim, axes)) for x in arrays)
+        specs = tuple(_even(self.mesh, x, random_spec(draw, x.ndim, axes)) for x in arrays)
         options: dict[str, Any] = {"mesh": self.mesh, "in_specs": specs, "axis_names": set(axes), "check_vma": False}
         ranks: list[int] = []
 

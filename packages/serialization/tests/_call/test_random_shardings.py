@@ -97,8 +97,8 @@ def exported_once_more(draw, drawn, exported):
 
 
 def beside_one_over_another_mesh(draw, drawn, exported):
-    other = random_mesh(draw, drawn.mesh.size)
-    other = Mesh(drawn.mesh.devices.reshape(other.devices.shape), other.axis_names)
+    """The sizes of the axes are the same: for others XLA of JAX 0.12 may end the process, for the functions too."""
+    other = Mesh(drawn.mesh.devices, tuple(draw.sample("abc", drawn.mesh.devices.ndim)))
     spec = random_spec(draw, 2, other.axis_names, of_all=True)
 
     def by_index(x):
