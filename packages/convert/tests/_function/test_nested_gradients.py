@@ -61,6 +61,19 @@ def test_a_gradient_through_vectorized_map(name, native):
 
 
 @MODES
+@NAMES
+def test_a_persistent_tape_through_vectorized_map(name, native):
+    """TensorFlow makes the gradient of the gradient ahead, of all that it is computed from."""
+    converted = convert(FUNCTIONS[name], native_serialization=native)
+    x = tf.constant(X)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(tf.vectorized_map(converted, x), 0)
+    rows = tape.jacobian(y, x, experimental_use_pfor=False)
+    assert_close(rows, jax.jacrev(lambda x: jax.vmap(FUNCTIONS[name])(x).sum(0))(X))
+
+
+@MODES
 def test_what_is_the_same_for_all_elements_gets_the_sum(native):
     def function(x, w, i):
         return clipped(x @ w), x.sum() * w[i], i + 1, jnp.cos(w)
