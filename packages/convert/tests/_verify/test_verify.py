@@ -169,6 +169,7 @@ def test_what_jax_does_not_run_here_is_not_compared(tmp_path, capsys):
     report = verify(artifact, backends=["eager"])
     assert (report.rows[0].outcome, report.rows[0].where[:19]) == ("not compared", "JAX: PlatformError:")
     assert not report.ok
+    assert "up to 1000 is the same)" in str(verify(artifact, backends=["eager"], tolerance=1000.0))
     (tmp_path / "sin.jaxtf").write_bytes(artifact)
     assert cli.main([str(tmp_path / "sin.jaxtf"), "--backend", "eager"]) == 1
     assert "eager  not compared" in capsys.readouterr().out

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from jaxtf.convert._verify.compare import TOLERANCE
-
 if TYPE_CHECKING:
     from jaxtf.convert._verify.locate import Place
 
@@ -28,7 +26,7 @@ class Row:
       where: Which result or argument differs most, or why it was refused.
       place: Where it begins to differ, or why that is not known, if it was to be located; None otherwise.
       numbers: The kind of numbers that it was run with: `regular`, `ties` or `special`.
-      allowed: The largest error at which it is the same.
+      allowed: The largest error at which it is the same; None where no numbers were compared.
     """
 
     backend: str
@@ -39,7 +37,7 @@ class Row:
     where: str
     numbers: str = "regular"
     place: Place | str | None = None
-    allowed: float = TOLERANCE
+    allowed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class Report:
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
         ]
         about = "; ".join(sizes) or "its only sizes"
-        least = min((row.allowed for row in self.rows), default=self.tolerance)
+        least = min((row.allowed for row in self.rows if row.allowed is not None), default=self.tolerance)
         narrow = f", {least:g} for floats of fewer bits" if least < self.tolerance else ""
         unit = f"(errors / (eps * max abs value); up to {self.tolerance:g} is the same{narrow})"
         head = f"{self.name}, compared with JAX at {about} {unit}"

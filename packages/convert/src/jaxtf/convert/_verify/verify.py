@@ -25,6 +25,9 @@ __all__ = ["verify"]
 
 _SIZES = 3
 
+# Outcome, error, place, and the error that is allowed, None where no numbers were compared.
+_Compared = tuple[Any, float, str, float | None]
+
 
 def verify(
     target: Any,
@@ -139,7 +142,9 @@ def _rows(
         yield _row(backend, sizes, "gradients", _compared(*pulled, names, tolerance), kind)
 
 
-def _row(backend: str, sizes: dict[str, int], question: Any, compared: tuple[Any, float, str, float], kind: str) -> Row:
+def _row(
+    backend: str, sizes: dict[str, int], question: Any, compared: tuple[Any, float, str, float | None], kind: str
+) -> Row:
     outcome, error, where, most = compared
     return Row(backend, sizes, question, outcome, error, where, kind, allowed=most)
 
@@ -165,19 +170,19 @@ def _compared(
     expected: Callable[[], Sequence[Any]],
     names: Sequence[str],
     tolerance: float | None,
-) -> tuple[Any, float, str, float]:
-    """Outcome, error, place and allowed error of a comparison."""
+) -> _Compared:
+    """What comes of a comparison."""
     try:
         right = list(map(np.asarray, expected()))
     except Exception as error:
-        return "not compared", float("inf"), f"JAX: {_said(error)}", TOLERANCE
+        return "not compared", float("inf"), f"JAX: {_said(error)}", None
     try:
         left = list(map(np.asarray, found()))
     except Exception as error:
-        return *_failure(error), TOLERANCE
+        return *_failure(error), None
     errors = [(difference(a, b), allowed(b, tolerance)) for a, b in zip(left, right, strict=True)]
     if not errors:
-        return "same", 0.0, "", TOLERANCE
+        return "same", 0.0, "", None
     largest, most = worst = max(errors, key=lambda pair: (pair[0] > pair[1], pair[0]))
     return ("same", largest, "", most) if largest <= most else ("differs", largest, names[errors.index(worst)], most)
 
