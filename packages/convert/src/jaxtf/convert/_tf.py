@@ -254,7 +254,10 @@ def in_current_graph(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 
 
 def graph_results(
-    results: Sequence[tf.Tensor], arguments: Sequence[tf.Tensor], gradient: Callable[..., Sequence[tf.Tensor | None]]
+    results: Sequence[tf.Tensor],
+    arguments: Sequence[tf.Tensor],
+    gradient: Callable[..., Sequence[tf.Tensor | None]],
+    of_all: Callable[..., Callable[..., Sequence[tf.Tensor | None]]],
 ) -> list[tf.Tensor]:
     """Results in the current graph that tapes, `tf.gradients` and SavedModels differentiate by `gradient`.
 
@@ -266,6 +269,8 @@ def graph_results(
       arguments: What they are differentiated with respect to.
       gradient: From the results, the arguments and the cotangents of the results, one by one, to the cotangents of the
         arguments, None for those without.
+      of_all: From a gradient, and for each argument whether it varies, to the gradient for all elements of
+        `tf.vectorized_map`.
     """
     count, graph = len(results), tf.compat.v1.get_default_graph()
     if "loop_body" in graph.get_name_scope():
@@ -283,7 +288,7 @@ def graph_results(
         all_results = [_stacked(value, given.pfor.loop_len_vector) for value in values[:count]]
         varies = [value.is_stacked for value in values[count:]]
         all_arguments = [value.t for value in values[count:]]
-        made = graph_results(all_results, all_arguments, _gradient_of_all(gradient, varies))
+        made = graph_results(all_results, all_arguments, of_all(gradient, varies), of_all)
         return [*(pfor.wrap(result, True) for result in made), *values[count:]]
 
     name = _registered_weakly(internal_grad_fn)
@@ -306,46 +311,6 @@ def prevent_gradient(result: tf.Tensor, message: str) -> tf.Tensor:
 def _stacked(value: Any, length: tf.Tensor) -> tf.Tensor:
     """What `tf.vectorized_map` computed, for all elements also where it is the same for them."""
     return value.t if value.is_stacked else tf.gather(value.t[None], tf.zeros(length, tf.int32))
-
-
-def _gradient_of_all(
-    gradient: Callable[..., Sequence[tf.Tensor | None]], varies: Sequence[bool]
-) -> Callable[..., list[tf.Tensor | None]]:
-    """The gradient of what `tf.vectorized_map` computed, by that of one element.
-
-    Args:
-      gradient: As of `graph_results`.
-      varies: Of each argument, whether it has the elements as a dimension in front; the cotangents of one that is the
-        same for all elements are added up.
-    """
-
-    def gradient_of_all(
-        results: Sequence[tf.Tensor], arguments: Sequence[tf.Tensor], *cotangents: tf.Tensor | None
-    ) -> list[tf.Tensor | None]:
-        known = [i for i, cotangent in enumerate(cotangents) if cotangent is not None]
-        own = [i for i, of_each in enumerate(varies) if of_each]
-        are_there: list[bool] = []
-
-        def of_one(elements: Any) -> list[tf.Tensor]:
-            given, of_element, of_results = elements
-            of_all, of_arguments = list(arguments), [None] * len(cotangents)
-            for place, value in zip(own, of_element, strict=True):
-                of_all[place] = value
-            for place, value in zip(known, of_results, strict=True):
-                of_arguments[place] = value
-            pulled = gradient(given, of_all, *of_arguments)
-            are_there[:] = [each is not None for each in pulled]
-            return [each for each in pulled if each is not None]
-
-        of_results = [tf.convert_to_tensor(cotangents[i]) for i in known]
-        found = iter(tf.vectorized_map(of_one, (list(results), [arguments[i] for i in own], of_results)))
-        pulled = [next(found) if is_there else None for is_there in are_there]
-        return [
-            each if each is None or of_each else tf.reduce_sum(each, 0)
-            for each, of_each in zip(pulled, varies, strict=True)
-        ]
-
-    return gradient_of_all
 
 
 def refusing_results(

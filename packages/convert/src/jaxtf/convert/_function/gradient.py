@@ -23,6 +23,7 @@ from jaxtf.convert import _tf
 from jaxtf.convert._errors import ConversionStateError, GradientNotSaved
 from jaxtf.convert._function.constants import check_graph_holds
 from jaxtf.convert._function.function import ExportedFunction
+from jaxtf.convert._function.vectorized import gradient_for_all
 
 __all__ = ["GRADIENT_PREVENTED", "NOT_SAVED", "NO_VJP", "run_differentiable", "run_without_gradient"]
 
@@ -87,7 +88,7 @@ def _run(function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int
     ) -> list[tf.Tensor | None]:
         return _pull_back(function, arguments, results, cotangents, run_vjp)
 
-    return _tf.graph_results(function(arguments), arguments, gradient)
+    return _tf.graph_results(function(arguments), arguments, gradient, gradient_for_all)
 
 
 def _run_vjp(vjp: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
