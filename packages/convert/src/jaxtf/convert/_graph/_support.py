@@ -26,6 +26,7 @@ __all__ = [
     "Size",
     "as_shape",
     "backwards",
+    "index_dtype",
     "is_empty",
     "is_identity_of",
     "largest",
@@ -36,6 +37,7 @@ __all__ = [
     "refuse",
     "same",
     "sizes",
+    "sliced",
     "smallest",
     "where",
     "widening",
@@ -90,11 +92,31 @@ def sizes(tensor: tf.Tensor) -> list[Size]:
     return [unknown[i] if size is None else size for i, size in enumerate(known)]
 
 
+def index_dtype(*numbers: Size) -> tf.DType:
+    """int64 if one of the numbers is known not to fit int32, else int32.
+
+    Beside an int32 tensor TensorFlow takes a Python integer modulo 2**32, without a word.
+    """
+    return tf.int64 if any(isinstance(n, int) and n > tf.int32.max for n in numbers) else tf.int32
+
+
 def as_shape(shape: Sequence[Size]) -> Any:
-    """Sizes as TensorFlow's operations take them: a list if all are known, else one int32 vector."""
+    """Sizes as TensorFlow's operations take them: a list if all are known, else one int32 or int64 vector."""
     if all(isinstance(size, int | np.integer) for size in shape):
         return [int(size) for size in shape]
-    return tf.stack([tf.cast(size, tf.int32) for size in shape])
+    return _vector(shape, index_dtype(*shape))
+
+
+def _vector(numbers: Sequence[Size], dtype: tf.DType) -> tf.Tensor:
+    return tf.stack([tf.cast(number, dtype) for number in numbers])
+
+
+def sliced(operand: tf.Tensor, begin: Sequence[Size], extent: Sequence[Size]) -> tf.Tensor:
+    """As `tf.slice`, of sizes and places beyond int32, too."""
+    dtype = index_dtype(*sizes(operand))
+    if dtype == tf.int64:
+        return tf.slice(operand, _vector(begin, dtype), _vector(extent, dtype))
+    return tf.slice(operand, as_shape(begin), as_shape(extent))
 
 
 def smallest(dtype: tf.DType) -> Any:
@@ -206,7 +228,7 @@ def pad(
     begin = [_smaller_of(_at_least_zero(-n), size) for n, size in zip(low, shape, strict=True)]
     cut = [_at_least_zero(-size) for size in high]
     extent = [_at_least_zero(s - b - c) for s, b, c in zip(shape, begin, cut, strict=True)]
-    return tf.slice(operand, as_shape(begin), as_shape(extent))
+    return sliced(operand, begin, extent)
 
 
 def _padded(operand: tf.Tensor, paddings: Any, value: tf.Tensor) -> tf.Tensor:
@@ -254,7 +276,7 @@ def _spread(operand: tf.Tensor, value: tf.Tensor | None, axis: int, between: int
     wide = tf.reshape(wide, as_shape([*shape[:axis], count * (between + 1), *shape[axis + 1 :]]))
     kept = count + (count - 1) * between
     extent = [*shape[:axis], _at_least_zero(kept), *shape[axis + 1 :]]
-    return tf.slice(wide, [0] * len(shape), as_shape(extent))
+    return sliced(wide, [0] * len(shape), extent)
 
 
 def is_empty(shape: Sequence[Size]) -> bool:

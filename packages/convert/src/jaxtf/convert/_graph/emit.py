@@ -259,8 +259,8 @@ class _Scope:
         )
 
     def constant(self, value: Any) -> tf.Tensor:
-        """A constant of the current graph; small ones that are equal are one."""
-        array = np.asarray(value, None if isinstance(value, np.ndarray | np.generic) else np.int32)
+        """A constant of the current graph; small ones that are equal are one. Python numbers are int32 or int64."""
+        array = np.asarray(value) if isinstance(value, np.ndarray | np.generic) else _integers(value)
         if self.graph is None or array.nbytes > _SHARED_BYTES or tf.compat.v1.get_default_graph() is not self.graph:
             return _constant(array)
         data = array.tobytes()
@@ -281,6 +281,13 @@ class _Scope:
                 return scope.values[value]
             scope = scope._outer
         return None
+
+
+def _integers(values: Any) -> np.ndarray[Any, Any]:
+    """An array of sizes, axes or indices: int32, which TensorFlow reads in most places, if they fit."""
+    array = np.asarray(values, np.int64)
+    narrow = array.astype(np.int32)
+    return narrow if np.array_equal(narrow, array) else array
 
 
 def _is_rewritten_by(argument: Any) -> bool:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import MOVED, Size, as_shape, is_empty, one_by_one, pad, refuse, same, sizes
+from jaxtf.convert._graph._support import (
+    MOVED,
+    Size,
+    as_shape,
+    index_dtype,
+    is_empty,
+    one_by_one,
+    pad,
+    refuse,
+    same,
+    sizes,
+    sliced,
+)
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.ops.shapes import broadcast, counting
 from jaxtf.convert._graph.ops.sorting import greatest
@@ -34,6 +46,8 @@ def get_dimension_size(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     Source: StableHLO specification, `get_dimension_size`.
     """
     size = sizes(operand)[bound["dimension"]]
+    if index_dtype(size) == tf.int64:
+        refuse(bound, f"{size} elements are more than int32 counts")
     return tf.constant(size, tf.int32) if isinstance(size, int) else size
 
 
@@ -104,7 +118,7 @@ def real_dynamic_slice(
         return tf.strided_slice(operand, *(as_shape(listed(vector)) for vector in (start, limit, stride)))
     # Compiled, TensorFlow knows the sizes of a slice only if they are given.
     extent = listed(limit - start, bound.result_type.shape)
-    return tf.slice(operand, as_shape(listed(start)), as_shape(extent))
+    return sliced(operand, listed(start), extent)
 
 
 @translates("custom_call.stablehlo.dynamic_top_k")

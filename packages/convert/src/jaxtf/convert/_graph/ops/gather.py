@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import MOVED, Size, as_shape, product, refuse, same, sizes
+from jaxtf.convert._graph._support import MOVED, Size, as_shape, index_dtype, product, refuse, same, sizes
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.slices import clamped, wide_index
 from jaxtf.convert._graph.registry import Bound, translates
@@ -144,7 +144,9 @@ def _gather_nd(
         operand = tf.transpose(operand, order)
     if not front:
         return tf.broadcast_to(operand, as_shape([*shape, *sizes(operand)]))
-    dtype = tf.int64 if any(c.dtype == tf.int64 for c in components.values()) else tf.int32
+    # With int32, GatherNd reads no array of more elements.
+    is_wide = any(c.dtype == tf.int64 for c in components.values())
+    dtype = tf.int64 if is_wide else index_dtype(operand.shape.num_elements())
     vectors = [tf.broadcast_to(tf.cast(components[axis], dtype), as_shape(shape)) for axis in front]
     named = tf.stack(vectors, axis=-1)
     row = sizes(operand)[len(front) :]

@@ -11,7 +11,17 @@ from functools import partial
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BINARY, MOST_DIMENSIONS, MOVED, Size, as_shape, is_identity_of, product, sizes
+from jaxtf.convert._graph._support import (
+    BINARY,
+    MOST_DIMENSIONS,
+    MOVED,
+    Size,
+    as_shape,
+    index_dtype,
+    is_identity_of,
+    product,
+    sizes,
+)
 from jaxtf.convert._graph.grappler import extreme, hidden
 from jaxtf.convert._graph.nodes import reduction
 from jaxtf.convert._graph.ops.combining import Combine, in_order, is_associative, region_of
@@ -229,21 +239,23 @@ def _extreme(
     makes `argmax(x)` of `argmax(f(x))`, and `argmin(x)` of `argmax(-x)`. With one more dimension TensorFlow searches an
     only axis in one thread.
     """
-    search = tf.argmax if direction == "GT" else tf.argmin
+    search = partial(
+        tf.argmax if direction == "GT" else tf.argmin, axis=axis, output_type=index_dtype(operand.shape[axis])
+    )
     searched = tf.cast(operand, tf.int32) if operand.dtype == tf.bool else operand
     if searched.shape.rank == 1 and tf.is_symbolic_tensor(searched):
-        position = search(hidden(searched), axis, output_type=tf.int32)
+        position = search(hidden(searched))
     else:
-        position = search(tf.expand_dims(searched, searched.shape.rank), axis, output_type=tf.int32)
+        position = search(tf.expand_dims(searched, searched.shape.rank))
         position = tf.squeeze(position, [-1])
     if operand.dtype.is_floating:
         unordered = tf.not_equal(operand, operand)
-        first = tf.argmax(tf.cast(unordered, tf.int32), axis, output_type=tf.int32)
+        first = tf.argmax(tf.cast(unordered, tf.int32), axis, output_type=position.dtype)
         position = tf.where(tf.reduce_any(unordered, axis), first, position)
     value, index = (_taken(x, position, axis) for x in (operand, indices))
     if takes_value and operand.dtype.is_floating:
         backwards = tf.reverse(operand, [axis])
-        last = _taken(backwards, search(backwards, axis, output_type=tf.int32), axis)
+        last = _taken(backwards, search(backwards), axis)
         value = tf.where(tf.equal(value, tf.zeros([], value.dtype)), last, value)
     return [value, index]
 

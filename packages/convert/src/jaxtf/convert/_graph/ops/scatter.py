@@ -14,7 +14,18 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BINARY, BITS, MOVED, Size, as_shape, is_empty, product, same, sizes
+from jaxtf.convert._graph._support import (
+    BINARY,
+    BITS,
+    MOVED,
+    Size,
+    as_shape,
+    index_dtype,
+    is_empty,
+    product,
+    same,
+    sizes,
+)
 from jaxtf.convert._graph.ops.comparison import of_total_order, total_order
 from jaxtf.convert._graph.ops.gather import batch_positions, index_vectors
 from jaxtf.convert._graph.ops.reductions import Combine, region_of
@@ -133,8 +144,8 @@ def _rows(
     walked = [axis for axis in range(rank) if axis not in whole]
     windows = [axis for axis in window_axes if axis in walked]
     count = product([shape[axis] for axis in walked])
-    is_wide = any(s.dtype == tf.int64 for s in first.values()) or (isinstance(count, int) and count >= 2**31)
-    dtype = tf.int64 if is_wide else tf.int32
+    is_wide = any(s.dtype == tf.int64 for s in first.values())
+    dtype = tf.int64 if is_wide else index_dtype(count)
     valid = tf.constant(True)
     for axis in indexed:
         start = tf.cast(first[axis], dtype)

@@ -10,7 +10,17 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, Size, as_shape, is_empty, one_by_one, same, sizes
+from jaxtf.convert._graph._support import (
+    MOST_DIMENSIONS,
+    MOVED,
+    Size,
+    index_dtype,
+    is_empty,
+    one_by_one,
+    same,
+    sizes,
+    sliced,
+)
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import vectorized_slice
@@ -54,8 +64,10 @@ def clamped(start: tf.Tensor, size: Size, length: Size) -> Size:
         return int(min(max(int(known), 0), size - length))
     if isinstance(size, int) and isinstance(length, int) and size == length:
         return 0 if start.shape.rank == 0 else tf.zeros_like(wide_index(start))
-    index = wide_index(start)
-    return tf.minimum(tf.maximum(index, 0), tf.cast(size - length, index.dtype))
+    index, last = wide_index(start), size - length
+    if index_dtype(last) == tf.int64:
+        index = tf.cast(index, tf.int64)
+    return tf.minimum(tf.maximum(index, 0), tf.cast(last, index.dtype))
 
 
 def wide_index(index: tf.Tensor) -> tf.Tensor:
@@ -79,10 +91,8 @@ def dynamic_slice(bound: Bound, operand: tf.Tensor, *starts: tf.Tensor) -> tf.Te
         return strided(operand, [slice(b, b + e) for b, e in zip(begin, extent, strict=True)])
     if len(extent) > MOST_DIMENSIONS:
         cut = [i for i, pair in enumerate(zip(operand.shape, extent, strict=True)) if not same(*pair)]
-        return one_by_one(
-            operand, cut, lambda array, i: tf.slice(array, as_shape([0, begin[i], 0]), [-1, extent[i], -1])
-        )
-    found = tf.slice(operand, as_shape(begin), extent)
+        return one_by_one(operand, cut, lambda array, i: sliced(array, [0, begin[i], 0], [-1, extent[i], -1]))
+    found = sliced(operand, begin, extent)
     if not tf.executing_eagerly():
         vectorized_slice(found.op, extent)
     return found
@@ -112,12 +122,9 @@ def dynamic_update_slice(bound: Bound, operand: tf.Tensor, update: tf.Tensor, *s
 
 def _scattered(operand: tf.Tensor, update: tf.Tensor, begin: Sequence[Size], extent: Sequence[Size]) -> tf.Tensor:
     """Row by row: a row is what lies behind the last dimension that the update does not fill."""
-    grid = tf.meshgrid(*(b + tf.range(e) for b, e in zip(map(_int32, begin), extent, strict=True)), indexing="ij")
-    return tf.tensor_scatter_nd_update(operand, tf.stack(grid, axis=-1), update)
-
-
-def _int32(index: Size) -> Size:
-    return index if isinstance(index, int) else tf.cast(index, tf.int32)
+    dtype = index_dtype(operand.shape.num_elements(), *operand.shape)
+    lines = [tf.cast(b, dtype) + tf.cast(tf.range(e), dtype) for b, e in zip(begin, extent, strict=True)]
+    return tf.tensor_scatter_nd_update(operand, tf.stack(tf.meshgrid(*lines, indexing="ij"), axis=-1), update)
 
 
 def _selected(operand: tf.Tensor, update: tf.Tensor, begin: Sequence[Size], partial: Sequence[int]) -> tf.Tensor:
@@ -126,7 +133,8 @@ def _selected(operand: tf.Tensor, update: tf.Tensor, begin: Sequence[Size], part
     shape, extent = sizes(operand), sizes(update)
     inside = None
     for axis in partial:
-        position = tf.range(shape[axis]) - _int32(begin[axis])
+        dtype = index_dtype(shape[axis])
+        position = tf.cast(tf.range(shape[axis]), dtype) - tf.cast(begin[axis], dtype)
         here = tf.logical_and(position >= 0, position < extent[axis])
         here = tf.reshape(here, [-1 if i == axis else 1 for i in range(rank)])
         inside = here if inside is None else tf.logical_and(inside, here)

@@ -28,6 +28,7 @@ from jaxtf.convert._graph._support import (
     product,
     refuse,
     sizes,
+    sliced,
 )
 from jaxtf.convert._graph.ops.combining import (
     Combine,
@@ -223,8 +224,8 @@ def _strided(operand: Any, begin: Sequence[Size], extents: Sequence[Size], strid
     """
     if all(isinstance(n, int) for n in begin):
         return operand[tuple(slice(b, b + e, s) for b, e, s in zip(begin, extents, stride, strict=True))]
-    part = tf.slice(operand, as_shape(begin), as_shape(extents))
-    return part if set(stride) == {1} else part[tuple(slice(None, None, s) for s in stride)]
+    cut = sliced(operand, begin, extents)
+    return cut if set(stride) == {1} else cut[tuple(slice(None, None, s) for s in stride)]
 
 
 def count_of(size: Size, length: Size, dilation: int, stride: int) -> Size:

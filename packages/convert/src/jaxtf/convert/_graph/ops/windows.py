@@ -17,6 +17,7 @@ from jaxtf.convert._graph._support import (
     is_identity_of,
     pad,
     sizes,
+    sliced,
     smallest,
 )
 from jaxtf.convert._graph.grappler import relu
@@ -267,7 +268,7 @@ def _with_windows(
     if not unknown:
         return found
     counts = [count_of(shape[i], window.size[i], 1, window.stride[i]) if i in pooled else shape[i] for i in range(4)]
-    return tf.slice(found, [0] * 4, as_shape(counts))
+    return sliced(found, [0] * 4, counts)
 
 
 def _least_outside(found: tf.Tensor, operand: tf.Tensor, window: Window, pooled: tuple[int, int]) -> tf.Tensor:

@@ -81,7 +81,7 @@ def _size_known(operation: Operation) -> Operation:
     if operation.name != "stablehlo.get_dimension_size":
         return operation
     size = operation.operands[0].type.shape[operation.attributes["dimension"]]  # type: ignore[union-attr]
-    if size is None:
+    if size is None or size > np.iinfo(np.int32).max:
         return operation
     dtype = operation.results[0].type.dtype.as_numpy_dtype  # type: ignore[union-attr]
     return replace(operation, name="stablehlo.constant", operands=(), attributes={"value": np.asarray(size, dtype)})
