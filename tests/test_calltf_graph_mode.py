@@ -7,7 +7,9 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.calltf import CompilationError, call_tf
-from jaxtf.convert import convert
+from jaxtf.convert import convert, convert_exported
+from jaxtf.serialization import export
+from jaxtf.shapepoly import symbolic_shape
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
 SCALE = tf.Variable(2.0)
@@ -128,3 +130,31 @@ def test_sizes_that_xla_would_lose_are_refused(by_name, native, mode):
 def test_sizes_that_depend_on_values_are_kept_where_nothing_is_compiled():
     converted = convert(lambda x: call_tf(counted, call_tf_graph=True)(x) * 2, native_serialization=False)
     assert tf.function(converted, autograph=False)(X).numpy() == 2 * (X > 0).sum()
+
+
+NEED_SIZES = {
+    "b >= 4": lambda x: x + x[3],
+    "2*b + 2*floordiv(b, 2) == 3*b": lambda x: tf.reshape(x, [-1, 2]),
+    "b >= 2": lambda x: tf.math.top_k(tf.transpose(x), 2)[0],
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("needs", NEED_SIZES)
+def test_sizes_that_operations_need_are_asserted_where_the_graph_knows_them_too(needs, mode):
+    """The entry's own requirements hold for all sizes; those of the function that is called do not."""
+    exported = export(call_tf(NEED_SIZES[needs]))(jax.ShapeDtypeStruct(symbolic_shape("b, 3"), np.float32))
+    converted = MODES[mode](convert_exported(exported, native_serialization=False))
+    np.testing.assert_array_equal(converted(X), NEED_SIZES[needs](X))
+    with pytest.raises(tf.errors.InvalidArgumentError) as error:
+        converted(X[:1])
+    assert mode == "compiled" or f"needs {needs}, and has b = " in str(error.value)
+
+
+def test_of_sizes_that_the_graph_knows_nothing_is_left():
+    exported = export(call_tf(NEED_SIZES["b >= 4"]))(jax.ShapeDtypeStruct(symbolic_shape("b, 3"), np.float32))
+    converted = convert_exported(exported, native_serialization=False)
+    known = tf.function(converted, autograph=False).get_concrete_function(tf.TensorSpec([4, 3]))
+    assert "Assert" not in operations(known.graph)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="needs b >= 4, and has b = 3"):
+        tf.function(converted, autograph=False).get_concrete_function(tf.TensorSpec([3, 3]))

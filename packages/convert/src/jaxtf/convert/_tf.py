@@ -43,6 +43,8 @@ Each private name is listed once, with why it is needed and the versions it was 
   `create_op`, 200 us by `tf.add` (2.21).
 - `Operation._set_attr` (2.19.1, 2.20.0, 2.21): sets an attribute of an operation that is there. Names that begin with
   `_` are for any operation; of `_grappler_do_not_remove` TensorFlow's graph optimizer leaves the operation alone.
+- `try_evaluate_constant` of `tensorflow.python.framework.tensor_util` (2.19.1, 2.20.0, 2.21, 2.22.0rc0): a number that
+  follows from sizes that a graph knows; `tf.get_static_value` computes no arithmetic.
 - `pfor_converter` of an operation, and of `tensorflow.python.ops.parallel_for.pfor` `wrap`,
   `_pfor_converter_registry` and `ConversionNotImplementedError` (2.19.1, 2.21): how `tf.vectorized_map` and
   `tape.jacobian` compute an operation for all elements at once. TensorFlow's own way for its type is another value for
@@ -72,7 +74,7 @@ from tensorflow.python.autograph.impl.api import autograph_artifact
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.compiler.xla.experimental import xla_sharding
 from tensorflow.python.eager import context, execute
-from tensorflow.python.framework import ops
+from tensorflow.python.framework import ops, tensor_util
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import control_flow_util
@@ -90,6 +92,7 @@ __all__ = [
     "compiled_call",
     "compiled_in_graph",
     "eager_layout",
+    "evaluated",
     "executing_eagerly",
     "flat_call",
     "graph_results",
@@ -645,6 +648,11 @@ def vectorized_by(
         return pfor.wrap(compute(given.stacked_input(0), *others), True)
 
     operation.pfor_converter = convert
+
+
+def evaluated(tensor: tf.Tensor) -> Any:
+    """The value of a tensor of a graph that follows from constants and known sizes by any operations; else None."""
+    return tensor_util.try_evaluate_constant(tensor)
 
 
 def asserted(holds: tf.Tensor, data: Sequence[Any]) -> tf.Operation | None:

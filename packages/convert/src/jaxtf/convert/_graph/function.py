@@ -101,14 +101,15 @@ class GraphFunction(ExportedFunction):
         return GraphFunction(exported, allows_xla=self._allows_xla, avoids=self._avoids)
 
     def _in_graph(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """The operations in the current graph; assertions only of sizes that are not known there."""
+        """The operations in the current graph; of sizes that are known there only assertions that they do not fulfil.
+
+        Those about the arguments' sizes raise at once. A module may have more, of what it calls.
+        """
         exported = self.exported
         check_not_compiled(exported)
         shapes = self._result_shapes(arguments) if exported.solution.variables else None
-        is_known = all(argument.shape.is_fully_defined() for argument in arguments)
-        checks_shapes = self._asserts and not is_known
         called = [function.value for function in exported.called_functions]
-        emitter = Emitter(self._program, self._allows_xla, checks_shapes, self._avoids, called, scans=_scans())
+        emitter = Emitter(self._program, self._allows_xla, self._asserts, self._avoids, called, scans=_scans())
         with tf.name_scope(self._scope):
             if self._is_sharded:
                 arguments = annotate_shardings(arguments, exported.in_shardings, exported.uses_shardy)

@@ -15,7 +15,7 @@ import tensorflow as tf
 from jaxtf.convert._graph._support import refuse, where
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.registry import Bound, refuses, translates
-from jaxtf.convert._tf import asserted
+from jaxtf.convert._tf import asserted, evaluated
 from jaxtf.serialization.interop import COLLECTIVES, EFFECTS, PYTHON_CALLBACKS, TensorType
 
 __all__: list[str] = []
@@ -205,8 +205,12 @@ def shape_assertion(bound: Bound, holds: tf.Tensor, *sizes: tf.Tensor) -> list[A
     parts: list[Any] = []
     for index, part in enumerate(_PLACEHOLDER.split(bound["error_message"])):
         parts.append(sizes[int(part)] if index % 2 else part)
-    if known_value(holds):
-        return []
+    known = _number(holds)
+    if known is not None and not tf.executing_eagerly():
+        if known:
+            return []
+        text = "".join(part if isinstance(part, str) else str(_number(part)) for part in parts)
+        raise tf.errors.InvalidArgumentError(None, None, text)
     assertion = asserted(holds, [part for part in parts if not isinstance(part, str) or part])
     if tf.executing_eagerly():
         return []
@@ -214,6 +218,12 @@ def shape_assertion(bound: Bound, holds: tf.Tensor, *sizes: tf.Tensor) -> list[A
         count = tf.reshape(tf.cast(holds, tf.int32), [1])
         refused = tf.reshape(tf.constant([0]), count, name="shapes_do_not_match_the_polymorphic_shapes_specification")
     return [assertion, refused.op]
+
+
+def _number(tensor: tf.Tensor) -> Any:
+    """A scalar that follows from the sizes that the graph knows; None if it does not."""
+    known = known_value(tensor)
+    return evaluated(tensor) if known is None and tf.is_symbolic_tensor(tensor) else known
 
 
 @translates(
