@@ -139,7 +139,6 @@ ZEROS_AND_NAN = {name: {"zero", "nan"} for name in ("max", "min", "clamp", "clam
 INVERSES = {name: {"nan"} for name in ("acos", "acosh", "asin", "asinh")} | {"atanh": {"nan", "number", "zero"}}
 SIGNS = {name: {"nan", "zero"} for name in ("cosh", "sinh", "tan", "tanh")}
 OF_ARITHMETIC = {
-    "div": {"nan", "number", "zero"},
     "expm1": {"zero"},
     "integer_pow -2": {"zero"},
     "integer_pow 3": {"nan"},
@@ -155,11 +154,12 @@ DIFFERENCES = {
     ("complex", "graph"): NOT_COMPILED,
     ("complex", "compiled"): {"expm1": {"zero"}} | {name: {"nan"} for name in ("log", "log1p", "pow", "sign", "sqrt")},
 }
+DIV = {"nan", "number", "zero"}
 OF_SOME = {
     ("float", "eager"): {"clamp within": {"zero"}},
     ("float", "graph"): {"clamp within": {"zero"}},
-    ("complex", "eager"): {"abs": {"nan"}, "pow": {"infinity", "nan", "number", "zero"}},
-    ("complex", "graph"): {"abs": {"nan"}, "pow": {"infinity", "nan", "number", "zero"}},
+    ("complex", "eager"): {"abs": {"nan"}, "div": DIV, "pow": {"infinity", "nan", "number", "zero"}},
+    ("complex", "graph"): {"abs": {"nan"}, "div": DIV, "pow": {"infinity", "nan", "number", "zero"}},
     ("complex", "compiled"): {"abs": {"nan"}, "mul": {"infinity", "nan"}},
 }
 

@@ -316,7 +316,10 @@ def test_tflites_converter_reads_a_part_of_native_mode(fun, argument):
     [
         (lambda x: jax.lax.rem(x, np.int32(3)), INTEGERS),
         (lambda x: jnp.argmax(x, axis=1), NUMBERS),
-        (jnp.sign, NUMBERS),
+        pytest.param(
+            *(jnp.sign, NUMBERS),
+            marks=pytest.mark.skipif(tf.__version__ >= "2.22", reason="TensorFlow 2.22 keeps NaN in sign"),
+        ),
     ],
 )
 def test_it_reads_others_with_other_values_for_which_native_mode_is_refused(fun, argument):

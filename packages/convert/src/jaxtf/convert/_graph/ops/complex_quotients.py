@@ -1,4 +1,7 @@
-"""Quotients of complex numbers by zero, by infinity and of it, for which TensorFlow has NaN."""
+"""Quotients of complex numbers by zero, by infinity and of it.
+
+For those TensorFlow's kernel has NaN until 2.21, and other infinities than XLA from 2.22 on.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ def complex_quotient(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
 
     By zero, the parts of the dividend are multiplied by infinity, with the sign of the real part of the divisor. Of an
     infinite number and a finite one it is infinite or 0, as in annex G of the C standard; XLA has the same. Where
-    TensorFlow's kernel gives no NaN, nothing else is computed.
+    TensorFlow's kernel gives finite numbers of finite ones, nothing else is computed.
     """
     quotient = divided(dividend, divisor)
     if traces_compiled():
         return quotient
 
-    def repaired(is_nan: tf.Tensor) -> tf.Tensor:
+    def repaired() -> tf.Tensor:
         a, b, c, d = (part(x) for x in (dividend, divisor) for part in (tf.math.real, tf.math.imag))
         least = tf.constant(_LEAST[divisor.dtype], c.dtype)
         infinity = 1 / (c * 0)
@@ -35,17 +38,13 @@ def complex_quotient(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
             (_one_infinite(c, d, a, b), *_times(0.0, a, b, _unit(c), _unit(d))),
             (tf.logical_and(tf.abs(c) < least, tf.abs(d) < least), a * infinity, b * infinity),
         ):
-            result = where(tf.logical_and(is_nan, applies), tf.complex(real, imaginary), result)
+            result = where(applies, tf.complex(real, imaginary), result)
         return result
-
-    def looked_at() -> tf.Tensor:
-        is_nan = tf.logical_and(*(tf.math.is_nan(part(quotient)) for part in (tf.math.real, tf.math.imag)))
-        return tf.cond(tf.reduce_any(is_nan), lambda: repaired(is_nan), lambda: tf.identity(quotient))
 
     # A sum is finite only if all its terms are.
     total = tf.reduce_sum(quotient)
     is_finite = tf.logical_and(*(tf.math.is_finite(part(total)) for part in (tf.math.real, tf.math.imag)))
-    return tf.cond(is_finite, lambda: tf.identity(quotient), looked_at)
+    return tf.cond(is_finite, lambda: tf.identity(quotient), repaired)
 
 
 def _one_infinite(a: tf.Tensor, b: tf.Tensor, c: tf.Tensor, d: tf.Tensor) -> tf.Tensor:
