@@ -123,6 +123,24 @@ def test_an_infinite_term_of_an_odd_number_in_bfloat16_stays_infinite(name, is_s
     np.testing.assert_array_equal(converted(x, y).numpy(), np.asarray(jax.jit(function)(x, y)))
 
 
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("extent", [(1, 1), (3, 3), (1, 5), (5, 1), (2, 3)])
+def test_an_infinite_feature_in_bfloat16_leaves_the_others(extent, is_open):
+    """Of features with several results each; it was NaN in others, for kernels of an odd number of elements."""
+
+    def depthwise(x, kernel):
+        numbers = ("NHWC", "HWIO", "NHWC")
+        return lax.conv_general_dilated(x, kernel, (1, 1), "VALID", dimension_numbers=numbers, feature_group_count=3)
+
+    rng = np.random.default_rng(0)
+    x = rng.choice([np.inf, -np.inf, np.nan, 0, 1, 2, -3], (2, 6, 7, 3)).astype(jnp.bfloat16)
+    kernel = rng.integers(1, 4, (*extent, 1, 6)).astype(jnp.bfloat16)
+    shapes = ["(n, h + 5, w + 5, 3)", None] if is_open else None
+    converted = convert(depthwise, native_serialization=False, polymorphic_shapes=shapes)
+    found, expected = (np.asarray(made, np.float32) for made in (converted(x, kernel), jax.jit(depthwise)(x, kernel)))
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_products_of_bfloat16_have_an_even_number_of_terms():
     converted = convert(jnp.matmul, native_serialization=False)
     for terms, even in ((4, 4), (5, 6)):

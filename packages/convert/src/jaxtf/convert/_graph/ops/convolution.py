@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import Size, as_shape, is_empty, pad, product, refuse, sizes
+from jaxtf.convert._graph._support import Size, as_shape, is_empty, pad, product, refuse, same, sizes
 from jaxtf.convert._graph.grappler import apart_from_pads, before_convolution
 from jaxtf.convert._graph.ops.conversion import cast, width
 from jaxtf.convert._graph.ops.dilated_kernels import in_phases
@@ -415,8 +415,7 @@ def _depthwise(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding:
     operand, kernel = _widened(operand), _widened(kernel)
     features = sizes(operand)[-1]
     height, width, _, outputs = sizes(kernel)
-    is_narrow = isinstance(width, int) and width <= _NARROW
-    if operand.dtype == tf.bfloat16 and not is_narrow and not traces_compiled():
+    if operand.dtype == tf.bfloat16 and not traces_compiled() and not _stays_bfloat16(kernel, features):
         operand, kernel = tf.cast(operand, tf.float32), tf.cast(kernel, tf.float32)
     kernel = tf.reshape(kernel, as_shape([height, width, features, outputs // features]))
     vertical, horizontal = windows.stride
@@ -429,6 +428,18 @@ def _depthwise(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding:
         return tf.nn.depthwise_conv2d(operand, kernel, [1, vertical, horizontal, 1], padding)
     operand = padded(operand, windows, padding)
     return tf.nn.depthwise_conv2d(operand, kernel, ones, "VALID")[:, ::vertical, ::horizontal]
+
+
+def _stays_bfloat16(kernel: tf.Tensor, features: Size) -> bool:
+    """Whether TensorFlow's kernel of bfloat16 is right for a depthwise kernel, and returns.
+
+    Of features that have several results each, oneDNN multiplies the last of an odd number of terms by what comes next,
+    which is zero in the kernel (`even_terms`): NaN where another feature is infinite.
+    """
+    height, width, _, outputs = sizes(kernel)
+    if not isinstance(width, int) or width > _NARROW:
+        return False
+    return same(outputs, features) or width % 2 == 0 or (isinstance(height, int) and height % 2 == 0)
 
 
 def _widened(operand: tf.Tensor) -> tf.Tensor:
