@@ -257,7 +257,7 @@ DOCUMENTED: tuple[Documented, ...] = (
         "select_and_scatter|pool",
         "InconclusiveDimensionOperation",
         "JAX's rule for the gradient of a pool that holds on every platform needs padding that is known",
-        backends="(eager|graph|compiled).*",
+        backends="(eager|graph|compiled|vectorized).*",
     ),
     Documented(
         "convolution|pool",
