@@ -9,11 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax.experimental.sparse import BCSR
 
 from jaxtf.convert import (
     ArgumentTypeError,
     ConversionStateError,
     FunctionTypeError,
+    GraphModeUnsupported,
     convert,
     convert_exported,
     convert_stablehlo,
@@ -21,7 +23,7 @@ from jaxtf.convert import (
     to_tflite,
     verify,
 )
-from jaxtf.serialization import export
+from jaxtf.serialization import LapackNeeded, UnstableCustomCall, export
 from jaxtf.shapepoly import ScopeError
 
 X = tf.ones((2, 3))
@@ -174,6 +176,39 @@ def test_a_callback_is_refused_with_its_line(native):
     assert "'called_back' calls back into Python, by jax.pure_callback" in text
     assert f"\n  called at: {__file__}:{called_back.__code__.co_firstlineno + 1}\n" in text
     assert "remedy: leave the callback out of the function that is exported" in text
+
+
+SQUARE = np.eye(3, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: jax.scipy.linalg.schur(x)[0],
+        lambda x: jax.scipy.linalg.qr(x, pivoting=True)[1],
+        jax.scipy.linalg.hessenberg,
+    ],
+)
+def test_a_factorization_that_neither_mode_has_does_not_lead_to_the_other(function):
+    text = message(GraphModeUnsupported, lambda: convert(function, native_serialization=False)(SQUARE))
+    assert "remedy:   compute it in JAX, outside of the function that is converted" in text
+    assert "native mode" not in text
+    message(LapackNeeded, lambda: convert(function)(SQUARE))
+
+
+def of_a_sparse_matrix(x):
+    rows = BCSR((jnp.ones(2, x.dtype), jnp.array([0, 2]), jnp.array([0, 1, 1, 2])), shape=(3, 3))
+    return rows @ x
+
+
+@pytest.mark.parametrize(
+    ("error", "function"), [(LapackNeeded, jnp.linalg.eigvals), (UnstableCustomCall, of_a_sparse_matrix)]
+)
+def test_a_call_that_tensorflow_has_not_leads_to_graph_mode(error, function):
+    text = message(error, lambda: convert(function)(SQUARE))
+    assert "TensorFlow has none of these calls: native_serialization_disabled_checks is for" in text
+    assert "remedy: graph mode (native_serialization=False)" in text
+    np.testing.assert_allclose(convert(function, native_serialization=False)(SQUARE), function(SQUARE))
 
 
 def test_a_callback_of_a_primitive_is_refused_in_graph_mode():

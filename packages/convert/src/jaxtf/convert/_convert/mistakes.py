@@ -16,6 +16,7 @@ from jaxtf.convert._convert.callables import AS_TENSORFLOW
 from jaxtf.convert._convert.containers import note_of_containers
 from jaxtf.convert._errors import FunctionTypeError
 from jaxtf.convert._graph.errors import is_of_tensorflow
+from jaxtf.serialization import LapackNeeded, UnstableCustomCall
 from jaxtf.serialization.interop import users_line
 from jaxtf.shapepoly import PolyShape
 
@@ -28,6 +29,11 @@ _AS_JAX2TF = (
     "Keras on JAX, like any library that asks jax.export whether a size is symbolic, does not know jaxtf's sizes\n"
     "  remedy: jaxtf.convert.install_as_jax2tf() before the model is converted, once, or around it: with "
     "install_as_jax2tf(): ..."
+)
+
+_OF_CALLS = (
+    "TensorFlow has none of these calls: native_serialization_disabled_checks is for a process that registers them\n"
+    "  remedy: graph mode (native_serialization=False) has operations for some: eig, sparse products"
 )
 
 
@@ -58,6 +64,8 @@ def explained(fun: Callable[..., Any], polymorphic_shapes: Any, arguments: Seque
     except Exception as error:
         if _OF_KERAS in str(error):
             error.add_note(_AS_JAX2TF)
+        if isinstance(error, LapackNeeded | UnstableCustomCall):
+            error.add_note(_OF_CALLS)
         if note := note_of_containers(error):
             error.add_note(note)
         if isinstance(polymorphic_shapes, str | PolyShape) and len(arguments) > 1:

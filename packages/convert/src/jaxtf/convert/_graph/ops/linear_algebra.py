@@ -11,9 +11,13 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import as_shape, refuse, sizes, widening
+from jaxtf.convert._graph.errors import unsupported
 from jaxtf.convert._graph.registry import Bound, refuses, translates
 
 IN_32_BITS = widening(float32=("bfloat16", "float16"))
+
+# Native mode refuses these too: they are calls of LAPACK.
+_REMEDY = "compute it in JAX, outside of the function that is converted"
 
 refuses(
     "custom_call.jaxtf.schur",
@@ -21,6 +25,7 @@ refuses(
     "custom_call.jaxtf.tridiagonal",
     "custom_call.jaxtf.geqp3",
     reason="TensorFlow has no such factorization",
+    remedy=_REMEDY,
 )
 
 
@@ -102,7 +107,7 @@ def qr(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """
     given = parameters(bound)
     if given.get("pivoting", False):
-        refuse(bound, "pivoting")
+        raise unsupported(bound.operation, "TensorFlow has no factorization with pivoting", _REMEDY)
     unitary, upper = tf.linalg.qr(operand, full_matrices=bool(given.get("full_matrices", True)))
     return unitary, upper
 
