@@ -102,7 +102,9 @@ def of_operations() -> list[str]:
     lines += _table("operations", "why", _by_text(table, lambda entry: entry.reason if entry.emit is None else ""))
     lines += ["", "## Operations that need XLA's\n"]
     lines += _table("operations", "for what", _by_text(table, lambda entry: entry.needs_xla))
-    lines += ["", "## Operations that differ\n", "Known differences beyond the cases of the harness.\n"]
+    lines += ["", "## Operations that differ\n", "Known differences beyond the cases of the harness. Of any operation,"]
+    lines += ["subnormal numbers may count as zero: kernels of TensorFlow and of XLA do so each in other operations,"]
+    lines += ["TensorFlow's also by the size of the array.\n"]
     lines += _table("operations", "how", _by_text(table, in_words))
     lines += ["", "## Random cases that differ\n"]
     lines += ["Differences in random cases of families of operations (`python3 run.py random_families`), with all"]
