@@ -275,6 +275,34 @@ def test_what_jax_would_take_is_taken(value, dtype):
     assert convert_exported(export(lambda x: x)(spec))(value).dtype == dtype
 
 
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize(
+    ("dtype", "least", "greatest"),
+    [
+        ("int32", -(2**31), 2**31 - 1),
+        ("uint8", 0, 255),
+        ("int4", -8, 7),
+        ("uint64", 0, 2**64 - 1),
+        ("bfloat16", -(2**63), 2**64 - 1),
+    ],
+)
+def test_an_integer_that_the_dtype_does_not_have_is_refused(dtype, least, greatest, native):
+    with jax.enable_x64():
+        exported = export(lambda x: x)(jax.ShapeDtypeStruct((), dtype))
+    converted = convert_exported(exported, native_serialization=native)
+    for value in (least, greatest):
+        assert converted(value).numpy() == np.asarray(value).astype(dtype)
+    for value in (least - 1, greatest + 1):
+        for call in (converted, tf.function(converted)):
+            with pytest.raises(ArgumentTypeError) as caught:
+                call(value)
+            assert str(caught.value) == (
+                f"args[0] of the exported function '<lambda>' is {value}, and {dtype}, the dtype that it was exported "
+                f"with, has integers from {least} to {greatest}\n"
+                "  remedy: pass a number in that range, or export the function with a wider dtype"
+            )
+
+
 def test_a_module_newer_than_tensorflow_is_rewritten():
     exported = export(jax.lax.erf, stablehlo_version=None)(jax.ShapeDtypeStruct((3,), jnp.float32))
     x = np.linspace(-1, 1, 3, dtype=np.float32)

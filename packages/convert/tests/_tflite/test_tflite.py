@@ -256,6 +256,11 @@ IMAGE = ramp(1, 4)
             "shape (4,)",
         ),
         ({"representative_data": [["a"]]}, "float32 of shape (1, 4). Got: <U1 of shape ()"),
+        (
+            {"input_signature": [tf.TensorSpec([1, 4], tf.int8)], "representative_data": [[[[1, 2, 3, 300]]]]},
+            "representative_data[0][0] must be an array for the input 'x', whose dtype int8 has integers from -128 to "
+            "127. Got: numbers from 1 to 300",
+        ),
     ],
 )
 def test_signatures_and_data_of_another_form_are_refused(options, message):

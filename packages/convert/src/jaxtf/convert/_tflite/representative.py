@@ -70,7 +70,13 @@ def _array(value: Any, spec: tf.TensorSpec, where: str, name: str) -> np.ndarray
             f"{where} must be an array for the input '{name}', {spec.dtype.name} of shape {tuple(spec.shape)}. "
             f"Got: {found.dtype} of shape {found.shape}"
         )
-    return found.astype(dtype, copy=False)
+    made = found.astype(dtype, copy=False)
+    if spec.dtype.is_integer and not np.array_equal(made, found):
+        raise ConversionOptionError(
+            f"{where} must be an array for the input '{name}', whose dtype {spec.dtype.name} has integers from "
+            f"{spec.dtype.min} to {spec.dtype.max}. Got: numbers from {found.min()} to {found.max()}"
+        )
+    return made
 
 
 def _described(value: Any) -> str:

@@ -18,7 +18,7 @@ from jaxtf.convert._errors import ArgumentTypeError
 from jaxtf.convert._values.arguments import WeakVariable, read, refuse_masked
 from jaxtf.serialization.interop import require_jax
 
-__all__ = ["as_tensor", "dtype_matches", "dtype_of_val", "is_float0", "numpy_dtype", "tf_dtype"]
+__all__ = ["as_tensor", "dtype_matches", "dtype_of_val", "is_float0", "numpy_dtype", "range_of", "tf_dtype"]
 
 
 def is_float0(dtype: Any) -> bool:
@@ -114,6 +114,11 @@ def dtype_matches(value: Any, dtype: tf.DType) -> bool:
         narrowed = {"float64": "float32", "int64": "int32", "uint64": "uint32", "complex128": "complex64"}
         return found.name in (dtype.name, *(wide for wide, narrow in narrowed.items() if narrow == dtype.name))
     return bool(found == dtype)
+
+
+def range_of(dtype: tf.DType) -> tuple[int, int]:
+    """The least and the greatest Python integer that can be passed for a dtype: those of 64 bits where it rounds."""
+    return (int(dtype.min), int(dtype.max)) if dtype.is_integer else (-(2**63), 2**64 - 1)
 
 
 def dtype_of_val(val: Any) -> tf.DType:
