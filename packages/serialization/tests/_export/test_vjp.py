@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from jax import ShapeDtypeStruct
 
-from jaxtf.serialization import DisabledSafetyCheck, VjpUnavailable, export
+from jaxtf.serialization import DisabledSafetyCheck, VjpUnavailable, deserialize, export
+from jaxtf.serialization._export.frozen import frozen
 from jaxtf.serialization._record.exported import Exported
 from jaxtf.shapepoly import symbolic_shape
 
@@ -169,6 +170,59 @@ def test_a_vjp_has_types_of_64_bits_as_the_function_has(x64):
     with jax.enable_x64(x64):
         [found] = vjp.call(np.ones(3, np.float32), np.ones(3, vjp.in_avals[1].dtype))
     np.testing.assert_allclose(found, [0, 0.5, 1])
+
+
+ONES, ONE = np.ones(3, F32), np.ones((), F32)
+CLOSES_OVER = {
+    "an array": lambda x: x * ONES,
+    "a part of one": lambda x: x[:2] * ONES[::2],
+    "an array without axes": lambda x: x * ONE,
+    "a jit within": jax.jit(lambda x: x * ONES),
+    "a loop within": lambda x: jax.lax.scan(lambda y, _: (jax.jit(lambda y: y * ONES)(y), None), x, None, length=2)[0],
+}
+
+
+@pytest.mark.parametrize("name", CLOSES_OVER)
+def test_value_and_gradients_are_of_the_numbers_at_the_time_of_export(name):
+    x, function = np.array([1, 2, 3], F32), CLOSES_OVER[name]
+    expected = function(x), jax.grad(lambda x: function(x).sum())(x)
+    exported = export(function)(ShapeDtypeStruct((3,), F32))
+    try:
+        ONES[:] = ONE[...] = 5
+        for found in (exported, deserialize(exported.serialize(vjp_order=1))):
+            np.testing.assert_array_equal(found.call(x), expected[0])
+            np.testing.assert_array_equal(jax.grad(lambda x, call=found.call: call(x).sum())(x), expected[1])
+    finally:
+        ONES[:] = ONE[...] = 1
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+def test_arrays_that_nobody_can_write_to_are_not_copied():
+    def copied(array):
+        traced = jax.jit(lambda x: x * array() * 2).trace(ShapeDtypeStruct((3,), F32))
+        return frozen(traced) is not traced
+
+    fixed, held = read_only(np.ones(3, F32)), np.ones(3, F32)
+    assert not any(map(copied, (lambda: fixed, lambda: fixed[:], lambda: jnp.ones(3, F32), lambda: np.ones(3, F32))))
+    shared = bytearray(12)
+    of_others = [lambda: held, lambda: read_only(held[:]), lambda: np.frombuffer(shared, F32)]
+    assert all(map(copied, of_others))
+
+
+def test_a_vjp_is_traced_as_jax_was_set_for_the_function():
+    @jax.custom_vjp
+    def product(x):
+        return x @ x
+
+    product.defvjp(lambda x: (x @ x, x), lambda x, cotangent: (cotangent @ x,))
+    with jax.default_matmul_precision("highest"), jax.numpy_rank_promotion("raise"):
+        exported = export(product)(ShapeDtypeStruct((3, 3), F32))
+    assert "HIGHEST" in exported.vjp().mlir_module()
+    assert "HIGHEST" not in export(product)(ShapeDtypeStruct((3, 3), F32)).vjp().mlir_module()
 
 
 def test_an_export_without_vjp_says_how_to_get_one(exported):

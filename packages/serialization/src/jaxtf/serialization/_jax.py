@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,7 @@ __all__ = [
     "vary_as",
     "varying_axes",
     "weakly_typed",
+    "with_jaxpr",
     "without_shardy",
 ]
 
@@ -135,7 +137,8 @@ PRIVATE_NAMES = {
     "jax._src.pjit.PjitInfo.static_argnames": ("0.12.0.1", "their names"),
     "jax._src.stages.Traced._params": (
         "0.12.0.1",
-        "the shardings that the user gave to `jax.jit`; nothing public says whether there are any before lowering",
+        "the shardings that the user gave to `jax.jit`; nothing public says whether there are any before lowering. And "
+        "the jaxpr, which is lowered with other constants than JAX traced",
     ),
     "jax._src.pjit.jit_p": ("0.12.0.1", "the primitive of `jax.jit` in a jaxpr"),
     "jax._src.core.DebugInfo._replace": (
@@ -473,6 +476,13 @@ def has_shardings(traced: Any) -> bool:
     """Whether a traced function says how its arguments or results are split over devices."""
     given = (*traced._params["in_shardings"], *traced._params["out_shardings"])
     return any(type(sharding).__name__ != "UnspecifiedValue" for sharding in given)
+
+
+def with_jaxpr(traced: Any, jaxpr: Any) -> Any:
+    """A traced function that computes another jaxpr, of the same arguments and results."""
+    changed = copy(traced)
+    changed._params = {**traced._params, "jaxpr": jaxpr}
+    return changed
 
 
 def jaxpr_of_jit(equation: Any) -> ClosedJaxpr | None:

@@ -20,7 +20,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from jaxtf.serialization import _jax
 
-__all__ = ["ClosedOver", "closed_over", "paths_in_closure"]
+__all__ = ["ClosedOver", "closed_over", "memory_of", "paths_in_closure"]
 
 _DEEPEST = 4
 """How many functions one in the other are looked into for the names of arrays."""
@@ -42,7 +42,7 @@ class ClosedOver:
 
     def evaluate(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> Sequence[Any]:
         """The flat results of the function, for flat arguments and other values for the arrays."""
-        keys = map(_memory_of, self.arrays)
+        keys = map(memory_of, self.arrays)
         return _evaluate(self.jaxpr, arguments, dict(zip(keys, arrays, strict=True)), self.least_bytes)
 
 
@@ -54,11 +54,11 @@ def closed_over(traced: Any, argument_count: int, least_bytes: int) -> ClosedOve
     """
     if len(traced.jaxpr.in_avals) != argument_count or traced.jaxpr.effects or _jax.has_shardings(traced):
         return None
-    distinct = {_memory_of(array): array for array in _large(traced.jaxpr, least_bytes)}
+    distinct = {memory_of(array): array for array in _large(traced.jaxpr, least_bytes)}
     return ClosedOver(traced.jaxpr, tuple(distinct.values()), least_bytes) if distinct else None
 
 
-def _memory_of(array: Any) -> Hashable:
+def memory_of(array: Any) -> Hashable:
     """Equal for arrays that are the same memory."""
     value = np.asarray(array)
     return value.__array_interface__["data"][0], value.shape, value.strides, value.dtype
@@ -87,7 +87,7 @@ def _evaluate(
         inner = _jax.jaxpr_of_jit(equation)
         return inner is not None and next(_large(inner, least_bytes), None) is not None
 
-    consts = [arrays[_memory_of(array)] if _is_large(array, least_bytes) else array for array in jaxpr.consts]
+    consts = [arrays[memory_of(array)] if _is_large(array, least_bytes) else array for array in jaxpr.consts]
     if not any(map(closes_over_large, jaxpr.jaxpr.eqns)):
         results: Sequence[Any] = jaxpr_as_fun(ClosedJaxpr(jaxpr.jaxpr, consts))(*arguments)
         return results
@@ -120,8 +120,8 @@ def paths_in_closure(fun: Callable[..., Any], arrays: Sequence[Any]) -> list[str
     found: dict[Hashable, str] = {}
     for path, leaf in _leaves_of(fun, "", set(), _DEEPEST):
         if (getattr(leaf, "shape", None), getattr(leaf, "dtype", None)) in wanted:
-            found.setdefault(_memory_of(leaf), path)
-    return [found.get(_memory_of(array), f".constant_{number}") for number, array in enumerate(arrays)]
+            found.setdefault(memory_of(leaf), path)
+    return [found.get(memory_of(array), f".constant_{number}") for number, array in enumerate(arrays)]
 
 
 def _leaves_of(value: Any, path: str, seen: set[int], deepest: int) -> Iterator[tuple[str, Any]]:

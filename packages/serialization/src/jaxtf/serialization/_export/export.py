@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from jax.errors import UnexpectedTracerError
 from jaxtf.serialization import _jax
 from jaxtf.serialization._errors import SerializationError
 from jaxtf.serialization._export.closed_over import closed_over, paths_in_closure
+from jaxtf.serialization._export.frozen import frozen
 from jaxtf.serialization._export.jaxprs import callback_names, called_functions, has_values_of_other_traces
 from jaxtf.serialization._export.jitted import as_jitted, static_parameters
 from jaxtf.serialization._export.lapack import check_lapack
@@ -37,7 +39,7 @@ from jaxtf.serialization._jax_values.avals import tangent_spec, to_aval, to_shap
 from jaxtf.serialization._jax_values.derivatives import vjp_function
 from jaxtf.serialization._jax_values.effects import to_effect
 from jaxtf.serialization._jax_values.paths import argument_paths, result_paths
-from jaxtf.serialization._jax_values.settings import has_x64, partitioner_that_fits, producer, uses_shardy
+from jaxtf.serialization._jax_values.settings import partitioner_that_fits, producer, tracing_settings, uses_shardy
 from jaxtf.serialization._jax_values.shardings import explicit_sharding, from_jax
 from jaxtf.serialization._jax_values.sizes import with_own_sizes
 from jaxtf.serialization._program import portable_artifact
@@ -109,6 +111,7 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
         raise
     refuse_references(traced)
     refuse_values_of_other_traces(traced)
+    traced = frozen(traced)
     abstract_in, abstract_out = jax.tree.leaves(traced.in_avals), jax.tree.leaves(traced.out_avals)
     in_avals = _as_declared(tuple(map(to_aval, abstract_in)), jax.tree.leaves((args, kwargs)))
     in_names = argument_paths(traced.in_tree, abstract_in)
@@ -144,7 +147,7 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
         uses_shardy=by_shardy,
         producer=producer(),
         called_functions=called,
-        _make_vjp=EndlessVjp(functools.partial(_export_vjp, traced, target, in_types, out_types, has_x64())),
+        _make_vjp=EndlessVjp(functools.partial(_export_vjp, traced, target, in_types, out_types, tracing_settings())),
     )
 
 
@@ -221,16 +224,20 @@ def _specs(avals: Sequence[Aval], shardings: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _export_vjp(
-    traced: Any, target: Target, arguments: tuple[Any, ...], results: tuple[Any, ...], x64: bool
+    traced: Any,
+    target: Target,
+    arguments: tuple[Any, ...],
+    results: tuple[Any, ...],
+    settings: Callable[[], AbstractContextManager[None]],
 ) -> Exported:
     """Exports the VJP of a traced function, for the same target; a cotangent is placed as its value is.
 
-    With or without types of 64 bits as the function was traced, whenever it is asked for.
+    JAX is set as it was when the function was traced.
     """
     vjp = vjp_function(traced, len(arguments))
     jitted = jax.jit(vjp, out_shardings=tuple(tangent_spec(spec).sharding for spec in arguments))
     try:
-        with jax.enable_x64(x64):
+        with settings():
             return _export(jitted, target, (*arguments, *map(tangent_spec, results)), {})
     except UnexpectedTracerError as error:
         raise vjp_unavailable(traced) from error

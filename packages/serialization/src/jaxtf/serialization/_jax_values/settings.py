@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import jax
@@ -15,10 +16,10 @@ from jaxtf.serialization._record.versions import RELEASE
 __all__ = [
     "default_calling_convention_version",
     "default_export_platform",
-    "has_x64",
     "partitioner_that_fits",
     "producer",
     "registered_platforms",
+    "tracing_settings",
     "uses_shardy",
 ]
 
@@ -47,9 +48,29 @@ def producer() -> Producer:
     return Producer(jaxtf=RELEASE, jax=jax_release, jaxlib=jaxlib_release)
 
 
-def has_x64() -> bool:
-    """Whether JAX has types of 64 bits."""
-    return bool(jax.config.jax_enable_x64)
+# By the name of JAX's context manager; in `jax.config` it begins with `jax_`.
+_OF_TRACING = (
+    "enable_x64",
+    "default_matmul_precision",
+    "default_prng_impl",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
+    "threefry_partitionable",
+)
+
+
+def tracing_settings() -> Callable[[], AbstractContextManager[None]]:
+    """What JAX is set to now that decides what tracing gives; it returns a context in which JAX is set so again."""
+    values = {name: getattr(jax.config, f"jax_{name}") for name in _OF_TRACING}
+
+    @contextmanager
+    def set_again() -> Iterator[None]:
+        with ExitStack() as stack:
+            for name, value in values.items():
+                stack.enter_context(getattr(jax, name)(value))
+            yield
+
+    return set_again
 
 
 def uses_shardy() -> bool:
