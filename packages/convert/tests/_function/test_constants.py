@@ -105,6 +105,61 @@ def test_the_function_and_its_gradient_share_each_constant():
     assert set(function.vjp.constants) <= set(function.constants)
 
 
+@pytest.mark.parametrize("native_serialization", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int4"])
+@pytest.mark.parametrize("size", [4, 70_000])
+def test_value_and_gradient_are_of_the_numbers_when_a_signature_was_first_seen(size, dtype, native_serialization):
+    weights = np.ones((2, size), dtype).T
+    converted = convert(
+        lambda x: x * jax.lax.convert_element_type(weights, x.dtype).sum() / 2,
+        native_serialization=native_serialization,
+    )
+
+    def value_and_gradient(count):
+        x = tf.Variable(tf.ones([count]))
+        with tf.GradientTape() as tape:
+            value = converted(x)
+        return lambda: (float(value[0]), float(tape.gradient(value, x)[0]))
+
+    first = value_and_gradient(2)
+    weights[:] = 3
+    assert first() == (size, size)
+    assert value_and_gradient(2)() == (size, size)
+    assert value_and_gradient(3)() == (3 * size, 3 * size)
+    weights[:] = 1
+    assert value_and_gradient(4)() == (size, size)
+
+
+def test_an_array_that_may_be_written_to_is_copied_once_into_the_tensor():
+    weights = np.linspace(0, 1, LARGE_BYTES, dtype=np.float32)
+    constants = Constants()
+
+    def exported(count):
+        function = jax.jit(lambda x: x[:, None] * weights)
+        spec = jax.ShapeDtypeStruct((count,), np.float32)
+        return export_lifted(function, Target(export, NativeFunction), constants, (spec,), {})
+
+    first, second = exported(2), exported(3)
+    [constant] = first.constants
+    assert second.constants == first.vjp.constants == first.constants
+    assert not np.shares_memory(constant.value, weights)
+    assert np.shares_memory(constant.value, np.asarray(constant.tensor()))
+    weights[0] = 1
+    [changed] = exported(4).constants
+    assert changed is not constant
+    np.testing.assert_array_equal(changed.value, weights)
+
+
+@pytest.mark.parametrize("native_serialization", [True, False])
+def test_a_gradient_is_of_64_bits_as_its_function_is(native_serialization):
+    weights = np.linspace(0, 1, LARGE_BYTES)
+    converted = convert(lambda x: (x * weights).sum(), native_serialization=native_serialization)
+    x = tf.Variable(np.ones(LARGE_BYTES))
+    with jax.enable_x64(), tf.GradientTape() as tape:
+        value = converted(x)
+    np.testing.assert_array_equal(tape.gradient(value, x), weights)
+
+
 def test_the_gradient_computes_none_for_the_constants():
     function = native(FUNCTIONS["array"], SPEC)
     assert [aval.shape for aval in function.vjp.exported.out_avals] == [(2, 4)]

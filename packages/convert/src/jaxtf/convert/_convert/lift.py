@@ -1,23 +1,25 @@
 """Exports a JAX function with the large arrays that it closes over as arguments of the module.
 
 The function is exported with them as further keyword arguments, after its own; for its VJP they stay constants, lifted
-out in the same way.
+out in the same way, with JAX's settings and the numbers of the time of export.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
 import jax
+import numpy as np
 from jax.errors import UnexpectedTracerError
 
 from jaxtf.convert import _jax
 from jaxtf.convert._convert.target import Target
-from jaxtf.convert._function.constants import Constants
+from jaxtf.convert._function.constants import Constant, Constants
 from jaxtf.convert._function.function import ExportedFunction
-from jaxtf.serialization.interop import closed_over, vjp_function, vjp_unavailable
+from jaxtf.serialization.interop import closed_over, frozen, tracing_settings, vjp_function, vjp_unavailable
 
 __all__ = ["LARGE_BYTES", "export_lifted"]
 
@@ -43,7 +45,18 @@ def export_lifted(
     """
     traced = jitted.trace(*args, **kwargs)
     specifications = jax.tree.leaves((args, kwargs))
+    copies: list[Constant] = []  # kept until they are in use
+
+    def copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if array.nbytes < LARGE_BYTES:
+            return np.array(array)
+        copies.append(constants.copy_of(array))
+        return copies[-1].value
+
     large = closed_over(traced, len(specifications), LARGE_BYTES)
+    if large is not None and not constants.as_variables:  # these are written within the same call
+        traced = frozen(traced, copy)
+        large = closed_over(traced, len(specifications), LARGE_BYTES)
     if large is None:
         return target.make(target.export(jitted)(*args, **kwargs))
     held = tuple(map(constants.of, large.arrays))
@@ -55,14 +68,23 @@ def export_lifted(
     lifted.__name__ = lifted.__qualname__ = traced.fun_name
     arrays = tuple(jax.ShapeDtypeStruct(constant.value.shape, constant.value.dtype) for constant in held)
     exported = target.export(jax.jit(lifted))(*args, **kwargs, **{_KEY: arrays})
-    return target.make(exported, held, partial(_export_vjp, traced, specifications, target, constants))
+    return target.make(
+        exported, held, partial(_export_vjp, traced, specifications, target, constants, tracing_settings())
+    )
 
 
-def _export_vjp(traced: Any, specifications: Sequence[Any], target: Target, constants: Constants) -> ExportedFunction:
+def _export_vjp(
+    traced: Any,
+    specifications: Sequence[Any],
+    target: Target,
+    constants: Constants,
+    settings: Callable[[], AbstractContextManager[None]],
+) -> ExportedFunction:
     """The VJP of a traced function, in the same form; the constants have no cotangents."""
     vjp = vjp_function(traced, len(specifications))
     cotangents = [_jax.cotangent_specification(aval) for aval in traced.jaxpr.out_avals]
     try:
-        return export_lifted(jax.jit(vjp), target, constants, (*specifications, *cotangents), {})
+        with settings():
+            return export_lifted(jax.jit(vjp), target, constants, (*specifications, *cotangents), {})
     except UnexpectedTracerError as error:
         raise vjp_unavailable(traced) from error

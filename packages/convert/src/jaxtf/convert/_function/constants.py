@@ -41,6 +41,18 @@ class Constant:
         self._name = name
         self._held: tf.Tensor | tf.Variable | None = None
 
+    @classmethod
+    def copy_of(cls, array: np.ndarray[Any, Any]) -> Constant:
+        """The constant of a copy of an array; the copy is the memory of the tensor, where that is on the host."""
+        with tf.init_scope():
+            # A graph of TensorFlow 1 has tensors without memory.
+            held = tf.constant(array) if tf.executing_eagerly() else None
+        copy = np.array(array) if held is None else np.asarray(held)
+        copy.flags.writeable = False
+        constant = cls(copy, "constant", as_variable=False)
+        constant._held = held
+        return constant
+
     def variable(self) -> tf.Variable:
         """The variable that holds it; not trainable."""
         assert self.as_variable, "only constants that are saved have a variable"
@@ -48,7 +60,7 @@ class Constant:
         return self._held
 
     def tensor(self) -> tf.Tensor:
-        """The array in the current graph, or in eager mode; the same memory every time."""
+        """The array in the current graph, or in eager mode, where it is the same memory every time."""
         if not self.as_variable and _tf.traces_saved_gradient():
             # Only what the function captures too can be captured by a saved gradient; this is something else.
             return tf.constant(self.value)
@@ -71,29 +83,54 @@ class Constants:
 
     Args:
       as_variables: As for `Constant`.
+
+    Attributes:
+      as_variables: The same.
     """
 
     def __init__(self, as_variables: bool = False) -> None:
-        self._as_variables = as_variables
+        self.as_variables = as_variables
         self._constants: WeakValueDictionary[Hashable, Constant] = WeakValueDictionary()
+        self._copies: WeakValueDictionary[Hashable, Constant] = WeakValueDictionary()
         self._with_variables: list[Constant] = []
         self._lock = threading.Lock()
 
     def of(self, array: Any) -> Constant:
-        """The constant for an array: the same one for the same memory."""
+        """The constant for an array that does not change: the same one for the same memory."""
         value = np.asarray(array)
-        key = (value.__array_interface__["data"][0], value.shape, value.strides, value.dtype)
         with self._lock:
-            found = self._constants.get(key)
+            found = self._constants.get(_memory_of(value))
             if found is None:
-                found = Constant(value, f"constant_{len(self._with_variables)}", self._as_variables)
-                self._constants[key] = found
-                self._with_variables += [found] * self._as_variables
+                found = Constant(value, f"constant_{len(self._with_variables)}", self.as_variables)
+                self._constants[_memory_of(value)] = found
+                self._with_variables += [found] * self.as_variables
+            return found
+
+    def copy_of(self, array: np.ndarray[Any, Any]) -> Constant:
+        """The constant for what an array holds now: of a copy, the last one of the same memory if it holds the same."""
+        with self._lock:
+            found = self._copies.get(_memory_of(array))
+            if found is None or not _hold_the_same(found.value, array):
+                found = Constant.copy_of(array)
+                self._copies[_memory_of(array)] = self._constants[_memory_of(found.value)] = found
             return found
 
     def variables(self) -> list[tf.Variable]:
         """The variables of all constants so far."""
         return [constant.variable() for constant in self._with_variables]
+
+
+def _memory_of(array: np.ndarray[Any, Any]) -> Hashable:
+    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
+
+
+def _hold_the_same(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> bool:
+    """Whether two arrays of a shape and dtype hold the same bytes; compared in parts, which takes no memory."""
+    parts = np.nditer([left, right], ["external_loop", "buffered", "zerosize_ok"], buffersize=_PART)
+    return all(a.tobytes() == b.tobytes() for a, b in parts)
+
+
+_PART = 1 << 16
 
 
 def check_graph_holds(name: str, constants: Sequence[Constant]) -> None:
