@@ -25,6 +25,7 @@ from jaxtf.serialization import (
     deserialize,
     export,
     register_namedtuple_serialization,
+    save,
 )
 from jaxtf.shapepoly import SymbolicScope, symbolic_shape
 
@@ -301,6 +302,28 @@ def test_an_integer_that_the_dtype_does_not_have_is_refused(dtype, least, greate
                 f"with, has integers from {least} to {greatest}\n"
                 "  remedy: pass a number in that range, or export the function with a wider dtype"
             )
+
+
+@pytest.mark.parametrize("first", ["graph", "eager"])
+def test_each_graph_of_tensorflow_1_has_weights_of_its_own(first, tmp_path):
+    w = np.array([2.0, 3.0], np.float32)
+    spec = jax.ShapeDtypeStruct((2,), np.float32)
+    save(tmp_path / "program", export(lambda params, x: params["w"] * x)({"w": spec}, spec), {"w": w})
+    converted, x = convert_exported(tmp_path / "program"), np.float32([4, 5])
+
+    def in_graph():
+        with tf.Graph().as_default() as graph:
+            result = tf.function(converted)(tf.constant(x)) + converted(tf.constant(x))
+            assert len(tf.compat.v1.global_variables()) == len(converted.variables) == 1
+            with tf.compat.v1.Session(graph=graph) as session:
+                session.run(tf.compat.v1.global_variables_initializer())
+                return session.run(result) / 2
+
+    calls = [in_graph, in_graph, lambda: converted(x), lambda: tf.function(converted)(x), in_graph]
+    for call in calls if first == "graph" else calls[2:]:
+        np.testing.assert_array_equal(call(), w * x)
+    converted.variables[0].assign([1, 1])
+    np.testing.assert_array_equal(converted(x), x)
 
 
 def test_a_module_newer_than_tensorflow_is_rewritten():

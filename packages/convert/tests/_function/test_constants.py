@@ -160,6 +160,22 @@ def test_a_gradient_is_of_64_bits_as_its_function_is(native_serialization):
     np.testing.assert_array_equal(tape.gradient(value, x), weights)
 
 
+@pytest.mark.parametrize("first", ["graph", "eager"])
+@pytest.mark.parametrize("array", [TABLE, jnp.asarray(TABLE)], ids=["NumPy", "JAX"])
+def test_a_constant_is_a_tensor_of_each_graph(array, first):
+    converted = convert(lambda x: (x @ array)[:, :9])
+
+    def in_graph():
+        with tf.Graph().as_default() as graph:
+            result = tf.function(converted)(tf.constant(X)) + converted(tf.constant(X))
+            with tf.compat.v1.Session(graph=graph) as session:
+                return session.run(result) / 2
+
+    calls = [in_graph, in_graph, lambda: converted(X), lambda: tf.function(converted)(X), in_graph]
+    for call in calls if first == "graph" else calls[2:]:
+        np.testing.assert_allclose(call(), (X @ TABLE)[:, :9], rtol=1e-5)
+
+
 def test_the_gradient_computes_none_for_the_constants():
     function = native(FUNCTIONS["array"], SPEC)
     assert [aval.shape for aval in function.vjp.exported.out_avals] == [(2, 4)]

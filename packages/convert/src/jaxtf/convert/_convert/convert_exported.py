@@ -11,7 +11,6 @@ import functools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -188,45 +187,56 @@ def conversion_of(
 class Weights:
     """The weights of a program as variables, made when they are first needed.
 
+    In a program of TensorFlow 1 a variable is of one graph: there each graph has its own.
+
     Args:
       model: The program with its weights.
     """
 
     def __init__(self, model: ExportedModel) -> None:
         self.model = model
+        self._by_graph: dict[tf.Graph | None, _Variables] = {}
 
-    @cached_property
+    @property
     def flat(self) -> list[tf.Variable]:
         """A variable for each flat value; what is shared is one variable."""
-        with tf.init_scope():
-            made = {
-                leaf.identity: tf.Variable(
-                    np.asarray(leaf.value, leaf.aval.dtype),
-                    trainable=_is_inexact(tf_dtype(leaf.aval.dtype)),
-                    name=argument_names((f"args[0]['{leaf.name}']",), ("params",))[0],
-                )
-                for leaf in {leaf.identity: leaf for leaf in self.model.leaves}.values()
-            }
-        return [made[leaf.identity] for leaf in self.model.leaves]
+        return self._current().flat
 
     @property
     def distinct(self) -> list[tf.Variable]:
         """Each variable once."""
         return list({id(variable): variable for variable in self.flat}.values())
 
-    @cached_property
-    def nested(self) -> dict[int, Any]:
-        """By the position of the argument, in its structure."""
-        arguments = self.model.exported.in_structure.children[0].children
-        flat = iter(self.flat)
-        return {
-            position: arguments[position].unflatten([next(flat) for _ in range(arguments[position].leaf_count)])
+    def _current(self) -> _Variables:
+        """The variables of the outermost graph, or those of eager mode."""
+        if tf.executing_eagerly() and None in self._by_graph:
+            return self._by_graph[None]
+        with tf.init_scope():
+            graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+            if graph not in self._by_graph:
+                self._by_graph[graph] = self._made()
+        return self._by_graph[graph]
+
+    def _made(self) -> _Variables:
+        made = {
+            leaf.identity: tf.Variable(
+                np.asarray(leaf.value, leaf.aval.dtype),
+                trainable=_is_inexact(tf_dtype(leaf.aval.dtype)),
+                name=argument_names((f"args[0]['{leaf.name}']",), ("params",))[0],
+            )
+            for leaf in {leaf.identity: leaf for leaf in self.model.leaves}.values()
+        }
+        flat = [made[leaf.identity] for leaf in self.model.leaves]
+        arguments, remaining = self.model.exported.in_structure.children[0].children, iter(flat)
+        nested = {
+            position: arguments[position].unflatten([next(remaining) for _ in range(arguments[position].leaf_count)])
             for position in self.model.positions
         }
+        return _Variables(flat, nested)
 
     def inserted(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments of a call with the weights in their places."""
-        remaining, bound = list(args), self.nested
+        remaining, bound = list(args), self._current().nested
         merged = []
         for position in range(len(args) + len(bound)):
             if position in bound:
@@ -234,6 +244,19 @@ class Weights:
             elif remaining:
                 merged.append(remaining.pop(0))
         return (*merged, *remaining)
+
+
+@dataclass(frozen=True)
+class _Variables:
+    """The variables of one graph, or of eager mode.
+
+    Attributes:
+      flat: One for each flat value.
+      nested: By the position of the argument, in its structure.
+    """
+
+    flat: list[tf.Variable]
+    nested: dict[int, Any]
 
 
 def _is_inexact(dtype: tf.DType) -> bool:

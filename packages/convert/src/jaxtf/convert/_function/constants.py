@@ -64,14 +64,14 @@ class Constant:
         if not self.as_variable and _tf.traces_saved_gradient():
             # Only what the function captures too can be captured by a saved gradient; this is something else.
             return tf.constant(self.value)
-        if self._held is not None:
+        if self._held is not None and tf.executing_eagerly():
             return tf.convert_to_tensor(self._held)
         with tf.init_scope():
             if not tf.executing_eagerly():
                 return tf.constant(self.value)  # a graph of TensorFlow 1: nothing outlives it
-            if self.as_variable:
+            if self._held is None and self.as_variable:
                 self._held = tf.Variable(self.value, trainable=False, name=self._name)
-            else:
+            elif self._held is None:
                 self._held = tf.constant(self.value)
         return tf.convert_to_tensor(self._held)
 
