@@ -1,6 +1,8 @@
 """Elementwise operations in graph mode give JAX's results, also for NaN, infinities, -0 and the least integers."""
 
 import itertools
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,8 @@ import numpy as np
 import pytest
 from jax import lax
 from jax._src.lax import lax as private_lax
+
+from jaxtf.convert import GraphModeUnsupported, convert
 
 from .graph_mode import MODES, assert_identical, run_graph_mode, run_jax, run_module, same_as_jax
 
@@ -226,11 +230,31 @@ def test_conversion_saturates_and_truncates_as_in_jax(source, mode):
     same_as_jax(every, values, mode=mode)
 
 
+UNDER_RULES_OF_NUMPY = """
+import numpy as np, tensorflow as tf
+from jaxtf.convert import convert
+tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="all")
+print(convert(lambda x: x.astype("int32"), native_serialization=False)(np.float32([3e9, -3e9, 1.5])).numpy())
+"""
+
+
+def test_conversion_saturates_whatever_rules_tensorflow_promotes_by():
+    done = subprocess.run([sys.executable, "-c", UNDER_RULES_OF_NUMPY], capture_output=True, text=True, check=False)
+    assert done.stdout == "[ 2147483647 -2147483648           1]\n", done.stderr
+
+
 @pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e4m3fn"])
 def test_small_floats_are_converted_and_computed_with(dtype):
     values = np.array([0.0, -0.0, 1, -1.5, 0.25, 3, np.nan], dtype)
     same_as_jax(lambda x: [x.astype(np.float32), lax.neg(x), x < x[::-1], x.reshape(7, 1)], values)
     same_as_jax(lambda x: x.astype(dtype), np.array([0.1, -1.7, 3.3, 200.0], np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fnuz", "float8_e5m2fnuz"])
+def test_small_floats_without_constants_are_refused(dtype):
+    refused = rf"does not translate stablehlo.constant: TensorFlow's graphs have no constants of {dtype}"
+    with pytest.raises(GraphModeUnsupported, match=refused):
+        convert(lambda x: x * 2, native_serialization=False)(np.array([1.5], dtype))
 
 
 @pytest.mark.parametrize("dtype", ["int4", "uint4"])

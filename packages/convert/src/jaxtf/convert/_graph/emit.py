@@ -166,7 +166,11 @@ class Emitter:
         if found is None:
             operation = self._constants[value]
             with NameScope(operation.location or "constant"):
-                found = scope.values[value] = scope.constant(operation.attributes["value"])
+                try:
+                    found = scope.values[value] = scope.constant(operation.attributes["value"])
+                except TypeError as error:  # TensorFlow's, for some floats of 8 bits
+                    reason = f"TensorFlow's graphs have no constants of {operation.attributes['value'].dtype.name}"
+                    raise unsupported(operation, reason) from error
         return found
 
     def _operation(self, operation: Operation, operands: Sequence[tf.Tensor], scope: _Scope) -> list[tf.Tensor]:

@@ -60,8 +60,8 @@ def _saturating(operand: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
         operand = tf.cast(operand, tf.float32)
     low, high = _bounds(dtype)
     carrier = dtype if _has_bytes(dtype) else tf.int8 if low else tf.uint8
-    too_low = operand <= tf.constant(low, operand.dtype)
-    too_high = operand >= tf.constant(high + 1, operand.dtype)
+    too_low = operand <= tf.constant(float(low), operand.dtype)
+    too_high = operand >= tf.constant(float(high + 1), operand.dtype)
     inside = tf.logical_not(tf.logical_or(tf.logical_or(too_low, too_high), tf.math.is_nan(operand)))
     value = tf.cast(where(inside, operand, tf.zeros_like(operand)), carrier)
     value = where(too_low, tf.constant(low, carrier), value)
