@@ -12,10 +12,12 @@ from jaxtf.convert import (
     ConversionOptionError,
     PolyShape,
     convert,
+    convert_exported,
     dtype_of_val,
     eval_polymorphic_shape,
     split_to_logical_devices,
 )
+from jaxtf.serialization import export
 from jaxtf.shapepoly import ShapeSpecError
 
 
@@ -81,6 +83,18 @@ def test_a_variable_of_that_dtype_needs_no_cast():
 def test_values_without_a_jax_dtype_are_refused():
     with pytest.raises(ArgumentTypeError, match=r"the value has dtype string, which is not a valid JAX array type"):
         dtype_of_val(tf.constant("text"))
+
+
+@pytest.mark.parametrize("make", [convert, lambda f: convert_exported(export(f)(spec(2)))], ids=["convert", "exported"])
+@pytest.mark.parametrize("value", [tf.TensorSpec([2], tf.float32), spec(2)], ids=["TensorFlow", "JAX"])
+def test_a_specification_in_place_of_numbers_is_refused(value, make):
+    with pytest.raises(ArgumentTypeError) as refused:
+        make(lambda x: x)(value)
+    assert str(refused.value) == (
+        f"args[0] is a {type(value).__name__}, which has a shape and a dtype, but no numbers: {value}\n"
+        "  remedy: pass a tensor or an array; to trace the function for a specification, call "
+        "tf.function(converted).get_concrete_function(...) with a tf.TensorSpec"
+    )
 
 
 @pytest.mark.parametrize("mode", [lambda f: f, tf.function])

@@ -25,7 +25,7 @@ from jaxtf.convert._function.gradient import run_differentiable, run_without_gra
 from jaxtf.convert._native.consumer import installed_reads
 from jaxtf.convert._native.custom_calls import checked_checks
 from jaxtf.convert._native.native import NativeFunction
-from jaxtf.convert._values.arguments import read
+from jaxtf.convert._values.arguments import read, refuse_specification
 from jaxtf.convert._values.dtypes import as_tensor, dtype_matches, range_of, tf_dtype
 from jaxtf.convert._values.names import argument_names
 from jaxtf.convert._values.structure import flat_arguments
@@ -335,6 +335,7 @@ class ExportedConversion:
                 f"Dtype mismatch for {name} of the exported function '{exported.fun_name}': expected {dtype.name} and "
                 f"called with {getattr(found, 'name', found)}\n  remedy: {_remedy(value)}"
             )
+        refuse_specification(value, lambda: name)
         if type(value) is int:
             _check_range(value, dtype, f"{name} of the exported function '{exported.fun_name}'")
         tensor = as_tensor(value, dtype)

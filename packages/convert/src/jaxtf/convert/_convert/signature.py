@@ -20,7 +20,7 @@ import tensorflow as tf
 from jaxtf.convert import _jax
 from jaxtf.convert._errors import ArgumentTypeError, ConversionStateError
 from jaxtf.convert._function.cache import Cache
-from jaxtf.convert._values.arguments import WeakVariable, read
+from jaxtf.convert._values.arguments import WeakVariable, read, refuse_specification
 from jaxtf.convert._values.dtypes import numpy_dtype
 from jaxtf.serialization.interop import argument_paths, plain_containers, unwrapped
 from jaxtf.shapepoly import ShapeSpecError, is_symbolic_dim, symbolic_args_specs
@@ -180,6 +180,7 @@ def leaf_spec(value: Any, path: Callable[[], str]) -> LeafSpec:
             "  remedy: call the JAX function itself there; convert what jit, grad or vmap returns"
         )
     dtype = _jax.canonical_dtype(numpy_dtype(value, path))
+    refuse_specification(value, path)
     return LeafSpec(tuple(value.shape), dtype, weak_type=isinstance(value, jax.Array) and _jax.is_weak(value))
 
 

@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
 
-__all__ = ["WeakVariable", "read", "refuse_masked"]
+__all__ = ["WeakVariable", "read", "refuse_masked", "refuse_specification"]
 
 
 def read(value: Any, path: Callable[[], str]) -> Any:
@@ -63,6 +63,21 @@ def refuse_masked(value: Any, path: Callable[[], str]) -> None:
         raise ArgumentTypeError(
             f"{path()} is a masked array of NumPy, whose mask would be lost\n"
             "  remedy: array.filled(value) with a value for masked elements, and the mask as an argument of its own"
+        )
+
+
+def refuse_specification(value: Any, path: Callable[[], str]) -> None:
+    """Refuses what has a shape and a dtype, but no numbers, such as `tf.TensorSpec` or `jax.ShapeDtypeStruct`.
+
+    Raises:
+      ArgumentTypeError: It is such a thing: neither a tensor nor something of which NumPy makes an array.
+    """
+    has_numbers = isinstance(value, tf.Tensor | tf.Variable) or hasattr(value, "__array__")
+    if not has_numbers and hasattr(value, "shape") and hasattr(value, "dtype"):
+        raise ArgumentTypeError(
+            f"{path()} is a {type(value).__name__}, which has a shape and a dtype, but no numbers: {value!r:.80}\n"
+            "  remedy: pass a tensor or an array; to trace the function for a specification, call "
+            "tf.function(converted).get_concrete_function(...) with a tf.TensorSpec"
         )
 
 
