@@ -212,6 +212,24 @@ def test_a_function_without_reverse_mode_is_verified_by_its_values():
     assert refused.where.startswith("JAX: ValueError: Reverse-mode differentiation does not work")
 
 
+@pytest.mark.parametrize("position", [0, -2])
+def test_static_arguments_have_the_values_given(position):
+    power = jax.jit(lambda n, x: x**n if isinstance(n, int) else 0 * x, static_argnums=position)
+    report = verify(power, 3, *specs("b"), backends=["eager", "artifact", "graph_mode"], locate=True)
+    assert report.ok
+    assert {row.question for row in report.rows} == {"values", "gradients"}
+
+
+@pytest.mark.parametrize("value", [tf.TensorSpec([3]), tf.ones(3)])
+def test_specifications_of_tensorflow_are_refused(value):
+    with pytest.raises(ConversionOptionError) as refused:
+        verify(lambda x: x["a"], {"a": value})
+    assert str(refused.value) == (
+        f"verify needs specifications of JAX, and specs[0]['a'] is a {type(value).__name__}: {value!r:.80}\n"
+        "  remedy: jax.ShapeDtypeStruct((3,), jnp.float32), open sizes by jaxtf.shapepoly.symbolic_shape"
+    )
+
+
 def test_an_artifact_is_verified_with_the_gradients_that_it_carries():
     exported = export(predict, expand_linear_algebra=True)(*NETWORK)
     with_gradient = verify(exported.serialize(vjp_order=1), backends=["eager", "saved_model"])

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import tensorflow as tf
 
 from jaxtf.convert._convert.callables import check_function
 from jaxtf.convert._errors import ConversionOptionError, FunctionTypeError
 from jaxtf.serialization import Exported, deserialize, export
-from jaxtf.serialization.interop import as_jitted
+from jaxtf.serialization.interop import as_jitted, static_parameters
 from jaxtf.shapepoly import is_symbolic_dim, symbolic_shape
 
 __all__ = ["Subject", "make_subject", "of_function"]
@@ -67,7 +68,7 @@ def make_subject(target: Any, specs: tuple[Any, ...]) -> Subject:
 
     Raises:
       FunctionTypeError: Neither a JAX function, nor exported, nor the bytes of an artifact.
-      ConversionOptionError: Specifications for a target that has its own.
+      ConversionOptionError: Specifications for a target that has its own, or of TensorFlow.
     """
     if isinstance(target, bytes | bytearray | memoryview):
         target = deserialize(target)
@@ -82,7 +83,33 @@ def make_subject(target: Any, specs: tuple[Any, ...]) -> Subject:
             + (remedy if isinstance(target, str | os.PathLike) else "")
         )
     check_function(target, "verify")
-    return of_function(target, specs)
+    _refuse_values_of_tensorflow(specs)
+    return of_function(*_without_static(target, specs))
+
+
+def _refuse_values_of_tensorflow(specs: tuple[Any, ...]) -> None:
+    for path, leaf in jax.tree_util.tree_flatten_with_path(specs)[0]:
+        if isinstance(leaf, tf.TypeSpec | tf.Tensor | tf.Variable):
+            raise ConversionOptionError(
+                f"verify needs specifications of JAX, and specs{jax.tree_util.keystr(path)} is a "
+                f"{type(leaf).__name__}: {leaf!r:.80}\n"
+                "  remedy: jax.ShapeDtypeStruct((3,), jnp.float32), open sizes by jaxtf.shapepoly.symbolic_shape"
+            )
+
+
+def _without_static(function: Callable[..., Any], specs: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The function of its arrays alone, and their specifications: values of what is static are fixed."""
+    positions, _ = static_parameters(function)
+    static = {position % len(specs) for position in positions if -len(specs) <= position < len(specs)}
+    if not static:
+        return function, specs
+
+    def of_arrays(*arrays: Any) -> Any:
+        rest = iter(arrays)
+        return function(*(spec if place in static else next(rest) for place, spec in enumerate(specs)))
+
+    of_arrays.__name__ = of_arrays.__qualname__ = getattr(function, "__name__", "function")
+    return of_arrays, tuple(spec for place, spec in enumerate(specs) if place not in static)
 
 
 def of_function(function: Callable[..., Any], specs: tuple[Any, ...], *, has_gradient: bool = True) -> Subject:

@@ -43,7 +43,8 @@ def verify(
 
     Args:
       target: A JAX function, an `Exported`, or the bytes of an artifact.
-      specs: For a function: shapes and dtypes of its positional arguments, as `jax.ShapeDtypeStruct`, also symbolic.
+      specs: For a function: shapes and dtypes of its positional arguments, as `jax.ShapeDtypeStruct`, also symbolic;
+        the values of static ones.
       sizes: Values of the dimension variables to run at, a dict by name for each run; by default up to three that the
         constraints allow.
       backends: Names among `exported`, `artifact`, `eager`, `graph`, `compiled`, `saved_model`, `graph_mode`,
