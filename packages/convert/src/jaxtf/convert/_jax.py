@@ -36,8 +36,8 @@ __all__ = [
 PRIVATE_NAMES = {
     "jax._src.config.trace_context": (
         "0.12.0.1",
-        "everything in JAX's configuration that changes what tracing gives (x64, matmul precision, random "
-        "implementation, ...), as `jax.jit` keys its own cache; there is no public list of those settings",
+        "what of JAX's configuration `jax.jit` keys its own cache by (x64, matmul precision, promotion, ..., not "
+        "`jax_default_prng_impl`, for which `jax.jit` is stale too); there is no public list of those settings",
     ),
     "jax._src.core.trace_state_clean": (
         "0.12.0.1",
@@ -49,7 +49,7 @@ float0: np.dtype[Any] = jax.dtypes.float0
 
 
 def tracing_configuration() -> Hashable:
-    """A hashable value that differs whenever JAX would trace or lower differently."""
+    """A hashable value that differs whenever `jax.jit` would trace again."""
     context: Hashable = trace_context()
     return context
 
