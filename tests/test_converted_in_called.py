@@ -48,6 +48,17 @@ def test_its_gradient_is_taken_with_others_too():
     np.testing.assert_allclose(jax.grad(jax.grad(called))(0.5), -2 * np.sin(0.5), rtol=1e-6)
 
 
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap, lambda f: jax.grad(lambda x: f(x).sum())])
+def test_it_draws_the_random_numbers_that_jax_draws_as_configured(transform):
+    def function(x):
+        return x * jax.random.uniform(jax.random.key(0), (3,))
+
+    x, called = np.ones((2, 3), np.float32), call_tf(convert(function))
+    for partitionable in (True, False):
+        with jax.threefry_partitionable(partitionable):
+            np.testing.assert_array_equal(transform(called)(x), transform(function)(x))
+
+
 @pytest.mark.parametrize("transform", [jax.jit, jax.grad, lambda f: lambda x: jax.vmap(f)(jnp.full(2, x))])
 def test_outside_of_them_a_call_while_jax_traces_is_refused(transform):
     with pytest.raises(ConversionStateError, match="must be used outside all JAX transformations"):

@@ -79,13 +79,14 @@ MAY_IMPORT = {
         "_transfer": "_errors _jax _tf _gpus",
         "_notes": "_transfer",
         "_eager": "_jax _tf _transfer",
+        "_configuration": "_jax",
         "_declared": "_errors _jax _transfer",
         "_vectorizations": "_walk",
         "_dynamic_sizes": "_walk _vectorizations",
         "_traced": "_errors _jax _tf _graph _transfer _notes _declared _dynamic_sizes",
         "_symbolic_traced": "_errors _jax _tf _symbolic_values _scope _sizes _interpreter _operations _transfer"
         " _declared _traced",
-        "_function": "_errors _jax _tf _graph _sizes _transfer _declared _traced _symbolic_traced",
+        "_function": "_errors _jax _tf _graph _sizes _transfer _configuration _declared _traced _symbolic_traced",
         "_lost_derivatives": "_tf _walk",
         "_vjp": "_errors _tf _graph _transfer _declared _traced _function _lost_derivatives",
         "_vectorized": "_graph _transfer _traced _function _vectorizations _vjp",
@@ -94,7 +95,8 @@ MAY_IMPORT = {
         "_lowering": "_errors _jax _effects _common_form _guards _declared _notes _traced _symbolic_traced _primitive",
         "_gradient": "_errors _jax _transfer _traced _function _vectorized _recorded _primitive",
         "_batching": "_errors _jax _traced _function _vectorized _recorded _primitive",
-        "_call": "_errors _jax _transfer _notes _eager _declared _function _primitive _lowering _gradient _batching",
+        "_call": "_errors _jax _transfer _notes _eager _configuration _declared _function _primitive _lowering _gradient"
+        " _batching",
     },
 }
 

@@ -70,6 +70,19 @@ def test_the_function_may_be_traced_with_64_bit_types_on_and_off_in_turn():
     assert found == ["float32", "float64", "float32"]
 
 
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap, jax.jacfwd, lambda f: jax.jit(jax.grad(lambda x: f(x)[0]))])
+def test_the_function_is_traced_for_each_configuration_of_jax(transform):
+    """TensorFlow code may contain functions that were converted from JAX."""
+
+    def configured(x):
+        return x * (2.0 if jax.config.jax_threefry_partitionable else 1.0)
+
+    x, call = jnp.arange(3.0), call_tf(configured)
+    for partitionable in (True, False, True):
+        with jax.threefry_partitionable(partitionable):
+            np.testing.assert_array_equal(transform(call)(x), transform(configured)(x))
+
+
 def test_tensors_and_variables_are_arguments_too():
     found = call_tf(lambda x, y: x + y)(tf.constant([1.0, 2.0]), tf.Variable([3.0, 4.0]))
     np.testing.assert_array_equal(found, [4.0, 6.0])

@@ -5,13 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import tensorflow as tf
 
+from jaxtf.calltf._configuration import Configuration
 from jaxtf.calltf._function import Staging, UserFunction
 from jaxtf.calltf._vjp import VectorJacobian
 
 
 def user_function(callable_tf):
     in_tree = jax.tree.structure(((0,), {}))
-    return UserFunction(callable_tf, in_tree, staging=Staging(), declared=None)
+    return UserFunction(callable_tf, in_tree, staging=Staging(), declared=None, configuration=Configuration.now())
 
 
 def test_a_trace_is_made_once_for_each_shape_and_dtype():

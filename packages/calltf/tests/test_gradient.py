@@ -254,6 +254,51 @@ def test_what_pulls_back_at_other_values_runs_the_function_there():
     assert elsewhere(jnp.float32(1)) == (8.0,)
 
 
+DERIVATIVES = {
+    "vjp": jax.vjp,
+    "vjp of jit": lambda f, x: jax.vjp(jax.jit(f), x),
+    "vjp of vmap": lambda f, x: jax.vjp(jax.vmap(f), x),
+    "linearize": jax.linearize,
+    "linearize jit": lambda f, x: jax.linearize(jax.jit(f), x),
+}
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+@pytest.mark.parametrize(("inside", "outside"), [(True, False), (False, True)])
+def test_a_derivative_is_taken_under_the_configuration_of_the_call(name, inside, outside):
+    def in_tensorflow(x):
+        return tf.cast(x, tf.float64) ** 2 * (2.0 if jax.config.jax_threefry_partitionable else 1.0)
+
+    def in_jax(x):
+        dtype = jnp.float64 if jax.config.jax_enable_x64 else jnp.float32
+        return x.astype(dtype) ** 2 * (2.0 if jax.config.jax_threefry_partitionable else 1.0)
+
+    def applied(f):
+        with jax.enable_x64(inside), jax.threefry_partitionable(inside):
+            y, derivative = DERIVATIVES[name](f, jnp.arange(3, dtype=jnp.float32))
+            operand = y if name.startswith("vjp") else jnp.arange(3, dtype=jnp.float32)
+        with jax.enable_x64(outside), jax.threefry_partitionable(outside):
+            once, back = jax.vjp(derivative, operand)
+            return [once, jax.jit(derivative)(operand), back(once)]
+
+    found, expected = applied(call_tf(in_tensorflow)), applied(in_jax)
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_a_program_is_evaluated_under_the_configuration_of_its_calls():
+    with jax.enable_x64(True):
+        jaxpr = jax.make_jaxpr(call_tf(lambda x: tf.cast(x, tf.float64) / 3))(np.ones(3, np.float32))
+    run = jax.extend.core.jaxpr_as_fun(jaxpr)
+    for rows in (0, 2):
+        x = np.ones((rows, 3), np.float32)
+        for found in (jax.vmap(run)(x), jax.jit(jax.vmap(run))(x), jax.vmap(lambda x: jax.jvp(run, (x,), (x,))[1])(x)):
+            assert found[0].dtype == np.float64
+            np.testing.assert_array_equal(found[0], x.astype(np.float64) / 3)
+
+
 def test_what_pulls_back_can_be_staged_batched_and_differentiated():
     _, pull_back = jax.vjp(call_tf(lambda x: x**3), 3.0)
     assert jax.jit(lambda pull_back, c: pull_back(c))(pull_back, jnp.float32(1)) == (27.0,)

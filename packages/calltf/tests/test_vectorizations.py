@@ -13,6 +13,7 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from jaxtf.calltf import _vectorizations, call_tf
+from jaxtf.calltf._configuration import Configuration
 from jaxtf.calltf._function import Staging, UserFunction
 from jaxtf.calltf._vectorized import Vectorized
 
@@ -71,7 +72,8 @@ def test_operations_of_every_type_that_is_vectorized_are_drawn():
 
 
 def is_vectorized(function, batch=BATCH):
-    user = UserFunction(function, jax.tree.structure(((0,), {})), staging=Staging(), declared=None)
+    tree = jax.tree.structure(((0,), {}))
+    user = UserFunction(function, tree, staging=Staging(), declared=None, configuration=Configuration.now())
     traced = Vectorized(user, (True,)).trace([jax.typeof(jnp.asarray(batch))])
     return not any(node.op.endswith("While") for node in traced.concrete.graph.as_graph_def().node)
 

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from jaxtf.calltf import CompilationError, call_tf
+from jaxtf.calltf._configuration import Configuration
 from jaxtf.calltf._function import Staging, UserFunction
 from jaxtf.calltf._traced import Traced
 from jaxtf.calltf._vectorized import Vectorized
@@ -48,7 +49,7 @@ def branching_jax(x):
 def vectorizes(function, *specs):
     """Whether the batch is computed at once; `specs` are shapes, the first axis of the first is the batch."""
     tree = jax.tree.structure((tuple(0 for _ in specs), {}))
-    user = UserFunction(function, tree, staging=Staging(), declared=None)
+    user = UserFunction(function, tree, staging=Staging(), declared=None, configuration=Configuration.now())
     traced = Vectorized(user, (True, *(False for _ in specs[1:]))).trace(
         [jax.ShapeDtypeStruct(spec, np.float32) for spec in specs]
     )

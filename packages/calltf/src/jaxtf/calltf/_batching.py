@@ -33,7 +33,7 @@ def _call_batched(batch: Batch, args: Sequence[Any], dims: Sequence[int | None],
     _refuse_spmd_axis(batch, traced.function)
     _refuse_order(traced.function)
     if batch.size == 0:
-        return _no_elements(traced.avals)
+        return _no_elements(traced.function, traced.avals)
     whole = [_leading(arg, dim) for arg, dim in zip(args, dims, strict=True)]
     function = traced.function.derived(Vectorized, tuple(dim is not None for dim in dims))
     results = call_tf_p.bind(*whole, traced=function.trace([jax.typeof(arg) for arg in whole]))
@@ -57,7 +57,7 @@ def _linear_batched(
         return found, [None] * len(found)
     _refuse_spmd_axis(batch, function)
     if batch.size == 0:
-        return _no_elements(avals)
+        return _no_elements(function, avals)
     num_args = len(operands) - len(arguments)
     owners = [*range(num_args), *arguments]  # the argument that an operand is, or is the tangent of
     batched = {owner for owner, dim in zip(owners, dims, strict=True) if dim is not None}
@@ -81,8 +81,9 @@ def _leading(operand: Any, dim: int | None) -> Any:
     return operand if dim is None else jnp.moveaxis(operand, dim, 0)
 
 
-def _no_elements(avals: Sequence[ShapedArray]) -> Rule:
-    return [jnp.zeros((0, *aval.shape), aval.dtype) for aval in avals], [0] * len(avals)
+def _no_elements(function: Function, avals: Sequence[ShapedArray]) -> Rule:
+    with function.configuration.entered():  # which may have dtypes that JAX does not make now
+        return [jnp.zeros((0, *aval.shape), aval.dtype) for aval in avals], [0] * len(avals)
 
 
 def _refuse_order(function: Function) -> None:

@@ -16,6 +16,7 @@ import jax
 from jax.tree_util import PyTreeDef
 
 from jaxtf.calltf import _batching, _gradient, _lowering  # noqa: F401  # the rules of the primitives
+from jaxtf.calltf._configuration import Configuration
 from jaxtf.calltf._declared import Declared
 from jaxtf.calltf._eager import plain_array, plain_tensors
 from jaxtf.calltf._errors import ArgumentTypeError, FunctionTypeError, UnsupportedError
@@ -145,8 +146,8 @@ def call_tf(
     staging = Staging(has_side_effects, ordered, by_name=call_tf_graph)
 
     @functools.lru_cache(_STRUCTURES_KEPT)
-    def function_for(in_tree: PyTreeDef) -> UserFunction:
-        return UserFunction(callable_tf, in_tree, staging, declared)
+    def function_for(in_tree: PyTreeDef, configuration: Configuration) -> UserFunction:
+        return UserFunction(callable_tf, in_tree, staging, declared, configuration)
 
     @functools.wraps(callable_tf, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -168,7 +169,7 @@ def call_tf(
             array = plain_array(value) if declared is None else None
             if array is not None:
                 return array
-            results = function_for(jax.tree.structure((args, kwargs))).checked(value)
+            results = function_for(jax.tree.structure((args, kwargs)), Configuration.now()).checked(value)
             return jax.tree.unflatten(results.tree, map(to_array, results.leaves))
         leaves, in_tree = unwrapped(*jax.tree.flatten((args, kwargs)))
         try:
@@ -177,7 +178,7 @@ def call_tf(
             _refuse_by_address(args, kwargs)
             raise
         try:
-            results = invoke(function_for(in_tree), arrays)
+            results = invoke(function_for(in_tree, Configuration.now()), arrays)
         except Exception as error:
             note_causes(error, _addressed(args, kwargs))
             raise

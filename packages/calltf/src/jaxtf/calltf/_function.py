@@ -6,6 +6,9 @@
 lives as long as the `call_tf` wrapper or a program that contains it. Functions derived from
 it (its vector-Jacobian products, its vectorized forms) are kept the same way (`derived`).
 
+A function belongs to one configuration of JAX, by which it and all that is derived from it are traced. So what it keeps
+is right whatever the configuration is when it is asked for.
+
 Knows TensorFlow, avals and pytrees; nothing of primitives, lowering or differentiation.
 """
 
@@ -25,6 +28,7 @@ from jax.core import ShapedArray
 from jax.tree_util import PyTreeDef
 
 from jaxtf.calltf import _graph
+from jaxtf.calltf._configuration import Configuration
 from jaxtf.calltf._declared import Declared, known_sizes
 from jaxtf.calltf._errors import LIMITATIONS, CompilationError, DynamicShapeError
 from jaxtf.calltf._jax import result_types
@@ -69,15 +73,17 @@ class Function:
     Attributes:
       name: For messages and for printed programs.
       staging: How a staged call is made.
+      configuration: The one of JAX that it is traced under.
       declared: The declared results, or None.
       is_compiled: Whether what runs is always the compiled trace.
     """
 
     is_compiled = False
 
-    def __init__(self, name: str, staging: Staging, declared: Declared | None = None):
+    def __init__(self, name: str, staging: Staging, configuration: Configuration, declared: Declared | None = None):
         self.name = name
         self.staging = staging
+        self.configuration = configuration
         self.declared = declared
         self._trace = functools.lru_cache(SIGNATURES_KEPT)(self._trace_signature)
         self._derive = functools.lru_cache(_FUNCTIONS_KEPT)(self._derive_function)
@@ -116,8 +122,8 @@ class Function:
           UnsupportedError, CompilationError: Symbolic shapes, and no compiled form for them.
         """
         signature = tuple((tuple(aval.shape), np.dtype(aval.dtype)) for aval in avals)
-        # Canonical dtypes of results, and nothing else in a trace, depend on the flag.
-        return self._trace(signature, bool(jax.config.jax_enable_x64))
+        with self.configuration.entered():
+            return self._trace(signature)
 
     def known_results(self, signature: Signature) -> Sequence[ShapedArray] | None:
         """The results for arguments of these shapes and dtypes, where they are known before it is traced."""
@@ -128,7 +134,7 @@ class Function:
         function: _Derived = self._derive(kind, *details)
         return function
 
-    def _trace_signature(self, signature: Signature, x64: bool) -> Traced:
+    def _trace_signature(self, signature: Signature) -> Traced:
         return self._trace_run(self.run, signature)
 
     @property
@@ -211,9 +217,14 @@ class UserFunction(Function):
     """The callable that the user gave to `call_tf`, for arguments of one structure."""
 
     def __init__(
-        self, callable_tf: Callable[..., Any], in_tree: PyTreeDef, staging: Staging, declared: Declared | None
+        self,
+        callable_tf: Callable[..., Any],
+        in_tree: PyTreeDef,
+        staging: Staging,
+        declared: Declared | None,
+        configuration: Configuration,
     ):
-        super().__init__(getattr(callable_tf, "__name__", type(callable_tf).__name__), staging, declared)
+        super().__init__(getattr(callable_tf, "__name__", type(callable_tf).__name__), staging, configuration, declared)
         self._callable = callable_tf
         self._in_tree = in_tree
 

@@ -155,7 +155,8 @@ def _linear_evaluate(
     pullback = vjp(function, arguments, results)
     cotangents = range(num_args, num_args + len(results))
     pushforward = vjp(pullback, tuple(cotangents), tuple(range(len(arguments))))
-    near_zero = [jax.numpy.full(aval.shape, _small(aval.dtype), aval.dtype) for aval in avals]
+    with function.configuration.entered():  # which may have dtypes that JAX does not make now
+        near_zero = [jax.numpy.full(aval.shape, _small(aval.dtype), aval.dtype) for aval in avals]
     return invoke(pushforward, [*args, *near_zero, *tangents]).leaves
 
 

@@ -72,7 +72,8 @@ def invoke(function: Function, args: Sequence[Any]) -> Results:
 
 def evaluate(function: Function, values: Sequence[Any]) -> Results:
     """Runs a function eagerly on concrete arrays; the results are JAX arrays."""
-    with outside_of_graphs(), outside_of_traces():  # what TensorFlow runs on values may convert functions of JAX
+    # What TensorFlow runs on values may convert functions of JAX.
+    with outside_of_graphs(), outside_of_traces(), function.configuration.entered():
         if function.is_compiled:
             traced = function.trace(values)
             return Results(executed(traced, values), traced.tree)
@@ -136,7 +137,7 @@ def _together(values: Sequence[Any]) -> Sequence[Any]:
 
 def _call_impl(*args: Any, traced: Traced) -> list[Any]:
     """Evaluates a staged call op by op (jax.core.eval_jaxpr)."""
-    with outside_of_traces():
+    with outside_of_traces(), traced.function.configuration.entered():
         return executed(traced, args)
 
 

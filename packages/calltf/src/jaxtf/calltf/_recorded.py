@@ -65,10 +65,10 @@ class Recorded:
         is_this_call = all(arg is own for arg, own in zip(args, self._args, strict=True))
         if not is_this_call or not evaluating() or any(isinstance(value, jax.core.Tracer) for value in cotangents):
             return None
-        with outside_of_graphs(), outside_of_traces():
+        with outside_of_graphs(), outside_of_traces(), self._function.configuration.entered():
             derivative = self._function.derived(VectorJacobian, tuple(arguments), tuple(results))
             found = derivative.pulled_back(self._tape, self._tensors, self._results, list(map(to_tensor, cotangents)))
-        return list(map(to_array, found))
+            return list(map(to_array, found))
 
 
 def recorded_call(function: Function, args: Sequence[Any]) -> tuple[Results, Recorded]:

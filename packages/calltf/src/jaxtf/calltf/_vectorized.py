@@ -42,7 +42,7 @@ class Vectorized(Function):
 
     def __init__(self, function: Function, batched: tuple[bool, ...], summed: tuple[int, ...] = ()):
         assert any(batched), "a batch of nothing"
-        super().__init__(f"vmap_{function.name}", function.staging)
+        super().__init__(f"vmap_{function.name}", function.staging, function.configuration)
         self._function = function
         self._batched = batched
         self._summed = frozenset(summed)
@@ -58,7 +58,7 @@ class Vectorized(Function):
         traced = self.trace([ShapedArray(tuple(tensor.shape), jax_dtype(tensor.dtype)) for tensor in tensors])
         return Results(list(traced.concrete(*tensors)), traced.tree)
 
-    def _trace_signature(self, signature: Signature, x64: bool) -> Traced:
+    def _trace_signature(self, signature: Signature) -> Traced:
         element = self._function.trace(
             [
                 ShapedArray(shape[1:] if batched else shape, dtype)

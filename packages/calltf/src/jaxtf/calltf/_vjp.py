@@ -38,7 +38,7 @@ class VectorJacobian(Function):
     """
 
     def __init__(self, function: Function, arguments: tuple[int, ...], results: tuple[int, ...]):
-        super().__init__(f"vjp_{function.name}", function.staging)
+        super().__init__(f"vjp_{function.name}", function.staging, function.configuration)
         self._function = function
         self._arguments = arguments
         self._results = results
@@ -161,8 +161,8 @@ class VectorJacobian(Function):
                     "whenever it is called with arguments of the same shapes and dtypes"
                 )
 
-    def _trace_signature(self, signature: Signature, x64: bool) -> Traced:
-        traced = super()._trace_signature(signature, x64)
+    def _trace_signature(self, signature: Signature) -> Traced:
+        traced = super()._trace_signature(signature)
         found = _graph.linear_ops_without_gradient(traced.concrete) if self._twice else []
         if found:
             raise UnsupportedError(

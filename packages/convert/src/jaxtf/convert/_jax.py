@@ -7,13 +7,11 @@ that are reached through objects too; a test holds it against the JAX that is in
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
 from typing import Any
 
 import jax
 import jax.dtypes
 import numpy as np
-from jax._src.config import trace_context
 from jax._src.core import trace_state_clean
 from jax.extend.core import ClosedJaxpr
 
@@ -29,16 +27,10 @@ __all__ = [
     "python_scalar_dtype",
     "scanned_jaxpr",
     "stablehlo_operations",
-    "tracing_configuration",
 ]
 
 # Each private name: where JAX has it -> the newest JAX that it was seen in, and why it is needed.
 PRIVATE_NAMES = {
-    "jax._src.config.trace_context": (
-        "0.12.0.1",
-        "what of JAX's configuration `jax.jit` keys its own cache by (x64, matmul precision, promotion, ..., not "
-        "`jax_default_prng_impl`, for which `jax.jit` is stale too); there is no public list of those settings",
-    ),
     "jax._src.core.trace_state_clean": (
         "0.12.0.1",
         "whether JAX traces now, also where no argument is a tracer; nothing public says it",
@@ -46,12 +38,6 @@ PRIVATE_NAMES = {
 }
 
 float0: np.dtype[Any] = jax.dtypes.float0
-
-
-def tracing_configuration() -> Hashable:
-    """A hashable value that differs whenever `jax.jit` would trace again."""
-    context: Hashable = trace_context()
-    return context
 
 
 def canonical_dtype(dtype: Any) -> np.dtype[Any]:

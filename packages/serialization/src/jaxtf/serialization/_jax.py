@@ -8,7 +8,7 @@ that is installed (tests/test_private_names.py).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ import jaxlib.version
 import numpy as np
 from jax._src import effects as jax_effects
 from jax._src.callback import io_callback_p, pure_callback_p
+from jax._src.config import trace_context as _trace_context
 from jax._src.config import use_shardy_partitioner as _use_shardy_partitioner
 from jax._src.debugging import debug_callback_p, debug_print_p
 from jax._src.interpreters import mlir as jax_rules
@@ -69,6 +70,7 @@ __all__ = [
     "static_parameters",
     "tangent_aval",
     "token_of",
+    "tracing_configuration",
     "vary_as",
     "varying_axes",
     "weakly_typed",
@@ -119,6 +121,11 @@ PRIVATE_NAMES = {
     "jax._src.effects.Effect": (
         "0.12.0.1",
         "its subclasses are the effects that there are; an artifact has only the name of one",
+    ),
+    "jax._src.config.trace_context": (
+        "0.12.0.1",
+        "what of JAX's configuration `jax.jit` keys its own cache by (x64, matmul precision, promotion, ..., not "
+        "`jax_default_prng_impl`, for which `jax.jit` is stale too); there is no public list of those settings",
     ),
     "jax._src.config.use_shardy_partitioner": ("0.12.0.1", "the setting for one thread; `jax.config` sets it for all"),
     "jax._src.callback.pure_callback_p": ("0.12.0.1", "its name, to name what the user wrote where it is refused"),
@@ -362,6 +369,12 @@ def linalg_result_type(name: str) -> type[Any]:
         "SlogdetResult": jax.numpy.linalg.slogdet,
     }
     return type(jax.eval_shape(functions[name], square))
+
+
+def tracing_configuration() -> Hashable:
+    """A hashable value that differs whenever JAX would trace or lower differently."""
+    context: Hashable = _trace_context()
+    return context
 
 
 def releases() -> tuple[str, str]:

@@ -32,6 +32,7 @@
 - `rewrite_for_xla`: writes operations of a module otherwise where a release of XLA does not compute what they say.
 - `computes_by_devices`, `misread_by_xla`: what in the bytes of a module XLA does not compute as it says.
 - `shape_assertion`: a check of sizes in a module, by which it is refused with a text.
+- `tracing_configuration`: a hashable value that differs whenever JAX would trace or lower differently.
 - `vary_alike`, `varying_like`: calls inside of `jax.shard_map`.
 
 These names keep their parameters and meaning as long as the minor version of jaxtf-serialization stays, which
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         of_one_equation,
         set_tokens,
         token_of,
+        tracing_configuration,
     )
     from jaxtf.serialization._jax_values.avals import is_differentiable
     from jaxtf.serialization._jax_values.containers import unwrapped
@@ -175,6 +177,7 @@ __all__ = [
     "single_operation",
     "static_parameters",
     "token_of",
+    "tracing_configuration",
     "tracing_settings",
     "transpose_at_zero",
     "unwrapped",
@@ -250,6 +253,7 @@ _MODULES = {
     "single_operation": "_program.regions",
     "static_parameters": "_export.jitted",
     "token_of": "_jax",
+    "tracing_configuration": "_jax",
     "tracing_settings": "_jax_values.settings",
     "transpose_at_zero": "_jax_values.derivatives",
     "unwrapped": "_jax_values.containers",

@@ -22,7 +22,7 @@ from jaxtf.convert._errors import ArgumentTypeError, ConversionStateError
 from jaxtf.convert._function.cache import Cache
 from jaxtf.convert._values.arguments import WeakVariable, read, refuse_specification
 from jaxtf.convert._values.dtypes import numpy_dtype
-from jaxtf.serialization.interop import argument_paths, plain_containers, unwrapped
+from jaxtf.serialization.interop import argument_paths, plain_containers, tracing_configuration, unwrapped
 from jaxtf.shapepoly import ShapeSpecError, is_symbolic_dim, symbolic_args_specs
 
 __all__ = ["LeafSpec", "Signature", "Signatures", "leaf_spec"]
@@ -81,11 +81,11 @@ class Signatures:
         flat = [read(value, partial(_path, tree, index)) for index, value in enumerate(flat)]
         leaves = tuple(leaf_spec(value, partial(_path, tree, index)) for index, value in enumerate(flat))
         if self._are_known(leaves):
-            return Signature(tree, leaves, _jax.tracing_configuration()), flat
+            return Signature(tree, leaves, tracing_configuration()), flat
         ranks = tuple(len(leaf.shape) for leaf in leaves)
         open_sizes = self._open_sizes((tree, ranks), partial(self._find_open_sizes, tree, leaves))
         leaves = tuple(map(_leave_open, leaves, open_sizes))
-        return Signature(tree, leaves, _jax.tracing_configuration()), flat
+        return Signature(tree, leaves, tracing_configuration()), flat
 
     def specifications(self, tree: Any, leaves: Sequence[LeafSpec]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments to trace with: pytrees of `jax.ShapeDtypeStruct`, in one symbolic scope."""

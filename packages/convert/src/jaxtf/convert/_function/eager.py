@@ -16,9 +16,10 @@ from typing import Any
 import jax
 import tensorflow as tf
 
-from jaxtf.convert import _jax, _tf
+from jaxtf.convert import _tf
 from jaxtf.convert._function.cache import Cache
 from jaxtf.convert._function.function import ExportedFunction
+from jaxtf.serialization.interop import tracing_configuration
 
 __all__ = ["EagerCalls"]
 
@@ -55,10 +56,10 @@ class EagerCalls:
             return None
         layout = None if kwargs else _tf.eager_layout(args)
         if layout is not None:
-            return (None, _jax.tracing_configuration(), *layout), args
+            return (None, tracing_configuration(), *layout), args
         flat, tree = _flatten((args, kwargs))
         layout = _tf.eager_layout(flat)
-        return None if layout is None else ((tree, _jax.tracing_configuration(), *layout), flat)
+        return None if layout is None else ((tree, tracing_configuration(), *layout), flat)
 
     def put(self, key: Hashable, function: ExportedFunction) -> None:
         """Remembers the function for a call that needs no casts."""

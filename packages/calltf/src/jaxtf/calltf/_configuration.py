@@ -1,0 +1,50 @@
+"""The configuration of JAX that a call was made under: everything that what JAX traces depends on.
+
+A TensorFlow function may contain one that was converted from JAX, and the dtypes of its results are those that JAX has.
+So a trace is one for the configuration that it was made under. Its derivatives are taken under that one, wherever they
+are asked for, as those of JAX's own functions are: JAX has traced these already.
+
+Knows JAX; nothing of TensorFlow.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxtf.calltf._jax import having, settings
+from jaxtf.serialization.interop import tracing_configuration
+
+__all__ = ["Configuration"]
+
+_CONFIGURATIONS_KEPT = 64
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Settings of JAX; equal where JAX traces alike.
+
+    Attributes:
+      context: What tracing depends on: settings, and the meshes and axes around it.
+      values: Every setting, by name.
+    """
+
+    context: Hashable
+    values: Mapping[str, Any] = field(compare=False, repr=False)
+
+    @staticmethod
+    def now() -> Configuration:
+        """The one that is in force in this thread."""
+        return _configuration(tracing_configuration())
+
+    def entered(self) -> AbstractContextManager[None]:
+        """A context in which these settings are in force; meshes and axes are those around it."""
+        return nullcontext() if self.context == tracing_configuration() else having(self.values)
+
+
+@functools.lru_cache(_CONFIGURATIONS_KEPT)
+def _configuration(context: Hashable) -> Configuration:
+    return Configuration(context, settings())
