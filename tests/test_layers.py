@@ -95,8 +95,8 @@ MAY_IMPORT = {
         "_lowering": "_errors _jax _effects _common_form _guards _declared _notes _traced _symbolic_traced _primitive",
         "_gradient": "_errors _jax _transfer _traced _function _vectorized _recorded _primitive",
         "_batching": "_errors _jax _traced _function _vectorized _recorded _primitive",
-        "_call": "_errors _jax _transfer _notes _eager _configuration _declared _function _primitive _lowering _gradient"
-        " _batching",
+        "_call": "_errors _jax _transfer _notes _eager _configuration _declared _function _primitive _lowering"
+        " _gradient _batching",
     },
 }
 

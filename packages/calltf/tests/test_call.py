@@ -16,6 +16,8 @@ import tensorflow as tf
 import jaxtf.calltf
 from jaxtf.calltf import CaptureWarning, DeclarationError, FunctionTypeError, call_tf
 
+X = jnp.array([1.0, 2.0])
+
 
 class Pair(NamedTuple):
     left: object
@@ -68,6 +70,72 @@ def test_the_function_may_be_traced_with_64_bit_types_on_and_off_in_turn():
         with jax.enable_x64(enabled):
             found.append(call().dtype.name)
     assert found == ["float32", "float64", "float32"]
+
+
+@jax.tree_util.register_pytree_node_class
+class Node:
+    def __init__(self, leaf, metadata):
+        self.leaf, self.metadata = leaf, metadata
+
+    def tree_flatten(self):
+        return (self.leaf,), self.metadata
+
+    @classmethod
+    def tree_unflatten(cls, metadata, leaves):
+        return cls(*leaves, metadata)
+
+
+class Equal:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __eq__(self, other):
+        return isinstance(other, Equal)
+
+    def __hash__(self):
+        return 0
+
+    def __mul__(self, other):
+        return self.factor * other
+
+
+# Two of each, which are equal, or cannot be compared.
+ALIKE = {
+    "1 and True": (Node(X, 1), Node(X, True), lambda node: node.leaf * (10.0 if node.metadata is True else 1.0)),
+    "keys": ({1: X}, {True: X}, lambda tree: sum(x * (10.0 if key is True else 1.0) for key, x in tree.items())),
+    "objects": (Node(X, Equal(2.0)), Node(X, Equal(3.0)), lambda node: node.metadata * node.leaf),
+    "arrays": (Node(X, np.ones(2)), Node(X, np.ones(3)), lambda node: node.leaf * float(node.metadata.sum())),
+    "lists": (Node(X, [1.0]), Node(X, [2.0]), lambda node: node.leaf * node.metadata[0]),
+}
+EAGER = {
+    "call": lambda f: f(X),
+    "call of NumPy arrays": lambda f: f(np.asarray(X)),
+    "grad": lambda f: jax.grad(lambda x: f(x).sum())(X),
+    "jvp": lambda f: jax.jvp(f, (X,), (X,)),
+    "grad of jvp": lambda f: jax.grad(lambda x: jax.jvp(lambda x: f(x) ** 2, (x,), (X,))[1].sum())(X),
+    "grad of grad": lambda f: jax.grad(lambda x: jax.grad(lambda x: (f(x) ** 2).sum())(x).sum())(X),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+@pytest.mark.parametrize("use", EAGER)
+def test_an_eager_call_has_the_containers_of_its_own_arguments(name, use):
+    *trees, function = ALIKE[name]
+    call = call_tf(function)
+    for tree in (*trees, *trees):
+        found, expected = (
+            EAGER[use](lambda x, f=f, tree=tree: f(jax.tree.map(lambda _: x, tree))) for f in (call, function)
+        )
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), found, expected)
+
+
+@pytest.mark.parametrize("name", ["arrays", "lists"])
+def test_containers_that_cannot_be_compared_are_traced_for_each_call(name):
+    *trees, function = ALIKE[name]
+    call = call_tf(function)
+    for tree in (*trees, *trees):
+        found = jax.jit(lambda x, tree=tree: call(Node(x, tree.metadata)))(X)
+        np.testing.assert_allclose(found, function(tree), rtol=1e-6)
 
 
 @pytest.mark.parametrize("transform", [jax.jit, jax.vmap, jax.jacfwd, lambda f: jax.jit(jax.grad(lambda x: f(x)[0]))])

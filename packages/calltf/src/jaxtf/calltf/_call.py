@@ -2,7 +2,8 @@
 
 The wrapper flattens the arguments, makes arrays of them, and hands them to `invoke`, which
 runs TensorFlow now or stages the call. It keeps one `Function` for each structure of the
-arguments, and with it all traces, for as long as the wrapper lives.
+arguments, and with it all traces, for as long as the wrapper lives. That one is found by equality, and runs no call
+itself: each has containers with its own metadata.
 """
 
 from __future__ import annotations
@@ -146,8 +147,11 @@ def call_tf(
     staging = Staging(has_side_effects, ordered, by_name=call_tf_graph)
 
     @functools.lru_cache(_STRUCTURES_KEPT)
-    def function_for(in_tree: PyTreeDef, configuration: Configuration) -> UserFunction:
+    def kept_for(in_tree: PyTreeDef, configuration: Configuration) -> UserFunction:
         return UserFunction(callable_tf, in_tree, staging, declared, configuration)
+
+    def function_for(in_tree: PyTreeDef) -> UserFunction:
+        return UserFunction(callable_tf, in_tree, staging, declared, Configuration.now(), kept_for=kept_for)
 
     @functools.wraps(callable_tf, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -169,7 +173,7 @@ def call_tf(
             array = plain_array(value) if declared is None else None
             if array is not None:
                 return array
-            results = function_for(jax.tree.structure((args, kwargs)), Configuration.now()).checked(value)
+            results = function_for(jax.tree.structure((args, kwargs))).checked(value)
             return jax.tree.unflatten(results.tree, map(to_array, results.leaves))
         leaves, in_tree = unwrapped(*jax.tree.flatten((args, kwargs)))
         try:
@@ -178,7 +182,7 @@ def call_tf(
             _refuse_by_address(args, kwargs)
             raise
         try:
-            results = invoke(function_for(in_tree, Configuration.now()), arrays)
+            results = invoke(function_for(in_tree), arrays)
         except Exception as error:
             note_causes(error, _addressed(args, kwargs))
             raise

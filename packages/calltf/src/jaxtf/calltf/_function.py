@@ -9,17 +9,21 @@ it (its vector-Jacobian products, its vectorized forms) are kept the same way (`
 A function belongs to one configuration of JAX, by which it and all that is derived from it are traced. So what it keeps
 is right whatever the configuration is when it is asked for.
 
+A call has the containers of its own arguments, and may share traces and derived functions with one whose containers are
+equal to these (`kept`), as `jax.jit` has it.
+
 Knows TensorFlow, avals and pytrees; nothing of primitives, lowering or differentiation.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import jax
 import numpy as np
@@ -42,7 +46,7 @@ from jaxtf.serialization.interop import unwrapped
 SIGNATURES_KEPT = 128
 _FUNCTIONS_KEPT = 64
 
-_Derived = TypeVar("_Derived", bound="Function")
+_Derived = TypeVar("_Derived", bound="Derived")
 
 
 class Results(NamedTuple):
@@ -85,8 +89,19 @@ class Function:
         self.staging = staging
         self.configuration = configuration
         self.declared = declared
-        self._trace = functools.lru_cache(SIGNATURES_KEPT)(self._trace_signature)
-        self._derive = functools.lru_cache(_FUNCTIONS_KEPT)(self._derive_function)
+
+    @functools.cached_property  # few functions are traced
+    def _trace(self) -> Callable[[Signature], Traced]:
+        return functools.lru_cache(SIGNATURES_KEPT)(self._trace_signature)
+
+    @functools.cached_property
+    def _derive(self) -> Callable[..., Derived]:
+        return functools.lru_cache(_FUNCTIONS_KEPT)(self._derive_function)
+
+    @property
+    def kept(self) -> Function:
+        """The function that is traced for this one: itself, or one of an equal call."""
+        return self
 
     def __repr__(self) -> str:
         return self.name
@@ -123,16 +138,18 @@ class Function:
         """
         signature = tuple((tuple(aval.shape), np.dtype(aval.dtype)) for aval in avals)
         with self.configuration.entered():
-            return self._trace(signature)
+            return self.kept._trace(signature)
 
     def known_results(self, signature: Signature) -> Sequence[ShapedArray] | None:
         """The results for arguments of these shapes and dtypes, where they are known before it is traced."""
         return self.declared.avals if self.declared is not None else None
 
     def derived(self, kind: Callable[..., _Derived], *details: Hashable) -> _Derived:
-        """The function `kind(self, *details)`; made once."""
-        function: _Derived = self._derive(kind, *details)
-        return function
+        """The function `kind(self, *details)`; made once, and traced once for equal calls."""
+        kept = self.kept
+        function: Any = kept._derive(kind, *details)
+        found: _Derived = function if kept is self else function.of(self)
+        return found
 
     def _trace_signature(self, signature: Signature) -> Traced:
         return self._trace_run(self.run, signature)
@@ -209,12 +226,42 @@ class Function:
         return kind(self, *details)
 
 
+class Derived(Function):
+    """A function derived from another one, which it calls."""
+
+    _kept: Function | None = None
+
+    def __init__(self, name: str, function: Function):
+        super().__init__(name, function.staging, function.configuration)
+        self._function = function
+
+    @property
+    def kept(self) -> Function:
+        """The function that is traced for this one."""
+        return self._kept or self
+
+    def of(self, function: Function) -> Self:
+        """This function, calling another one of an equal call."""
+        found = copy.copy(self)
+        found._function, found._kept = function, self
+        return found
+
+
 def _specs(signature: Signature) -> tuple[Any, ...]:
     return tuple(tf.TensorSpec(known_sizes(shape), tensorflow_dtype(dtype)) for shape, dtype in signature)
 
 
 class UserFunction(Function):
-    """The callable that the user gave to `call_tf`, for arguments of one structure."""
+    """The callable that the user gave to `call_tf`, for arguments of one structure.
+
+    Args:
+      callable_tf: The callable.
+      in_tree: The structure, with the metadata of these arguments.
+      staging: How a staged call is made.
+      declared: The declared results, or None.
+      configuration: That of JAX.
+      kept_for: What gives the function that is traced for a structure and a configuration; None for one of itself.
+    """
 
     def __init__(
         self,
@@ -223,10 +270,26 @@ class UserFunction(Function):
         staging: Staging,
         declared: Declared | None,
         configuration: Configuration,
+        *,
+        kept_for: Callable[[PyTreeDef, Configuration], UserFunction] | None = None,
     ):
         super().__init__(getattr(callable_tf, "__name__", type(callable_tf).__name__), staging, configuration, declared)
         self._callable = callable_tf
         self._in_tree = in_tree
+        self._kept_for = kept_for
+
+    @property
+    def kept(self) -> Function:
+        """The function that is traced for this one: of the first call with arguments of an equal structure.
+
+        Metadata that cannot be hashed or compared, as arrays, are of this call alone.
+        """
+        if self._kept_for is None:
+            return self
+        try:
+            return self._kept_for(self._in_tree, self.configuration)
+        except (TypeError, ValueError):
+            return self
 
     @property
     def is_graph(self) -> bool:

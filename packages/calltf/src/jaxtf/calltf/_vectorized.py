@@ -21,14 +21,14 @@ import tensorflow as tf
 from jax.core import ShapedArray
 
 from jaxtf.calltf import _graph
-from jaxtf.calltf._function import Function, Results
+from jaxtf.calltf._function import Derived, Function, Results
 from jaxtf.calltf._traced import Signature, Traced
 from jaxtf.calltf._transfer import jax_dtype, tensorflow_dtype
 from jaxtf.calltf._vectorizations import Vectorizable
 from jaxtf.calltf._vjp import VectorJacobian
 
 
-class Vectorized(Function):
+class Vectorized(Derived):
     """A function of arguments some of which have a leading batch axis, as its results have.
 
     Args:
@@ -42,8 +42,7 @@ class Vectorized(Function):
 
     def __init__(self, function: Function, batched: tuple[bool, ...], summed: tuple[int, ...] = ()):
         assert any(batched), "a batch of nothing"
-        super().__init__(f"vmap_{function.name}", function.staging, function.configuration)
-        self._function = function
+        super().__init__(f"vmap_{function.name}", function)
         self._batched = batched
         self._summed = frozenset(summed)
 

@@ -21,14 +21,14 @@ from jax.core import ShapedArray
 from jaxtf.calltf import _graph
 from jaxtf.calltf._declared import shape_text
 from jaxtf.calltf._errors import ResultError, UnsupportedError
-from jaxtf.calltf._function import SIGNATURES_KEPT, Function, Results
+from jaxtf.calltf._function import SIGNATURES_KEPT, Derived, Function, Results
 from jaxtf.calltf._lost_derivatives import lost_derivatives
 from jaxtf.calltf._tf import Tape, eager_shape
 from jaxtf.calltf._traced import Signature, Traced
 from jaxtf.calltf._transfer import jax_dtype
 
 
-class VectorJacobian(Function):
+class VectorJacobian(Derived):
     """(args, cotangents of some results) -> cotangents of some args.
 
     Args:
@@ -38,8 +38,7 @@ class VectorJacobian(Function):
     """
 
     def __init__(self, function: Function, arguments: tuple[int, ...], results: tuple[int, ...]):
-        super().__init__(f"vjp_{function.name}", function.staging, function.configuration)
-        self._function = function
+        super().__init__(f"vjp_{function.name}", function)
         self._arguments = arguments
         self._results = results
         self._twice = isinstance(function, VectorJacobian)
