@@ -29,6 +29,12 @@ def positions(x):
     return x + tf.cast(tf.range(tf.shape(x)[0]), tf.float32)[:, None]
 
 
+def batch_norm(version, form):
+    operation = getattr(tf.raw_ops, f"FusedBatchNorm{version}")
+    details = {"scale": [0.5, 2.0], "offset": [0.1, -0.3], "mean": [0.3, -0.2], "variance": [0.5, 2.0]}
+    return lambda x: operation(x=x, is_training=False, data_format=form, **details)[0]
+
+
 ONE = [((size, 3),) for size in (1, 2, 3, 9, 300)]
 IMAGES = [((1, 4, 4, 2),), ((5, 4, 4, 2),)]
 CASES = {
@@ -50,6 +56,9 @@ CASES = {
     "map_fn": (lambda x: tf.map_fn(lambda row: tf.reduce_sum(row) * row, x), ["b, 3"], ONE[:-1]),
     "conv2d": (lambda x: tf.nn.conv2d(x, tf.ones((2, 2, 2, 4)), 1, "SAME"), ["b, 4, 4, 2"], IMAGES),
     "resize": (lambda x: tf.image.resize(x, (6, 6)), ["b, 4, 4, 2"], IMAGES),
+    "batch norm": (batch_norm("", "NHWC"), ["b, 4, 4, 2"], IMAGES),
+    "batch norm 2": (batch_norm("V2", "NCHW"), ["b, 2, 1, 1"], [((1, 2, 1, 1),), ((5, 2, 1, 1),)]),
+    "batch norm 3": (batch_norm("V3", "NHWC"), ["b, 4, 4, 2"], IMAGES),
     "pad": (lambda x: tf.pad(x, [[1, 0], [0, 2]]), ["b, 3"], ONE),
     "layer norm": (layer_norm, ["b, 3"], ONE),
     "gather": (lambda x: tf.gather(x, [0, 1], axis=1), ["b, 3"], ONE),
@@ -150,6 +159,10 @@ def test_a_violated_declaration_is_refused():
         (lambda x: x[: tf.cast(x[0, 0], tf.int32)], r"operation StridedSlice \(.*not computed by"),
         (lambda x: x + tf.ones([tf.shape(x)[0] + 1, 3]), "AddV2 .* broadcasts sizes b and b . 1, not equal"),
         (lambda x: tf.boolean_mask(x, x[:, 0] > 0), "Where .* has no entry in the table"),
+        (
+            lambda x: tf.gradients(tf.while_loop(lambda y: tf.reduce_sum(y) < 9, lambda y: (y * y + 1,), (x,)), x)[0],
+            r"operation EmptyTensorList \(.*without a bound on its elements, .*",
+        ),
     ],
 )
 def test_an_operation_that_has_no_form_for_all_sizes_is_refused_by_name(function, reason):

@@ -49,6 +49,7 @@ _BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
 _LOOPS = ("While", "StatelessWhile")
 _CONSTANT = ("OnesLike", "ZerosLike")  # whatever their operands
 _READS = ("ReadVariableOp", "Identity")
+_CONSTRAINT = "if a constraint on the sizes always holds and decides it, add it to their scope"
 
 Rule = Callable[["Interpreter", Any, "list[Value]"], "list[Value]"]
 
@@ -425,14 +426,13 @@ class Interpreter:
             raise self.refused(op, f"{what}, not {requirement.text} for all sizes{given},")
         raise Required(requirement)
 
-    def refused(self, op: Any, what: str) -> UnsupportedError:
+    def refused(self, op: Any, what: str, remedy: str = _CONSTRAINT) -> UnsupportedError:
         """The error for an operation that has no form for symbolic sizes."""
         return UnsupportedError(
             f"call_tf: {self._function} is called with symbolic sizes, and its operation {op.type} ({op.name}) {what} "
             "which has no form for all sizes\n"
-            "  remedy: if a constraint on the sizes always holds and decides it, add it to their scope; else use "
-            "constant shapes for the arguments of this function, or split it, and write in JAX the part that depends "
-            f"on sizes in this way; see {LIMITATIONS}"
+            f"  remedy: {remedy}; else use constant shapes for the arguments of this function, or split it, and write "
+            f"in JAX the part that depends on sizes in this way; see {LIMITATIONS}"
         )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import tensorflow as tf
+
 from jaxtf.calltf._interpreter import Interpreter
 from jaxtf.calltf._operations.conditions import constant_size, require_same
 from jaxtf.calltf._operations.table import rule
-from jaxtf.calltf._symbolic_values import Value, product
+from jaxtf.calltf._symbolic_values import Value
 
 # Which operands and which results have a leading axis that may be symbolic, and which operands must be constant when
 # TensorFlow compiles; all other sizes are numbers.
@@ -23,8 +25,8 @@ _BATCHED: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = 
     **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor"), ((0,), (0,), (1,))),
     "ResizeBilinearGrad": ((0, 1), (0,), ()),
     "ResizeNearestNeighborGrad": ((0,), (0,), (1,)),
-    "FusedBatchNormV3": ((0,), (0,), ()),
-    "FusedBatchNormGradV3": ((0, 1), (0,), ()),
+    **dict.fromkeys(("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"), ((0,), (0,), ())),
+    **dict.fromkeys(("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"), ((0, 1), (0,), ())),
 }
 
 
@@ -38,9 +40,9 @@ def batched(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
             require_same(i, op, (batch,), value.shape[:1])
         for size in value.shape[1 if index in operands else 0 :]:
             constant_size(i, op, size)
-    if op.type.startswith("FusedBatchNorm"):
-        i.remember([product(inputs[0].shape[:-1]), product(inputs[0].shape[:-1]) - 1])
     tensors = i.compiled(op, inputs, constants)
+    if op.type == "FusedBatchNormV3":
+        tensors[5] = tf.ensure_shape(tensors[5], [0])  # TensorFlow infers no rank for it, and computes nothing
     return [
         i.value(x, (batch, *x.shape[1:]) if index in results else tuple(x.shape)) for index, x in enumerate(tensors)
     ]

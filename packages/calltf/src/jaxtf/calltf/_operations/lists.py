@@ -28,8 +28,12 @@ def _element(known: Known | None) -> Shape | None:
 
 @rule("TensorListReserve", "EmptyTensorList")
 def list_reserve(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
-    """The number of elements must be known."""
+    """The number of elements must be known, and bounded."""
     count = i.known(op, inputs, 1).item()
+    if not is_symbolic(count) and count == -1:
+        raise i.refused(
+            op, "makes a list without a bound on its elements,", "give the maximum_iterations of the tf.while_loop"
+        )
     not_negative(i, op, [count])
     shape = inputs[0].known
     tensors = [
