@@ -1,6 +1,7 @@
 """`jax.vmap` of a call gives what a loop over the batch gives, vectorized or not."""
 
 import gc
+import logging
 import weakref
 
 import jax
@@ -205,6 +206,27 @@ def test_what_tensorflow_does_not_compile_is_refused_under_vmap(stage):
     batch = np.ones((2, 3, 3), np.float32)
     with pytest.raises(CompilationError, match=r"vmap_matrix_determinant(.|\n)*remedy: .* jax\.vmap"):
         stage(jax.vmap(call_tf(tf.linalg.det)))(batch)
+
+
+def test_nothing_is_logged_where_tensorflow_does_not_vectorize(tmp_path):
+    module = tf.Module()
+    module.weights = tf.Variable([1.0, 2.0, 3.0])
+    specification = [tf.TensorSpec([3], tf.float32)]
+    module.total = tf.function(lambda x: tf.reduce_sum(tf.cumsum(x) ** 2 * module.weights), specification)
+    tf.saved_model.save(module, tmp_path)
+    loaded, records, logger = tf.saved_model.load(tmp_path), [], tf.get_logger()
+    handler, filters = logging.Handler(), list(logger.filters)
+    handler.emit = records.append
+    logger.addHandler(handler)
+    try:
+        found = jax.hessian(call_tf(loaded.total))(np.ones(3, np.float32))
+        assert not [record.filename for record in records]
+        logger.error("Others report as ever.")
+        assert len(records) == 1
+    finally:
+        logger.removeHandler(handler)
+    assert logger.filters == filters
+    np.testing.assert_allclose(found, [[12, 10, 6], [10, 10, 6], [6, 6, 6]])
 
 
 def test_a_captured_variable_is_read_under_vmap():

@@ -14,7 +14,10 @@ Knows `Function`s and TensorFlow; nothing of primitives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import tensorflow as tf
@@ -87,8 +90,9 @@ class Vectorized(Derived):
         vectorizable = Vectorizable(element.concrete, self._batched)
         if not vectorizable.unknown:
             try:
-                traced = self._trace_run(vectorized, signature)
-                traced.hlo("CPU")
+                with _without_reports():
+                    traced = self._trace_run(vectorized, signature)
+                    traced.hlo("CPU")
             except Exception:  # whatever TensorFlow says it cannot vectorize by; the loop says what is truly wrong
                 pass
             else:
@@ -115,6 +119,28 @@ class Vectorized(Derived):
             batch = tf.ensure_shape(result, (None, *aval.shape))
             leaves.append(tf.reduce_sum(batch, axis=0) if i in self._summed else batch)
         return Results(leaves, element.tree)
+
+
+class _OtherReports(logging.Filter):
+    """Leaves out what TensorFlow's vectorization logs in the thread that makes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._thread = threading.get_ident()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.thread != self._thread or record.filename != "pfor.py"
+
+
+@contextmanager
+def _without_reports() -> Iterator[None]:
+    """A context in which TensorFlow does not report, in hundreds of lines, why it cannot vectorize something."""
+    logger, others = tf.get_logger(), _OtherReports()
+    logger.addFilter(others)
+    try:
+        yield
+    finally:
+        logger.removeFilter(others)
 
 
 def vjp(function: Function, arguments: tuple[int, ...], results: tuple[int, ...]) -> Function:
