@@ -160,6 +160,10 @@ def test_a_violated_declaration_is_refused():
         (lambda x: x + tf.ones([tf.shape(x)[0] + 1, 3]), "AddV2 .* broadcasts sizes b and b . 1, not equal"),
         (lambda x: tf.boolean_mask(x, x[:, 0] > 0), "Where .* has no entry in the table"),
         (
+            lambda x: tf.compat.v1.nn.fused_batch_norm(x[:, None, None], [1.0] * 3, [0.0] * 3)[0],
+            r"operation FusedBatchNormV3 \(.*is training, and compiled with the quotient of a size",
+        ),
+        (
             lambda x: tf.gradients(tf.while_loop(lambda y: tf.reduce_sum(y) < 9, lambda y: (y * y + 1,), (x,)), x)[0],
             r"operation EmptyTensorList \(.*without a bound on its elements, .*",
         ),

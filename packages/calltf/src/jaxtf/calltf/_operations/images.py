@@ -7,10 +7,12 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.calltf._interpreter import Interpreter
+from jaxtf.calltf._jax import is_symbolic
 from jaxtf.calltf._operations.conditions import constant_size, require_same
 from jaxtf.calltf._operations.table import rule
 from jaxtf.calltf._symbolic_values import Value
 
+_NORMALIZATIONS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 # Which operands and which results have a leading axis that may be symbolic, and which operands must be constant when
 # TensorFlow compiles; all other sizes are numbers.
 _BATCHED: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = {
@@ -25,7 +27,7 @@ _BATCHED: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = 
     **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor"), ((0,), (0,), (1,))),
     "ResizeBilinearGrad": ((0, 1), (0,), ()),
     "ResizeNearestNeighborGrad": ((0,), (0,), (1,)),
-    **dict.fromkeys(("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"), ((0,), (0,), ())),
+    **dict.fromkeys(_NORMALIZATIONS, ((0,), (0,), ())),
     **dict.fromkeys(("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"), ((0, 1), (0,), ())),
 }
 
@@ -40,6 +42,12 @@ def batched(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
             require_same(i, op, (batch,), value.shape[:1])
         for size in value.shape[1 if index in operands else 0 :]:
             constant_size(i, op, size)
+    if op.type in _NORMALIZATIONS and op.get_attr("is_training") and is_symbolic(batch):
+        raise i.refused(
+            op,
+            "is training, and compiled with the quotient of a size and another one for its variance,",
+            "use tf.nn.moments and tf.nn.batch_normalization",
+        )
     tensors = i.compiled(op, inputs, constants)
     if op.type == "FusedBatchNormV3":
         tensors[5] = tf.ensure_shape(tensors[5], [0])  # TensorFlow infers no rank for it, and computes nothing
