@@ -72,6 +72,7 @@ MAY_IMPORT = {
         "_sizes": "_jax _symbolic_values _scope",
         "_modules": "_symbolic_values",
         "_walk": "_tf",
+        "_conjugates": "_tf _graph _walk",
         "_interpreter": "_errors _jax _tf _graph _walk _symbolic_values _scope _sizes",
         "_operations": "_jax _symbolic_values _modules _interpreter",
         "_common_form": "_jax _sizes",
@@ -86,7 +87,8 @@ MAY_IMPORT = {
         "_traced": "_errors _jax _tf _graph _transfer _notes _declared _dynamic_sizes",
         "_symbolic_traced": "_errors _jax _tf _symbolic_values _scope _sizes _interpreter _operations _transfer"
         " _declared _traced",
-        "_function": "_errors _jax _tf _graph _sizes _transfer _configuration _declared _traced _symbolic_traced",
+        "_function": "_errors _jax _tf _graph _conjugates _sizes _transfer _configuration _declared _traced"
+        " _symbolic_traced",
         "_lost_derivatives": "_tf _walk",
         "_vjp": "_errors _tf _graph _transfer _declared _traced _function _lost_derivatives",
         "_vectorized": "_graph _transfer _traced _function _vectorizations _vjp",

@@ -33,6 +33,7 @@ from jax.tree_util import PyTreeDef
 
 from jaxtf.calltf import _graph
 from jaxtf.calltf._configuration import Configuration
+from jaxtf.calltf._conjugates import with_conjugates
 from jaxtf.calltf._declared import Declared, known_sizes
 from jaxtf.calltf._errors import LIMITATIONS, CompilationError, DynamicShapeError
 from jaxtf.calltf._jax import result_types
@@ -184,6 +185,13 @@ class Function:
         return replace(traced, avals=self._result_avals(traced))
 
     def _concrete(self, body: _Body, specs: Sequence[Any]) -> Any:
+        concrete = self._concrete_as_is(body, specs)
+        run = with_conjugates(concrete)
+        if run is None or (self.staging.by_name and _graph.stateful_ops(concrete)):  # which stays whatever it does
+            return concrete
+        return self._concrete_as_is(_Body(body.__name__, lambda tensors: Results(run(tensors), body.tree)), specs)
+
+    def _concrete_as_is(self, body: _Body, specs: Sequence[Any]) -> Any:
         # Above any graph being built: a trace inside somebody's tf.function is its own.
         with outside_of_graphs():
             # What stays a call by name is whatever it is: the program around it may compile it or not.

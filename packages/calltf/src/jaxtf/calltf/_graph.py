@@ -60,7 +60,7 @@ def has_control_flow(concrete: Any) -> bool:
 
 def has_growing_lists(concrete: Any) -> bool:
     """Whether a list of tensors may grow by being written to, as `tf.TensorArray(..., dynamic_size=True)` does."""
-    return any(node.attr["resize_if_index_out_of_bounds"].b for node in _nodes(concrete) if node.op == _LIST_WRITE)
+    return any(node.attr["resize_if_index_out_of_bounds"].b for node in nodes(concrete) if node.op == _LIST_WRITE)
 
 
 def has_functions_of_python(concrete: Any) -> bool:
@@ -75,10 +75,10 @@ def linear_ops_without_gradient(concrete: Any) -> list[str]:
 
 def _op_types(concrete: Any) -> Iterator[str]:
     """The type of every op that a call of the concrete function may reach."""
-    return (node.op for node in _nodes(concrete))
+    return (node.op for node in nodes(concrete))
 
 
-def _nodes(concrete: Any) -> Iterator[Any]:
+def nodes(concrete: Any) -> Iterator[Any]:
     """Every op that a call of the concrete function may reach."""
     graph = concrete.graph.as_graph_def()
     library = {function.signature.name: function.node_def for function in graph.library.function}
