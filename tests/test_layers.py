@@ -76,6 +76,7 @@ MAY_IMPORT = {
         "_interpreter": "_errors _jax _tf _graph _walk _symbolic_values _scope _sizes",
         "_operations": "_jax _symbolic_values _modules _interpreter",
         "_common_form": "_jax _sizes",
+        "_divisions": "",
         "_guards": "_jax _symbolic_values _scope",
         "_transfer": "_errors _jax _tf _gpus",
         "_notes": "_transfer",
@@ -94,7 +95,8 @@ MAY_IMPORT = {
         "_vectorized": "_graph _transfer _traced _function _vectorizations _vjp",
         "_recorded": "_jax _tf _transfer _function _vjp",
         "_primitive": "_errors _jax _tf _effects _graph _transfer _traced _function _recorded",
-        "_lowering": "_errors _jax _effects _common_form _guards _declared _notes _traced _symbolic_traced _primitive",
+        "_lowering": "_errors _jax _effects _common_form _divisions _guards _declared _notes _traced _symbolic_traced"
+        " _primitive",
         "_gradient": "_errors _jax _transfer _traced _function _vectorized _recorded _primitive",
         "_batching": "_errors _jax _traced _function _vectorized _recorded _primitive",
         "_call": "_errors _jax _transfer _notes _eager _configuration _declared _function _primitive _lowering"

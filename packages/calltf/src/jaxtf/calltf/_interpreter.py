@@ -408,8 +408,16 @@ class Interpreter:
 
     # --- what is not so for all sizes ---
 
-    def require(self, op: Any, left: Any, relation: str, right: Any, what: str) -> None:
+    def require(self, op: Any, left: Any, relation: str, right: Any, what: str, *, to_compile: bool = False) -> None:
         """Requires a relation of sizes (`>=` or `==`), without which TensorFlow refuses the operation.
+
+        Args:
+          op: The operation.
+          left: A size.
+          relation: Of it to the other.
+          right: Another size.
+          what: What the operation does, for messages.
+          to_compile: Whether TensorFlow refuses to compile it, also where it is not run.
 
         Raises:
           UnsupportedError: It holds for no sizes, or the operation is not always run.
@@ -421,7 +429,7 @@ class Interpreter:
             return
         if self._is_conditional and self._for_shapes:
             return
-        if holds is False or self._is_conditional:
+        if holds is False or (self._is_conditional and not to_compile):
             given = f" given {' and '.join(self._required)}" if self._required else ""
             raise self.refused(op, f"{what}, not {requirement.text} for all sizes{given},")
         raise Required(requirement)

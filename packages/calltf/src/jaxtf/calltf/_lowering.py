@@ -24,6 +24,7 @@ from jax.interpreters import mlir
 
 from jaxtf.calltf._common_form import CommonForm, NoCommonForm
 from jaxtf.calltf._declared import shape_text
+from jaxtf.calltf._divisions import guard_divisions
 from jaxtf.calltf._effects import CALL_TF_ORDERED_EFFECT
 from jaxtf.calltf._errors import LIMITATIONS, CallByNameError, CaptureWarning, CompilationError, UnsupportedError
 from jaxtf.calltf._guards import Guards
@@ -142,6 +143,7 @@ def _stablehlo(hlo: bytes) -> ir.Module:
         copy.result.replace_all_uses_with(copy.operands[0])
         copy.erase()
     rewrite_for_xla(module)
+    guard_divisions(module)
     return module
 
 

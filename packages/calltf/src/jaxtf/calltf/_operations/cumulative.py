@@ -51,11 +51,12 @@ def _scanned(i: Interpreter, op: Any, tensor: Any, shape: Any, axis: int) -> Any
     combine, neutral = _COMBINED[op.type]
     places = i.counted(shape[axis])
     size = i.size(shape[axis])
+    i.remember([2 * shape[axis]])  # of a roll
 
     def before(tensor: Any, distance: Any) -> tuple[Any, Any]:
         """Where there is an element so far before, and it."""
         exists = tf.reshape(places >= distance, [-1] + [1] * (len(shape) - axis - 1))
-        return exists, tf.gather(tensor, tf.maximum(places - distance, 0), axis=axis)
+        return exists, tf.roll(tensor, distance, axis)
 
     def turn(distance: Any, tensor: Any) -> tuple[Any, Any]:
         exists, earlier = before(tensor, distance)

@@ -60,6 +60,7 @@ def list_from_tensor(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value
 def list_set(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     """One is replaced."""
     items = _items(i, op, inputs[0])
+    _has_place(i, op, items)
     if items.element is not None:
         require_same(i, op, items.element, inputs[2].shape)
     [tensor] = i.compiled(op, inputs)
@@ -70,6 +71,7 @@ def list_set(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
 def list_push(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     """One more."""
     items = _items(i, op, inputs[0])
+    _has_place(i, op, items)
     if items.element is not None:
         require_same(i, op, items.element, inputs[1].shape)
     if inputs[1].items is not None:
@@ -84,6 +86,11 @@ def _items(i: Interpreter, op: Any, value: Value) -> ListOf:
     return value.items
 
 
+def _has_place(i: Interpreter, op: Any, items: ListOf) -> None:
+    """Requires that there is an element to be read or written: XLA compiles no loop over nothing."""
+    i.require(op, items.count, ">=", 1, f"is for an element of {items.count}", to_compile=True)
+
+
 def _item_shape(i: Interpreter, op: Any, value: Value) -> Shape:
     shape = _items(i, op, value).element
     if shape is None:
@@ -95,6 +102,8 @@ def _item_shape(i: Interpreter, op: Any, value: Value) -> Shape:
 def list_read(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     """One, or all of them."""
     shape = _item_shape(i, op, inputs[0])
+    if op.type != "TensorListStack":
+        _has_place(i, op, _items(i, op, inputs[0]))
     tensors = [value.tensor for value in inputs]
     tensors[-1] = i.at_sample(array_of(shape, (len(shape),)), tf.int32)
     written = i.emit(op, tensors)

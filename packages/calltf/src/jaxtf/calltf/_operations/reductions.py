@@ -34,10 +34,12 @@ def reduction(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
 
 @rule("ArgMax", "ArgMin")
 def arg_reduction(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
-    """Along one axis."""
+    """Along one axis, which has an element."""
     [axis] = i.integers(op, inputs, 1)
     shape = list(inputs[0].shape)
-    del shape[axis]
+    i.require(
+        op, shape.pop(axis), ">=", 1, f"takes the place of an element along axis {axis} of {list(inputs[0].shape)}"
+    )
     [tensor] = i.compiled(op, inputs, (1,))
     return [i.value(tensor, shape)]
 
