@@ -415,3 +415,62 @@ def test_a_function_of_python_beside_a_second_derivative_is_not_refused():
 def test_a_trace_may_have_fewer_results_than_the_call():
     call = call_tf(lambda x, z: (x * 2, x * 3) if tf.executing_eagerly() else (x * 2,))
     assert jax.grad(lambda x, z: call(x, z)[1], (0, 1))(1.0, 2.0) == (3.0, 0.0)
+
+
+# --- complex numbers ---
+
+MATRIX = np.array(
+    [[0.3 + 1j, 0.6 + 2j, 0.1 - 1j], [0.9 - 1j, 1.2 + 0.8j, 2 - 0.3j], [1 + 1j, 0.2j, 3 - 1j]], np.complex128
+)
+WRONG_OF_COMPLEX = {
+    "Cumprod": lambda z: tf.math.cumprod(z, 1),
+    "EuclideanNorm": lambda z: tf.math.reduce_euclidean_norm(z, 1),
+    "LogMatrixDeterminant": lambda z: tf.linalg.slogdet(z)[0],
+    "MatrixDeterminant": tf.linalg.det,
+    "MatrixSquareRoot": tf.linalg.sqrtm,
+    "MulNoNan": lambda z: tf.math.multiply_no_nan(z, 0.5 + 1j),
+    "SegmentProd": lambda z: tf.ensure_shape(tf.math.segment_prod(z, [0, 0, 1]), (2, 3)),
+    "Sign": lambda z: tf.raw_ops.Sign(x=z),
+    "SquaredDifference": lambda z: tf.math.squared_difference(z, 0.5 + 1j),
+    "TridiagonalSolve": lambda z: tf.linalg.tridiagonal_solve(z, z, diagonals_format="compact"),
+    "UnsortedSegmentProd": lambda z: tf.math.unsorted_segment_prod(z, [0, 0, 1], 2),
+    "Xdivy": lambda z: tf.math.xdivy(z, 0.5 + 1j),
+    "Xlog1py": lambda z: tf.math.xlog1py(z, 0.5 + 1j),
+    "Xlogy": lambda z: tf.math.xlogy(z, 0.5 + 1j),
+}
+
+
+def slopes(function, z, direction):
+    """Of a function along a direction: by TensorFlow's gradient, and by differences."""
+
+    def weighted(z):
+        result = function(z)
+        return tf.reduce_sum(tf.math.real(result) + 0.7 * tf.math.imag(result))
+
+    with tf.GradientTape() as tape:
+        point = tf.constant(z)
+        tape.watch(point)
+        whole = weighted(point)
+    gradient = tape.gradient(whole, point, unconnected_gradients="zero")
+    slope = np.sum(np.real(np.conj(gradient) * direction))
+    near, far = (weighted(tf.constant(z + step * direction)) for step in (-1e-6, 1e-6))
+    return slope, (far - near) / 2e-6
+
+
+@pytest.mark.parametrize("name", WRONG_OF_COMPLEX)
+def test_a_complex_derivative_that_tensorflow_has_wrong_is_refused(name):
+    found, due = slopes(WRONG_OF_COMPLEX[name], MATRIX, MATRIX[::-1] ** 2)
+    assert abs(found - due) > 1e-3, "right in this release"
+    for function in (tf.function(WRONG_OF_COMPLEX[name]), WRONG_OF_COMPLEX[name]):
+        derivative = jax.grad(lambda z, f=function: call_tf(f)(z).real.sum())
+        with pytest.raises(UnsupportedError, match=rf"needs that of {name} \("):
+            (derivative if function is not WRONG_OF_COMPLEX[name] else jax.jit(derivative))(MATRIX)
+
+
+def test_second_derivatives_of_complex_products_are_refused():
+    def total(z):
+        return call_tf(lambda z: tf.reduce_prod(z, 1))(z).real.sum()
+
+    assert jax.grad(total)(MATRIX).shape == MATRIX.shape
+    with pytest.raises(UnsupportedError, match=r"needs that of Cumprod \("):
+        jax.jit(jax.grad(lambda z: jax.grad(total)(z).real.sum()))(MATRIX)

@@ -3,7 +3,8 @@
 TensorFlow's gradient of an operation may leave out operands, as not implemented, or be declared not to exist.
 `tf.GradientTape` gives None for an argument that enters nowhere else, and a sum without that term otherwise. Zeros,
 which JAX has for an argument that is not used, would be wrong here. Of several diagonals, which the older operations
-have aligned to the left, TensorFlow's gradient is that of the newer ones, which have some aligned to the right.
+have aligned to the left, TensorFlow's gradient is that of the newer ones, which have some aligned to the right. Of
+complex numbers it leaves out some conjugates.
 
 Seen in TensorFlow 2.21, by its source and by differences of each operation's results.
 """
@@ -41,6 +42,13 @@ _LOST: Mapping[str, Mapping[int, str]] = {
     "ScaleAndTranslate": {2: "scale", 3: "translation"},
     "Zeta": {0: "x"},
 }
+# Wrong of complex numbers, by a conjugate that is missing, or by a sign that is taken for constant.
+_WRONG_OF_COMPLEX = frozenset(
+    (
+        *("Cumprod", "EuclideanNorm", "MatrixDeterminant", "MatrixSquareRoot", "MulNoNan", "SegmentProd", "Sign"),
+        *("SquaredDifference", "TridiagonalSolve", "UnsortedSegmentProd", "Xdivy", "Xlog1py", "Xlogy"),
+    )
+)
 # Declared by TensorFlow not to be differentiable, and zero. Of all else that is so declared, the derivative is lost.
 ZERO = frozenset(
     {"EditDistance", "OnesLike", "StatelessRandomBinomial", "StatelessRandomPoisson", "StopGradient", "ZerosLike"}
@@ -55,6 +63,8 @@ _LOST_OF_RESULT: Mapping[str, Mapping[int, tuple[int, str]]] = {
     "FusedBatchNormV2": {1: (0, "x"), 2: (0, "x")},
     "FusedBatchNormV3": {1: (0, "x"), 2: (0, "x")},
 }
+# The same of complex numbers: the sign of a determinant, which of real ones is constant.
+_LOST_OF_COMPLEX_RESULT: Mapping[str, Mapping[int, tuple[int, str]]] = {"LogMatrixDeterminant": {0: (0, "input")}}
 # The same for other than one diagonal, with the index of the operand that tells which.
 _LOST_OF_DIAGONALS: Mapping[str, tuple[int, Mapping[int, str]]] = {
     "MatrixDiagPartV2": (1, {0: "input"}),
@@ -148,9 +158,10 @@ class _Follower:
         whole = _any_of(operands)
         lost = [f"{op.type} ({name})" for i, name in self._lost_operands(op).items() if operands[i].depends]
         whole = _Value(whole.depends, whole.lost.union(lost))
+        table = _LOST_OF_COMPLEX_RESULT if op.type in _LOST_OF_COMPLEX_RESULT and _is_complex(op) else _LOST_OF_RESULT
         of_results = {
             i: f"{op.type} ({name})"
-            for i, (operand, name) in _LOST_OF_RESULT.get(op.type, {}).items()
+            for i, (operand, name) in table.get(op.type, {}).items()
             if operands[operand].depends
         }
         return [
@@ -168,6 +179,8 @@ def _lost_operands(op: Any) -> Mapping[int, str]:
         types = (op.inputs[0].dtype, op.outputs[0].dtype)
         is_lost = all(x.is_floating or x.is_complex for x in types) and any(x.name not in _CAST for x in types)
         return {0: "x"} if is_lost else {}
+    if op.type in _WRONG_OF_COMPLEX and _is_complex(op):
+        return _all_operands(op)
     if op.type not in _LOST and op.type not in ZERO and is_declared_not_differentiable(op.type):
         return _all_operands(op)
     lost = _LOST.get(op.type, {})
@@ -176,6 +189,10 @@ def _lost_operands(op: Any) -> Mapping[int, str]:
         if not _is_one_diagonal(op.inputs[which]):
             return {**lost, **of_several}
     return lost
+
+
+def _is_complex(op: Any) -> bool:
+    return bool(op.inputs[0].dtype.is_complex)
 
 
 def _lost_twice(op: Any) -> Mapping[int, str]:
