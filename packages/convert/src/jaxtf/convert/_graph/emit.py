@@ -168,7 +168,9 @@ class Emitter:
             with NameScope(operation.location or "constant"):
                 try:
                     found = scope.values[value] = scope.constant(operation.attributes["value"])
-                except TypeError as error:  # TensorFlow's, for some floats of 8 bits
+                except TypeError as error:  # for some floats of 8 bits
+                    if not is_of_tensorflow(error):
+                        raise
                     reason = f"TensorFlow's graphs have no constants of {operation.attributes['value'].dtype.name}"
                     raise unsupported(operation, reason) from error
         return found
