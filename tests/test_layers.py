@@ -81,7 +81,7 @@ MAY_IMPORT = {
         "_transfer": "_errors _jax _tf _gpus",
         "_notes": "_transfer",
         "_eager": "_jax _tf _transfer",
-        "_configuration": "_jax",
+        "_configuration": "",
         "_declared": "_errors _jax _transfer",
         "_vectorizations": "_walk",
         "_dynamic_sizes": "_walk _vectorizations",

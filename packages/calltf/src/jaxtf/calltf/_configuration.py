@@ -10,13 +10,11 @@ Knows JAX; nothing of TensorFlow.
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
 
-from jaxtf.calltf._jax import having, settings
-from jaxtf.serialization.interop import tracing_configuration
+from jaxtf.serialization.interop import tracing_configuration, tracing_settings
 
 __all__ = ["Configuration"]
 
@@ -29,11 +27,11 @@ class Configuration:
 
     Attributes:
       context: What tracing depends on: settings, and the meshes and axes around it.
-      values: Every setting, by name.
+      settings: Makes a context in which every setting is as it is here.
     """
 
     context: Hashable
-    values: Mapping[str, Any] = field(compare=False, repr=False)
+    settings: Callable[[], AbstractContextManager[None]] = field(compare=False, repr=False)
 
     @staticmethod
     def now() -> Configuration:
@@ -42,9 +40,9 @@ class Configuration:
 
     def entered(self) -> AbstractContextManager[None]:
         """A context in which these settings are in force; meshes and axes are those around it."""
-        return nullcontext() if self.context == tracing_configuration() else having(self.values)
+        return nullcontext() if self.context == tracing_configuration() else self.settings()
 
 
 @functools.lru_cache(_CONFIGURATIONS_KEPT)
 def _configuration(context: Hashable) -> Configuration:
-    return Configuration(context, settings())
+    return Configuration(context, tracing_settings())

@@ -34,15 +34,12 @@ class _Writer:
     """Writes a trace, and the functions that it calls, into the graph being built."""
 
     def __init__(self, concrete: Any):
-        self._concrete = concrete
         self._walk = Walk(concrete)
         self._functions: dict[str, Any] = {}
 
     def __call__(self, tensors: Sequence[Any]) -> list[Any]:
         """The results for these arguments."""
-        for variable in self._concrete.graph.variables:
-            variable.value()  # by which the graph being built knows whose the captured handle is
-        return walked(self._walk.graph, [*tensors, *self._concrete.captured_inputs], self._operation)
+        return self._walk.written(tensors, self._operation)
 
     def _operation(self, op: Any, operands: list[Any]) -> Sequence[Any]:
         if (body := self._walk.called(op)) is not None:

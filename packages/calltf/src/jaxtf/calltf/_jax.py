@@ -10,14 +10,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax._src.array import ArrayImpl as _ArrayImpl
-from jax._src.config import config_states as _settings
 from jax._src.core import EvalTrace as _EvalTrace
 from jax._src.core import to_concrete_value as _to_concrete_value
 from jax._src.core import unsafe_get_current_trace as _current_trace
@@ -46,10 +45,6 @@ from jaxtf.shapepoly import SymbolicScope, symbolic_shape
 # Each private name: where JAX has it -> the newest JAX that it was seen in, and why it is needed.
 PRIVATE_NAMES = {
     "jax._src.array.ArrayImpl": ("0.12.0.1", "the class of every array that has a value"),
-    "jax._src.config.config_states": (
-        "0.12.0.1",
-        "every setting of JAX: what tracing depends on, beyond those that `jax` has a context for, is to be as it was",
-    ),
     "jax._src.core.unsafe_get_current_trace": (
         "0.12.0.1",
         "the trace that is active now; `jax.extend.core.find_top_trace` is public but marked for deletion",
@@ -125,21 +120,6 @@ def evaluating() -> bool:
         if trace is None:
             return False
     return True
-
-
-def settings() -> Mapping[str, Any]:
-    """Every setting of JAX and its value, in this thread."""
-    return {name: setting.value for name, setting in _settings.items()}
-
-
-@contextmanager
-def having(values: Mapping[str, Any]) -> Iterator[None]:
-    """A context in which settings of JAX, as of `settings()`, have these values in this thread."""
-    with ExitStack() as stack:
-        for name, setting in _settings.items():
-            if name in values and setting.value != values[name]:
-                stack.enter_context(setting(values[name]))
-        yield
 
 
 def outside_of_traces() -> AbstractContextManager[None]:

@@ -100,9 +100,7 @@ class Vectorizable:
         """The results for one element, written so that they are vectorized rightly."""
         if self._dependent.isdisjoint(REPLACED):
             return list(self._concrete(*tensors))
-        for variable in self._concrete.graph.variables:
-            variable.value()  # by which the graph being built knows whose the captured handle is
-        return walked(self._walk.graph, [*tensors, *self._concrete.captured_inputs], self._replaced)
+        return self._walk.written(tensors, self._replaced)
 
     def _follows(self, op: Any, operands: list[bool]) -> list[bool]:
         """For each result, whether it depends on the batch."""

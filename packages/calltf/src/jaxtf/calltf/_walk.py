@@ -31,6 +31,7 @@ class Walk:
     """
 
     def __init__(self, concrete: Any):
+        self._concrete = concrete
         self.graph = concrete.graph
         library = self.graph.as_graph_def().library
         self._library = {f.signature.name: f for f in library.function}
@@ -38,6 +39,12 @@ class Walk:
         with self._functions.as_default():
             tf.import_graph_def(tf.compat.v1.GraphDef(library=library))
         self._bodies: dict[str, Any] = {}
+
+    def written(self, tensors: Sequence[Any], operation: Callable[[Any, list[Any]], Sequence[Any]]) -> list[Any]:
+        """The results of the trace for these arguments, written into the graph being built: as `walked`."""
+        for variable in self.graph.variables:
+            variable.value()  # by which the graph being built knows whose the captured handle is
+        return walked(self.graph, [*tensors, *self._concrete.captured_inputs], operation)
 
     def called(self, op: Any) -> Any | None:
         """The body of the function that an operation calls; None of any other operation, also a branch or a loop."""

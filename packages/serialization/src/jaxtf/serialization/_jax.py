@@ -8,8 +8,8 @@ that is installed (tests/test_private_names.py).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,7 @@ import jaxlib.version
 import numpy as np
 from jax._src import effects as jax_effects
 from jax._src.callback import io_callback_p, pure_callback_p
+from jax._src.config import config_states as _settings
 from jax._src.config import trace_context as _trace_context
 from jax._src.config import use_shardy_partitioner as _use_shardy_partitioner
 from jax._src.debugging import debug_callback_p, debug_print_p
@@ -71,6 +72,7 @@ __all__ = [
     "tangent_aval",
     "token_of",
     "tracing_configuration",
+    "tracing_settings",
     "vary_as",
     "varying_axes",
     "weakly_typed",
@@ -121,6 +123,10 @@ PRIVATE_NAMES = {
     "jax._src.effects.Effect": (
         "0.12.0.1",
         "its subclasses are the effects that there are; an artifact has only the name of one",
+    ),
+    "jax._src.config.config_states": (
+        "0.12.0.1",
+        "every setting of JAX: what tracing depends on, beyond those that `jax` has a context for, is to be as it was",
     ),
     "jax._src.config.trace_context": (
         "0.12.0.1",
@@ -375,6 +381,21 @@ def tracing_configuration() -> Hashable:
     """A hashable value that differs whenever JAX would trace or lower differently."""
     context: Hashable = _trace_context()
     return context
+
+
+def tracing_settings() -> Callable[[], AbstractContextManager[None]]:
+    """What JAX is set to now, in this thread; it returns a context in which JAX is set so again."""
+    values = {name: setting.value for name, setting in _settings.items()}
+
+    @contextmanager
+    def set_again() -> Iterator[None]:
+        with ExitStack() as stack:
+            for name, setting in _settings.items():
+                if name in values and setting.value != values[name]:
+                    stack.enter_context(setting(values[name]))
+            yield
+
+    return set_again
 
 
 def releases() -> tuple[str, str]:

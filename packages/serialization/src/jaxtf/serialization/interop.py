@@ -7,7 +7,7 @@
 - `argument_paths`: the path of an argument, as its caller would write it.
 - `CalledFunction`: a function of another framework that a module calls by name.
 - `closed_over`: the large arrays that a function closes over, as arguments of it. `frozen`: a traced function that
-  closes over copies of arrays that may be written to (`is_writable`). `tracing_settings`: JAX set as it is now, later.
+  closes over copies of arrays that may be written to. `tracing_settings`: JAX set as it is now, later.
 - `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
 - `has_bounded_sizes`: whether sizes in a module depend on values, from its bytes.
 - `equation_line`: the line of the user's program that an equation of a jaxpr comes from. `of_one_equation`: a jaxpr of
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._errors import ArgumentTypeError
     from jaxtf.serialization._export.closed_over import closed_over
     from jaxtf.serialization._export.dimensions import shape_assertion
-    from jaxtf.serialization._export.frozen import frozen, is_writable
+    from jaxtf.serialization._export.frozen import frozen
     from jaxtf.serialization._export.jaxprs import equation_line
     from jaxtf.serialization._export.jitted import as_jitted, static_parameters
     from jaxtf.serialization._export.lapack import lapack_function
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         set_tokens,
         token_of,
         tracing_configuration,
+        tracing_settings,
     )
     from jaxtf.serialization._jax_values.avals import is_differentiable
     from jaxtf.serialization._jax_values.containers import unwrapped
@@ -75,7 +76,6 @@ if TYPE_CHECKING:
         vjp_function,
     )
     from jaxtf.serialization._jax_values.paths import argument_paths
-    from jaxtf.serialization._jax_values.settings import tracing_settings
     from jaxtf.serialization._jax_values.varying import vary_alike, varying_like
     from jaxtf.serialization._program.bound import COLLECTIVES, EFFECTS, PYTHON_CALLBACKS, BoundOperation
     from jaxtf.serialization._program.calls import callee_of
@@ -152,7 +152,6 @@ __all__ = [
     "has_requirements",
     "is_differentiable",
     "is_literal",
-    "is_writable",
     "is_zero",
     "lapack_function",
     "lazy_names",
@@ -229,7 +228,6 @@ _MODULES = {
     "has_requirements": "_program.requirements",
     "is_differentiable": "_jax_values.avals",
     "is_literal": "_jax",
-    "is_writable": "_export.frozen",
     "is_zero": "_jax_values.derivatives",
     "lapack_function": "_export.lapack",
     "linear_jvp": "_jax_values.derivatives",
@@ -254,7 +252,7 @@ _MODULES = {
     "static_parameters": "_export.jitted",
     "token_of": "_jax",
     "tracing_configuration": "_jax",
-    "tracing_settings": "_jax_values.settings",
+    "tracing_settings": "_jax",
     "transpose_at_zero": "_jax_values.derivatives",
     "unwrapped": "_jax_values.containers",
     "users_files": "_record.locations",

@@ -39,7 +39,7 @@ from jaxtf.serialization._jax_values.avals import tangent_spec, to_aval, to_shap
 from jaxtf.serialization._jax_values.derivatives import vjp_function
 from jaxtf.serialization._jax_values.effects import to_effect
 from jaxtf.serialization._jax_values.paths import argument_paths, result_paths
-from jaxtf.serialization._jax_values.settings import partitioner_that_fits, producer, tracing_settings, uses_shardy
+from jaxtf.serialization._jax_values.settings import partitioner_that_fits, producer, uses_shardy
 from jaxtf.serialization._jax_values.shardings import explicit_sharding, from_jax
 from jaxtf.serialization._jax_values.sizes import with_own_sizes
 from jaxtf.serialization._program import portable_artifact
@@ -147,7 +147,9 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
         uses_shardy=by_shardy,
         producer=producer(),
         called_functions=called,
-        _make_vjp=EndlessVjp(functools.partial(_export_vjp, traced, target, in_types, out_types, tracing_settings())),
+        _make_vjp=EndlessVjp(
+            functools.partial(_export_vjp, traced, target, in_types, out_types, _jax.tracing_settings())
+        ),
     )
 
 

@@ -20,7 +20,7 @@ from jax.extend.core import ClosedJaxpr, Literal
 from jaxtf.serialization import _jax
 from jaxtf.serialization._export.closed_over import memory_of
 
-__all__ = ["frozen", "is_writable"]
+__all__ = ["frozen"]
 
 
 def frozen(traced: Any, copy: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] = np.array) -> Any:
@@ -34,7 +34,7 @@ def frozen(traced: Any, copy: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, A
     return traced if jaxpr is traced.jaxpr else _jax.with_jaxpr(traced, jaxpr)
 
 
-def is_writable(array: Any) -> bool:
+def _is_writable(array: Any) -> bool:
     """Whether the program can write to the memory of an array in a jaxpr; JAX has a view there of what is NumPy's."""
     if not isinstance(array, np.ndarray):
         return False
@@ -43,7 +43,7 @@ def is_writable(array: Any) -> bool:
     # Held by the view alone: made while JAX traced, as what JAX makes of a Python number is.
     if array.base.flags.owndata and sys.getrefcount(array.base) == _OF_VIEW_ALONE:
         return False
-    return array.flags.writeable or is_writable(array.base)
+    return array.flags.writeable or _is_writable(array.base)
 
 
 _OF_VIEW_ALONE = 2  # the view, and the argument of `getrefcount`
@@ -95,7 +95,7 @@ class _Freezing:
         return value if _are_same(items, value) else items
 
     def _constant(self, value: Any) -> Any:
-        if not is_writable(value):
+        if not _is_writable(value):
             return value
         key = memory_of(value)
         if key not in self._copies:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
@@ -19,7 +18,6 @@ __all__ = [
     "partitioner_that_fits",
     "producer",
     "registered_platforms",
-    "tracing_settings",
     "uses_shardy",
 ]
 
@@ -46,31 +44,6 @@ def producer() -> Producer:
     """The releases that export functions in this process."""
     jax_release, jaxlib_release = _jax.releases()
     return Producer(jaxtf=RELEASE, jax=jax_release, jaxlib=jaxlib_release)
-
-
-# By the name of JAX's context manager; in `jax.config` it begins with `jax_`.
-_OF_TRACING = (
-    "enable_x64",
-    "default_matmul_precision",
-    "default_prng_impl",
-    "numpy_dtype_promotion",
-    "numpy_rank_promotion",
-    "threefry_partitionable",
-)
-
-
-def tracing_settings() -> Callable[[], AbstractContextManager[None]]:
-    """What JAX is set to now that decides what tracing gives; it returns a context in which JAX is set so again."""
-    values = {name: getattr(jax.config, f"jax_{name}") for name in _OF_TRACING}
-
-    @contextmanager
-    def set_again() -> Iterator[None]:
-        with ExitStack() as stack:
-            for name, value in values.items():
-                stack.enter_context(getattr(jax, name)(value))
-            yield
-
-    return set_again
 
 
 def uses_shardy() -> bool:
