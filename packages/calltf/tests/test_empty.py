@@ -109,12 +109,16 @@ COMPUTED = {
     "slices": {
         "from the end": lambda x: x[-2:-5:-1],
         "in steps": lambda x: x[5:1:-2],
+        "every other": lambda x: x[1::2],
+        "of both axes": lambda x: x[2::3, 2::-2],
+        "of nothing": lambda x: x[1:][1::2, 3:],
         "slice": lambda x: tf.slice(x, [1, 0], [rest(x), 3]),
         "element": lambda x: x[1:][:, tf.argmax(x[0])],
     },
 }
 # Their gradients have no form for all sizes, or have operations that need a row.
-WITHOUT_GRADIENT = {*COMPUTED["indexing"], "from the end", "in steps", "sorted"}
+IN_STEPS = {"from the end", "in steps", "every other", "of both axes", "of nothing"}
+WITHOUT_GRADIENT = {*COMPUTED["indexing"], *IN_STEPS, "sorted"}
 # Refused for no rows: by TensorFlow the first, by its compiler the loop.
 REFUSED = {
     "ArgMax": lambda x: tf.argmax(x[1:], 0),

@@ -73,8 +73,34 @@ def strided_slice(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
         return [i.value(tensor, _indexed(i, op, x.shape, strides))]
     dense = _Dense.of(i, op, x.shape, bounds)
     tensor = tf.reverse(x.tensor, dense.reverse) if dense.reverse else x.tensor
-    tensor = tf.strided_slice(tensor, *dense.at_sample(i))
+    tensor = _taken(i, tensor, dense)
     return [i.value(tf.reshape(tensor, [i.number(size) for size in dense.shape]), dense.shape, known)]
+
+
+def _taken(i: Interpreter, tensor: Any, dense: _Dense) -> Any:
+    """A slice, by operations that are compiled alike where it is empty.
+
+    StridedSlice is not: TensorFlow 2.22 compiles one that takes nothing to a constant. One more element behind each
+    axis that may be empty, and it takes something.
+    """
+    more = [0 if decided(operator.ge, count, 1) else 1 for count in dense.counts]
+    if not any(more):
+        return tf.strided_slice(tensor, *dense.at_sample(i))
+    rank = (len(more),)
+    sizes = [stop - start for start, stop in zip(dense.starts, dense.stops, strict=True)]
+    starts, extents = (i.at_sample(array_of(numbers, rank), tf.int64) for numbers in (dense.starts, sizes))
+    tensor = tf.slice(tensor, starts, extents)
+    if all(step == 1 for step in dense.steps):
+        return tensor
+    sizes = [size + one for size, one in zip(sizes, more, strict=True)]
+    i.remember(sizes)
+    i.remember((size + step - 1) // step for size, step in zip(sizes, dense.steps, strict=True))
+    tensor = tf.pad(tensor, [(0, one) for one in more])
+    begin = tf.zeros(rank, tf.int64)
+    tensor = tf.strided_slice(
+        tensor, begin, tf.constant(list(tensor.shape), tf.int64), tf.constant(dense.steps, tf.int64)
+    )
+    return tf.slice(tensor, begin, i.at_sample(array_of(dense.counts, rank), tf.int64))
 
 
 @rule("StridedSliceGrad")
