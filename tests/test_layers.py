@@ -91,7 +91,8 @@ MAY_IMPORT = {
         "_function": "_errors _jax _tf _graph _conjugates _sizes _transfer _configuration _declared _traced"
         " _symbolic_traced",
         "_lost_derivatives": "_tf _walk",
-        "_vjp": "_errors _tf _graph _transfer _declared _traced _function _lost_derivatives",
+        "_observed": "_tf _walk _lost_derivatives",
+        "_vjp": "_errors _tf _graph _transfer _declared _traced _function _lost_derivatives _observed",
         "_vectorized": "_graph _transfer _traced _function _vectorizations _vjp",
         "_recorded": "_jax _tf _transfer _function _vjp",
         "_primitive": "_errors _jax _tf _effects _graph _transfer _traced _function _recorded",

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, reject
 from hypothesis import strategies as st
+from tensorflow.python.eager import context
 from tensorflow.python.framework import op_def_registry, ops
 
 from jaxtf.calltf import CompilationError, UnsupportedError, call_tf
@@ -97,10 +98,66 @@ def test_a_derivative_that_tensorflow_takes_for_zero_is_refused(name, kind):
     assert "tf.stop_gradient" in str(refused.value)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in DERIVATIVES if kind != "gradient"])
-def test_it_is_refused_beside_others_of_the_same_argument(kind):
-    with pytest.raises(UnsupportedError, match="constant_values"):
-        DERIVATIVES[kind](total(pad_and_more))(jnp.float32(3))
+BESIDE = {
+    "it is": pad_and_more,
+    "a function": lambda x: tf.function(LOST["PadV2 (constant_values)"])(x) * x,
+    "a function in a function": lambda x: tf.function(lambda x: tf.function(pad_and_more)(x) + x)(x) * 1.0,
+    "a branch": lambda x: IN_PLACES["a branch"](x) * x,
+    "a loop": lambda x: IN_PLACES["a loop"](x) * x,
+    "compiled": lambda x: tf.function(pad_and_more, jit_compile=True)(x) * 1.0,
+}
+
+
+@pytest.mark.parametrize("kind", DERIVATIVES)
+@pytest.mark.parametrize("place", BESIDE)
+def test_it_is_refused_beside_others_of_the_same_argument(place, kind):
+    for _ in range(2):
+        with pytest.raises(UnsupportedError, match="constant_values"):
+            DERIVATIVES[kind](total(BESIDE[place]))(jnp.float32(3))
+
+
+def test_what_runs_is_observed_where_it_cannot_be_traced():
+    def function(x, y):
+        return pad_and_more(x) * y * float(y.numpy())
+
+    call = call_tf(function)
+    with pytest.raises(UnsupportedError, match=r"derivative of function needs that of PadV2 \(constant_values\)"):
+        jax.grad(lambda x: call(x, 2.0).sum())(3.0)
+    assert jax.grad(lambda y: call(3.0, y).sum())(2.0) == 27 * 2.0
+
+
+# TensorFlow's derivatives are of the argument that is meant, or the user's own.
+NOT_LOST = {
+    "a gradient of its own": (tf.custom_gradient(lambda x: (pad_and_more(x), lambda u: 2 * tf.reduce_sum(u))), 8.0),
+    "stopped": (lambda x: tf.pad([1.0, 2.0], [[1, 1]], constant_values=tf.stop_gradient(x)) * x, 9.0),
+    "a number made of an integer": (lambda x: x * tf.reduce_sum(tf.range(0.0, tf.cast(tf.shape(x), x.dtype)[0])), 0.0),
+    "of its shape": (lambda x: x * tf.one_hot([0], 2, on_value=tf.cast(tf.size(x), x.dtype)), 1.0),
+}
+
+
+@pytest.mark.parametrize("name", NOT_LOST)
+def test_an_eager_derivative_that_is_not_lost_is_tensorflows(name):
+    function, due = NOT_LOST[name]
+    x = jnp.ones(1) * 3 if "number" in name else jnp.float32(3)
+    assert jax.grad(total(function))(x) == due
+
+
+def test_python_runs_once_where_nothing_may_be_lost():
+    runs = []
+
+    def function(x):
+        runs.append(x)
+        return tf.pad(x, [[1, 1]]) * tf.range(tf.cast(tf.size(x), tf.float32) + 2) * tf.function(tf.sin)(x[0])
+
+    jax.grad(total(function))(jnp.ones(3))
+    assert len(runs) == 1
+
+
+def test_nothing_is_observed_once_it_has_run():
+    with pytest.raises(ZeroDivisionError):
+        jax.grad(total(lambda x: x / (1 // int(x.numpy()))))(jnp.float32(0))
+    jax.grad(total(lambda x: x))(jnp.float32(0))
+    assert not context.context().op_callbacks
 
 
 def test_the_values_of_a_range_have_no_derivative_with_respect_to_its_start():
@@ -464,8 +521,9 @@ def test_a_complex_derivative_that_tensorflow_has_wrong_is_refused(name):
     assert is_right == (abs(found - due) < 1e-3)
     for function in (tf.function(WRONG_OF_COMPLEX[name]), WRONG_OF_COMPLEX[name]):
         derivative = jax.grad(lambda z, f=function: call_tf(f)(z).real.sum())
-        with pytest.raises(UnsupportedError, match=rf"needs that of {name} \("):
-            (derivative if function is not WRONG_OF_COMPLEX[name] else jax.jit(derivative))(MATRIX)
+        for stage in (lambda f: f, jax.jit):
+            with pytest.raises(UnsupportedError, match=rf"needs that of {name} \("):
+                stage(derivative)(MATRIX)
 
 
 def test_second_derivatives_of_complex_products_are_refused():

@@ -11,16 +11,20 @@ Seen in TensorFlow 2.21, by its source and by differences of each operation's re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.calltf._tf import is_declared_not_differentiable
-from jaxtf.calltf._walk import Walk, walked
+from jaxtf.calltf._tf import eager_elements, is_declared_not_differentiable
+from jaxtf.calltf._walk import Library, Walk, walked
 
-__all__ = ["ZERO", "lost_derivatives"]
+__all__ = ["STOPS", "ZERO", "lost_derivatives", "lost_in_call", "lost_of_operation", "may_lose"]
+
+STOPS = ("StopGradient", "PreventGradient")
+"""Operations whose derivative is meant to be zero, or not to be asked for."""
 
 # By the index of an operand: its name.
 _LOST: Mapping[str, Mapping[int, str]] = {
@@ -106,15 +110,44 @@ def lost_derivatives(concrete: Any, arguments: Sequence[int], results: Sequence[
     """
     graph = concrete.graph
     values = [_Value(index in arguments) for index in range(len(graph.inputs))]
-    found = _Follower(concrete, twice).results(graph, values)
+    found = _Follower(Walk(concrete), twice).results(graph, values)
     return sorted(_any_of([found[index] for index in results if index < len(found)]).lost)
+
+
+def lost_in_call(library: Library, name: str, depends: Sequence[bool]) -> frozenset[str]:
+    """As `lost_derivatives`, of a function of a library; any of its results.
+
+    Args:
+      library: It and what it calls.
+      name: Its.
+      depends: Of each argument, whether it depends on what is differentiated with respect to.
+    """
+    values = [_Value(depends=each) for each in depends]
+    return _any_of(_Follower(library, twice=False).results(library.body(name), values)).lost
+
+
+def lost_of_operation(op: Any, depends: Sequence[bool]) -> frozenset[str]:
+    """As `lost_derivatives`, of one operation; any of its results."""
+    return _any_of(_by_itself(op, [_Value(depends=each) for each in depends], _lost_operands)).lost
+
+
+@functools.cache
+def may_lose(type_: str) -> bool:
+    """Whether operations of this type may lose a derivative, or have it wrong."""
+    tables = (_LOST, _WRONG_OF_COMPLEX, _LOST_OF_RESULT, _LOST_OF_COMPLEX_RESULT, _LOST_OF_DIAGONALS)
+    return (
+        any(type_ in table for table in tables)
+        or type_.startswith("FusedBatchNorm")
+        or type_ in ("SparseConcat", "Cast")
+        or (type_ not in ZERO and is_declared_not_differentiable(type_))
+    )
 
 
 class _Follower:
     """Follows derivatives through a trace."""
 
-    def __init__(self, concrete: Any, twice: bool):
-        self._walk = Walk(concrete)
+    def __init__(self, library: Library, twice: bool):
+        self._walk = library
         self._lost_operands = _lost_twice if twice else _lost_operands
 
     def results(self, graph: Any, values: Sequence[_Value]) -> list[_Value]:
@@ -124,7 +157,7 @@ class _Follower:
         return walked(graph, values, self._operation)
 
     def _operation(self, op: Any, operands: list[_Value]) -> list[_Value]:
-        if not any(value.depends for value in operands) or op.type in ("StopGradient", "PreventGradient"):
+        if not any(value.depends for value in operands) or op.type in STOPS:
             return [_Value() for _ in op.outputs]
         if _gradient_name(op).startswith(_OWN_GRADIENT):
             return [_differentiable(x, _Value(depends=True)) for x in op.outputs]
@@ -135,7 +168,7 @@ class _Follower:
         elif op.type in _LOOPS:
             found = self._loop(op, operands)
         else:
-            found = self._by_itself(op, operands)
+            found = _by_itself(op, operands, self._lost_operands)
         return [_differentiable(x, value) for x, value in zip(op.outputs, found, strict=True)]
 
     def _branches(self, op: Any, operands: list[_Value]) -> list[_Value]:
@@ -154,19 +187,17 @@ class _Follower:
                 return after
             operands = after
 
-    def _by_itself(self, op: Any, operands: list[_Value]) -> list[_Value]:
-        whole = _any_of(operands)
-        lost = [f"{op.type} ({name})" for i, name in self._lost_operands(op).items() if operands[i].depends]
-        whole = _Value(whole.depends, whole.lost.union(lost))
-        table = _LOST_OF_COMPLEX_RESULT if op.type in _LOST_OF_COMPLEX_RESULT and _is_complex(op) else _LOST_OF_RESULT
-        of_results = {
-            i: f"{op.type} ({name})"
-            for i, (operand, name) in table.get(op.type, {}).items()
-            if operands[operand].depends
-        }
-        return [
-            whole | _Value(lost=frozenset({of_results[i]} if i in of_results else ())) for i in range(len(op.outputs))
-        ]
+
+def _by_itself(op: Any, operands: Sequence[_Value], lost_operands: Callable[[Any], Mapping[int, str]]) -> list[_Value]:
+    """The results of an operation that calls none, for its operands."""
+    whole = _any_of(operands)
+    lost = [f"{op.type} ({name})" for i, name in lost_operands(op).items() if operands[i].depends]
+    whole = _Value(whole.depends, whole.lost.union(lost))
+    table = _LOST_OF_COMPLEX_RESULT if op.type in _LOST_OF_COMPLEX_RESULT and _is_complex(op) else _LOST_OF_RESULT
+    of_results = {
+        i: f"{op.type} ({name})" for i, (operand, name) in table.get(op.type, {}).items() if operands[operand].depends
+    }
+    return [whole | _Value(lost=frozenset({of_results[i]} if i in of_results else ())) for i in range(len(op.outputs))]
 
 
 def _lost_operands(op: Any) -> Mapping[int, str]:
@@ -209,6 +240,8 @@ def _is_one_diagonal(bounds: Any) -> bool:
     """Whether a number, or the first and the last of several, are known to be of one diagonal."""
     if bounds.shape.num_elements() == 1:
         return True
+    if (numbers := eager_elements(bounds)) is not None:
+        return bool(numbers[0] == numbers[-1])
     if bounds.op.type != "Const":
         return False
     first, last = tf.make_ndarray(bounds.op.get_attr("value"))  # noqa: TID251  of integers it does not warn

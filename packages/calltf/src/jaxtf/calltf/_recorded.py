@@ -17,9 +17,9 @@ import jax
 
 from jaxtf.calltf._function import Function, Results
 from jaxtf.calltf._jax import evaluating, outside_of_traces
-from jaxtf.calltf._tf import Tape, outside_of_graphs
+from jaxtf.calltf._tf import outside_of_graphs
 from jaxtf.calltf._transfer import jax_dtype, to_array, to_tensor
-from jaxtf.calltf._vjp import VectorJacobian
+from jaxtf.calltf._vjp import Seen, VectorJacobian
 from jaxtf.serialization.interop import is_differentiable
 
 __all__ = ["Recorded", "recorded_call"]
@@ -34,17 +34,17 @@ class Recorded:
     Args:
       function: What was called.
       args: The arrays that it was made with.
-      tape: What saw it, persistent.
+      seen: What saw it.
       tensors: The same as tensors.
       results: What it returned.
     """
 
     def __init__(
-        self, function: Function, args: Sequence[Any], tape: Tape, tensors: Sequence[Any], results: Sequence[Any]
+        self, function: Function, args: Sequence[Any], seen: Seen, tensors: Sequence[Any], results: Sequence[Any]
     ):
         self._function = function
         self._args = args
-        self._tape = tape
+        self._seen = seen
         self._tensors = tensors
         self._results = results
 
@@ -67,7 +67,7 @@ class Recorded:
             return None
         with outside_of_graphs(), outside_of_traces(), self._function.configuration.entered():
             derivative = self._function.derived(VectorJacobian, tuple(arguments), tuple(results))
-            found = derivative.pulled_back(self._tape, self._tensors, self._results, list(map(to_tensor, cotangents)))
+            found = derivative.pulled_back(self._seen, self._tensors, self._results, list(map(to_tensor, cotangents)))
             return list(map(to_array, found))
 
 
@@ -75,8 +75,8 @@ def recorded_call(function: Function, args: Sequence[Any]) -> tuple[Results, Rec
     """Runs a function eagerly on concrete arrays, seen by a tape; the results are JAX arrays."""
     with outside_of_graphs(), outside_of_traces():
         tensors = [to_tensor(arg) for arg in args]
-        watched = [tensor for tensor in tensors if is_differentiable(jax_dtype(tensor.dtype))]
-        with Tape(watched, persistent=True) as tape:
+        watched = {i: tensor for i, tensor in enumerate(tensors) if is_differentiable(jax_dtype(tensor.dtype))}
+        with Seen(function, watched, persistent=True) as seen:
             results = function.run(tensors)
     arrays = [to_array(leaf) for leaf in results.leaves]
-    return Results(arrays, results.tree), Recorded(function, args, tape, tensors, results.leaves)
+    return Results(arrays, results.tree), Recorded(function, args, seen, tensors, results.leaves)

@@ -6,9 +6,12 @@ Knows TensorFlow; nothing of JAX.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
+
+# `tf.compat.v1.GraphDef`, by the module that makes it.
+from tensorflow.core.framework.graph_pb2 import GraphDef as _GraphDef
 
 # A tensor over the memory of a DLPack capsule: `tf.experimental.dlpack.from_dlpack` without its two
 # layers of Python, half of its cost. Seen in TensorFlow 2.21.
@@ -16,7 +19,7 @@ from tensorflow.python import pywrap_tfe as _pywrap_tfe
 from tensorflow.python.eager import context as _context
 
 # Runs an operation of a graph eagerly, given by type, operands and attributes: `tf.raw_ops` has other names for some of
-# the operands. Seen in TensorFlow 2.21.
+# the operands. It is replaced by one that shows what it runs to whoever observes. Seen in TensorFlow 2.21.
 from tensorflow.python.eager import execute as _execute
 
 # Leaves any graph that is being built, as `tf.init_scope` does; but that one also stops
@@ -48,6 +51,7 @@ __all__ = [
     "context_handle",
     "eager_device",
     "eager_elements",
+    "eager_identity",
     "eager_shape",
     "eager_type",
     "executed",
@@ -56,6 +60,9 @@ __all__ = [
     "function_graph",
     "is_declared_not_differentiable",
     "is_stateful",
+    "library_of",
+    "observed",
+    "operation_definition",
     "outside_of_graphs",
 ]
 
@@ -73,6 +80,12 @@ def eager_type(value: Any) -> int | None:
 def eager_elements(value: Any) -> Any:
     """As `numpy.asarray` of an eager tensor, 3 us sooner: an array over its memory, or a scalar; else None."""
     return value._numpy() if type(value) is _EagerTensor else None
+
+
+def eager_identity(value: Any) -> int:
+    """The number of an eager tensor, which no other one of the process has, also later."""
+    identity: int = value._id
+    return identity
 
 
 def eager_shape(value: Any) -> tuple[int, ...] | None:
@@ -159,6 +172,45 @@ def is_declared_not_differentiable(op_type: str) -> bool:
         return _gradient_registry.lookup(op_type) is None
     except LookupError:  # nothing is declared: the tape raises an error
         return False
+
+
+def operation_definition(op_type: str) -> Any:
+    """What ops of this type declare; None if it is the name of a function."""
+    return _op_def_registry.get(op_type)
+
+
+def library_of(name: str) -> Any:
+    """A function that was called eagerly, and all that it calls, as the library of a graph."""
+    library, waiting = _GraphDef().library, [name]
+    found = set(waiting)
+    while waiting:
+        definition = _context.context().get_function_def(waiting.pop())
+        library.function.add().CopyFrom(definition)
+        attrs = [attr for node in definition.node_def for attr in node.attr.values()]
+        names = {node.op for node in definition.node_def if operation_definition(node.op) is None}
+        names |= {f.name for attr in attrs for f in (attr.func, *attr.list.func) if f.name} - found
+        waiting += names - found
+        found |= names
+    return library
+
+
+@contextmanager
+def observed(observer: Callable[..., None]) -> Iterator[None]:
+    """While entered, what this thread runs eagerly, and builds into graphs, is shown to an observer.
+
+    Args:
+      observer: Is given the type of an operation, its operands, attributes (names and values in turn) and results, and
+        by name the graph, if it is built into one.
+    """
+    context = _context.context()
+    context.ensure_initialized()
+    # As `op_callbacks.add_op_callback` has it; its counterpart puts back the one that shows nothing for all threads.
+    _execute.execute = _execute.execute_with_callbacks
+    context.add_op_callback(observer)
+    try:
+        yield
+    finally:
+        context.remove_op_callback(observer)
 
 
 def function_graph(definition: Any) -> Any:

@@ -11,7 +11,8 @@ differentiation" (output_gradients, unconnected_gradients).
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import jax
@@ -23,9 +24,44 @@ from jaxtf.calltf._declared import shape_text
 from jaxtf.calltf._errors import ResultError, UnsupportedError
 from jaxtf.calltf._function import SIGNATURES_KEPT, Derived, Function, Results
 from jaxtf.calltf._lost_derivatives import lost_derivatives
-from jaxtf.calltf._tf import Tape, eager_shape
+from jaxtf.calltf._observed import Observer
+from jaxtf.calltf._tf import Tape, eager_shape, observed
 from jaxtf.calltf._traced import Signature, Traced
 from jaxtf.calltf._transfer import jax_dtype
+
+
+class Seen:
+    """A run of a function, seen by a tape and, if it is eager and of the user's Python, by an observer.
+
+    Args:
+      function: What is run while this is entered, once.
+      watched: The arguments to be differentiated with respect to, by their indices.
+      persistent: Whether gradients may be asked for more than once.
+
+    Attributes:
+      tape: Has the gradients.
+    """
+
+    def __init__(self, function: Function, watched: Mapping[int, Any], persistent: bool = False):
+        self.tape = Tape(list(watched.values()), persistent)
+        is_followed = tf.executing_eagerly() and not function.is_graph and not isinstance(function, VectorJacobian)
+        self._observer = Observer(watched.items()) if is_followed else None
+        self._entered = ExitStack()
+
+    def __enter__(self) -> Seen:
+        with ExitStack() as entered:
+            entered.enter_context(self.tape)
+            if self._observer is not None:
+                entered.enter_context(observed(self._observer))
+            self._entered = entered.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._entered.close()
+
+    def lost(self, arguments: Sequence[int]) -> list[str]:
+        """Operations that ran and by which derivatives with respect to these may be lost."""
+        return [] if self._observer is None else self._observer.lost(arguments)
 
 
 class VectorJacobian(Derived):
@@ -51,18 +87,18 @@ class VectorJacobian(Derived):
             self._look_ahead(tensors)
         num_args = len(tensors) - len(self._results)
         args, cotangents = tensors[:num_args], tensors[num_args:]
-        with Tape([args[i] for i in self._arguments]) as tape:
+        with Seen(self._function, {i: args[i] for i in self._arguments}) as seen:
             results = self._function.run(args).leaves
             self._check_results(results, cotangents)
-        return Results(*jax.tree.flatten(self.pulled_back(tape, args, results, cotangents)))
+        return Results(*jax.tree.flatten(self.pulled_back(seen, args, results, cotangents)))
 
     def pulled_back(
-        self, tape: Tape, args: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any]
+        self, seen: Seen, args: Sequence[Any], results: Sequence[Any], cotangents: Sequence[Any]
     ) -> list[Any]:
         """The cotangents of the arguments, by JAX's convention; one without a gradient has zero.
 
         Args:
-          tape: It has seen the call.
+          seen: The call.
           args: All of the call.
           results: All of the call.
           cotangents: Those of the results that have any.
@@ -75,7 +111,7 @@ class VectorJacobian(Derived):
         sources = [args[i] for i in self._arguments]
         targets = [results[i] for i in self._results]
         try:
-            gradients = tape.gradients(targets, sources, [_conjugate(cotangent) for cotangent in cotangents])
+            gradients = seen.tape.gradients(targets, sources, [_conjugate(cotangent) for cotangent in cotangents])
         except LookupError as error:
             error.add_note(
                 f"call_tf: {'forward mode or a second' if self._twice else 'a'} derivative of {_own_name(self)} needs "
@@ -84,7 +120,7 @@ class VectorJacobian(Derived):
             )
             raise
         if tf.executing_eagerly():
-            self._refuse_if_lost(args, [gradient is not None for gradient in gradients])
+            self._refuse_if_lost(args, [gradient is not None for gradient in gradients], seen.lost(self._arguments))
         return [
             tf.zeros_like(args[i]) if gradient is None else self._dense(gradient, args[i], i)
             for i, gradient in zip(self._arguments, gradients, strict=True)
@@ -109,26 +145,29 @@ class VectorJacobian(Derived):
             "  remedy: let the tf.custom_gradient in it return gradients of the shapes and dtypes of its arguments"
         )
 
-    def _refuse_if_lost(self, args: Sequence[Any], has_gradients: Sequence[bool]) -> None:
+    def _refuse_if_lost(self, args: Sequence[Any], has_gradients: Sequence[bool], seen: Sequence[str]) -> None:
         """Refuses in eager mode what tracing refuses: derivatives that TensorFlow takes for zero, or for others.
 
-        Where tracing would run Python of the user again, it is asked only about arguments without any gradient.
+        Where tracing would run Python of the user again, it is asked only where there is reason: about arguments
+        without any gradient, or about all, if what ran may have lost some.
 
         Args:
           args: Those of the function.
           has_gradients: Of the arguments that it was differentiated with respect to, whether there was a gradient.
+          seen: Operations that ran and by which derivatives may be lost.
         """
-        of_all = self._function.is_graph
+        of_all = bool(seen) or self._function.is_graph
         asked = tuple(i for i, found in zip(self._arguments, has_gradients, strict=True) if of_all or not found)
         if asked:
             signature = tuple((tuple(tensor.shape), jax_dtype(tensor.dtype)) for tensor in args)
-            self._refuse(self._lost(signature, asked))
+            lost = self._lost(signature, asked)
+            self._refuse(seen if lost is None else lost)
 
-    def _lost_derivatives(self, signature: Signature, arguments: tuple[int, ...]) -> list[str]:
+    def _lost_derivatives(self, signature: Signature, arguments: tuple[int, ...]) -> list[str] | None:
         try:
             graph = self._function.graph(signature)
         except Exception:  # not a function for tracing: nothing is known
-            return []
+            return None
         return lost_derivatives(graph, arguments, self._results)
 
     def _refuse(self, lost: Sequence[str]) -> None:

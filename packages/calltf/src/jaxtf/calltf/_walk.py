@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from jaxtf.calltf._tf import function_graph, outside_of_graphs
 
-__all__ = ["CALLS", "Walk", "constant_array", "emitted", "left_out", "walked"]
+__all__ = ["CALLS", "Library", "Walk", "constant_array", "emitted", "left_out", "walked"]
 
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 """Operations that call a function."""
@@ -20,31 +20,19 @@ CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 _Value = TypeVar("_Value")
 
 
-class Walk:
-    """A trace and its library of functions.
+class Library:
+    """Functions that operations call.
 
     Args:
-      concrete: The trace.
-
-    Attributes:
-      graph: Of the trace.
+      library: As a graph has it.
     """
 
-    def __init__(self, concrete: Any):
-        self._concrete = concrete
-        self.graph = concrete.graph
-        library = self.graph.as_graph_def().library
+    def __init__(self, library: Any):
         self._library = {f.signature.name: f for f in library.function}
         self._functions = tf.Graph()  # where a function finds those that it calls
         with self._functions.as_default():
             tf.import_graph_def(tf.compat.v1.GraphDef(library=library))
         self._bodies: dict[str, Any] = {}
-
-    def written(self, tensors: Sequence[Any], operation: Callable[[Any, list[Any]], Sequence[Any]]) -> list[Any]:
-        """The results of the trace for these arguments, written into the graph being built: as `walked`."""
-        for variable in self.graph.variables:
-            variable.value()  # by which the graph being built knows whose the captured handle is
-        return walked(self.graph, [*tensors, *self._concrete.captured_inputs], operation)
 
     def called(self, op: Any) -> Any | None:
         """The body of the function that an operation calls; None of any other operation, also a branch or a loop."""
@@ -58,6 +46,28 @@ class Walk:
             with self._functions.as_default():
                 self._bodies[name] = function_graph(self._library[name])
         return self._bodies[name]
+
+
+class Walk(Library):
+    """A trace and its library of functions.
+
+    Args:
+      concrete: The trace.
+
+    Attributes:
+      graph: Of the trace.
+    """
+
+    def __init__(self, concrete: Any):
+        self._concrete = concrete
+        self.graph = concrete.graph
+        super().__init__(self.graph.as_graph_def().library)
+
+    def written(self, tensors: Sequence[Any], operation: Callable[[Any, list[Any]], Sequence[Any]]) -> list[Any]:
+        """The results of the trace for these arguments, written into the graph being built: as `walked`."""
+        for variable in self.graph.variables:
+            variable.value()  # by which the graph being built knows whose the captured handle is
+        return walked(self.graph, [*tensors, *self._concrete.captured_inputs], operation)
 
 
 def walked(
