@@ -48,9 +48,10 @@ class Argument:
       shape: Sizes, those that are symbolic by name.
       dtype: By name.
       values: `small` integers, `special` ones too (NaN, infinities, signed zeros), `edges`: those without a tiny
-        one, `ties` of three values, `bits` of the whole range, `normal`, `wide`: floats of any exponent, `terms`
-        between 1/16 and 1/8, whose sums of hundreds and of products of thousands are in the range of 16 bits, a pair:
-        integers between the two, both included, or more numbers: some of these.
+        one, `ties` of three values, `extremes`: few of infinities, NaN and the limits, `bits` of the whole range,
+        `normal`, `wide`: floats of any exponent, `terms` between 1/16 and 1/8, whose sums of hundreds and of products
+        of thousands are in the range of 16 bits, a pair: integers between the two, both included, or more numbers: some
+        of these.
     """
 
     shape: tuple[Dimension, ...]
@@ -61,8 +62,8 @@ class Argument:
         """The array for sizes by name."""
         shape = [sizes[size] if isinstance(size, str) else size for size in self.shape]
         dtype = np.dtype(getattr(ml_dtypes, self.dtype, self.dtype))
-        if dtype == np.bool_:
-            return random.integers(0, 2, shape).astype(bool)
+        if dtype == np.bool_ or self.values == "extremes":
+            return random.integers(0, 2, shape).astype(bool) if dtype == np.bool_ else _extremes(random, shape, dtype)
         numbers: Any
         if isinstance(self.values, tuple) and len(self.values) > 2:
             numbers = random.choice(self.values, shape)
@@ -89,6 +90,15 @@ class Argument:
             if dtype.kind == "c":
                 numbers = numbers + 1j * random.integers(-3, 4, shape)
         return np.asarray(numbers).astype(dtype)
+
+
+def _extremes(random: np.random.Generator, shape: list[int], dtype: np.dtype[Any]) -> np.ndarray:
+    """The limits of a dtype and what is beyond them: of one side, or two or three of all."""
+    limits = np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.finfo(dtype)
+    beyond = () if dtype.kind in "iu" else (-np.inf, np.inf, np.nan)
+    pool = np.array([limits.min, limits.max, *beyond], dtype)
+    pools = [pool[:3:2], pool[1:4:2], random.permutation(pool)[: random.integers(2, 4)]]
+    return random.choice(pools[random.integers(3)], shape)
 
 
 def _of_any_exponent(random: np.random.Generator, shape: list[int], dtype: np.dtype[Any]) -> np.ndarray:

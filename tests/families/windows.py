@@ -107,12 +107,18 @@ def reduce(draw: Draw) -> Case:
     shape = sizes.shape(1, 4, 5)
     axes = tuple(sorted(draw(st.sets(st.integers(0, len(shape) - 1)))))
     reduced = sizes.counts(tuple(shape[axis] for axis in axes))
-    form = draw(st.sampled_from(["one", "one", "two", "named"]))
+    form = draw(st.sampled_from(["one", "one", "two", "named", "named"]))
     if form == "named":
-        name = draw(st.sampled_from(["argmax", "argmin", "any", "all", "prod", "mean", "logsumexp", "max", "sum"]))
+        names = ["argmax", "argmin", "argmax", "argmin", "any", "all", "prod", "mean", "logsumexp", "max", "sum"]
+        name = draw(st.sampled_from(names))
         dtype = draw(dtypes(FLOATS, SIGNED, UNSIGNED))
-        values = draw(st.sampled_from(["small", "ties", "special"])) if name in ("argmax", "argmin", "max") else "small"
+        values = (
+            draw(st.sampled_from(["extremes", "small", "ties", "special", "extremes"]))
+            if name in ("argmax", "argmin", "max")
+            else "small"
+        )
         axis = draw(st.sampled_from(axes)) if axes and name.startswith("arg") else axes or None
+        reduced = reduced if axes else sizes.counts(shape)
         keeps = draw(st.booleans())
 
         def named(x: Any) -> Any:

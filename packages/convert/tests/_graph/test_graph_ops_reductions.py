@@ -1,5 +1,7 @@
 """Reductions, windows and sorting in graph mode give JAX's results, also with NaN, ties and regions of their own."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,6 +51,25 @@ def test_extremes_of_nan_are_nan(mode):
 def test_the_first_extreme_is_found_and_nan_before_all(dtype, mode):
     values = SPECIAL if dtype in ("float32", "bfloat16") else np.array([[3, 1, 3, 1], [0, 0, 0, 0], [1, 2, 3, 4]])
     same_as_jax(lambda x: [jnp.argmax(x, 1), jnp.argmin(x, 0), jnp.argmax(x)], values.astype(dtype), mode=mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("allows_xla", [True, False])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_an_extreme_is_found_among_any_numbers(dtype, allows_xla, mode):
+    """Of the lowest finite number, of infinities and NaN, in each order; a kernel may begin with any of them."""
+    lowest = float(jnp.finfo(dtype).min)
+    rows = np.array(list(itertools.product([-INF, lowest, INF, NAN, 1], repeat=3))).astype(dtype)
+
+    def function(x):
+        found = [jnp.argmax(x, 1), jnp.argmin(-x, 1), jnp.argmax(x.T, 0), jnp.nanargmax(x, 1)]
+        return [*found, lax.argmin(-x, 1, "uint8")]
+
+    with jax.enable_x64(dtype == "float64"):
+        same_as_jax(function, rows, mode=mode, allows_xla=allows_xla)
+        for row in ([-INF, lowest, -INF], [-INF, lowest, NAN], [-INF, -INF, -INF]):
+            x = np.array(row, dtype)
+            same_as_jax(lambda x: [jnp.argmax(x), jnp.argmin(-x)], x, mode=mode, allows_xla=allows_xla)
 
 
 def searching(keeps):

@@ -28,6 +28,7 @@ from jaxtf.convert._graph.ops.combining import Combine, in_order, is_associative
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import KEEPS_DIMENSIONS
 from jaxtf.convert._graph.searches import SEARCHES, TAKES_VALUE
+from jaxtf.convert._tf import traces_compiled
 from jaxtf.serialization.interop import single_operation
 
 __all__ = ["Combine", "region_of"]
@@ -79,8 +80,7 @@ def reduce(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Tensor]:
             reduced = reducer(operands[0], bound.constant(axes), keeps) if axes else operands[0]
             return [with_initial(kind, initial[0], reduced)]
     if SEARCHES in bound.operation.attributes:
-        search = partial(_extreme, bound[SEARCHES], takes_value=bound.get(TAKES_VALUE, False))
-        return _with_few_dimensions(lambda xs, axis: search(xs[0], xs[1], axis[0]), operands, axes)
+        return _with_few_dimensions(lambda xs, axis: _extreme(bound, xs[0], xs[1], axis[0]), operands, axes)
     combine, associative = region_of(bound), is_associative(block)
     results = _with_few_dimensions(lambda xs, dims: _folded(combine, xs, initial, dims, associative), operands, axes)
     return [_with_dimensions(results[0], axes)] if keeps else results
@@ -230,18 +230,15 @@ def _rows_of_blocks(
     return list(tf.while_loop(lambda i, *_: i < block, step, state, shape_invariants=invariants)[1:])
 
 
-def _extreme(
-    direction: str, operand: tf.Tensor, indices: tf.Tensor, axis: int, *, takes_value: bool
-) -> list[tf.Tensor]:
+def _extreme(bound: Bound, operand: tf.Tensor, indices: tf.Tensor, axis: int) -> list[tf.Tensor]:
     """The extreme value along an axis and its index, by ArgMax or ArgMin, which find the first; a NaN comes first.
 
     Of several zeros the value is the last one, and the index that of the first. As of extremes (`grappler`), Grappler
     makes `argmax(x)` of `argmax(f(x))`, and `argmin(x)` of `argmax(-x)`. With one more dimension TensorFlow searches an
     only axis in one thread.
     """
-    search = partial(
-        tf.argmax if direction == "GT" else tf.argmin, axis=axis, output_type=index_dtype(operand.shape[axis])
-    )
+    is_greatest = bound[SEARCHES] == "GT"
+    search = partial(tf.argmax if is_greatest else tf.argmin, axis=axis, output_type=index_dtype(operand.shape[axis]))
     searched = tf.cast(operand, tf.int32) if operand.dtype == tf.bool else operand
     if searched.shape.rank == 1 and tf.is_symbolic_tensor(searched):
         position = search(hidden(searched))
@@ -249,15 +246,45 @@ def _extreme(
         position = search(tf.expand_dims(searched, searched.shape.rank))
         position = tf.squeeze(position, [-1])
     if operand.dtype.is_floating:
-        unordered = tf.not_equal(operand, operand)
-        first = tf.argmax(tf.cast(unordered, tf.int32), axis, output_type=position.dtype)
-        position = tf.where(tf.reduce_any(unordered, axis), first, position)
+        position = _of_any_numbers(bound, operand, position, axis, is_greatest)
     value, index = (_taken(x, position, axis) for x in (operand, indices))
-    if takes_value and operand.dtype.is_floating:
+    if operand.dtype.is_floating and bound.get(TAKES_VALUE, False):
         backwards = tf.reverse(operand, [axis])
         last = _taken(backwards, search(backwards), axis)
         value = tf.where(tf.equal(value, tf.zeros([], value.dtype)), last, value)
     return [value, index]
+
+
+def _of_any_numbers(bound: Bound, operand: tf.Tensor, position: tf.Tensor, axis: int, is_greatest: bool) -> tf.Tensor:
+    """Where the extremes are, from where ArgMax or ArgMin finds them.
+
+    TensorFlow's kernels pass over NaN, and begin with the first element as if it were the lowest finite number, so that
+    they find -inf where that number follows. If the extremes are greater than it, neither is so.
+    """
+    least = tf.constant(float("-inf") if is_greatest else float("inf"), operand.dtype)
+
+    def first(marked: tf.Tensor) -> tf.Tensor:
+        return tf.argmax(tf.cast(marked, tf.int32), axis, output_type=position.dtype)
+
+    def of_nan() -> tf.Tensor:
+        unordered = tf.not_equal(operand, operand)
+        return tf.where(tf.reduce_any(unordered, axis), first(unordered), position)
+
+    def of_all() -> tf.Tensor:
+        found = of_nan()
+        is_least = tf.equal(_taken(operand, found, axis), least)
+        return tf.where(is_least, first(tf.not_equal(operand, least)), found)
+
+    if traces_compiled():
+        return of_nan()
+    if not bound.allows_xla:
+        return of_all()
+    along = bound.constant([axis])
+    if is_greatest:
+        is_usual = tf.greater(REDUCERS["maximum"](operand, along, False), operand.dtype.min)
+    else:
+        is_usual = tf.less(REDUCERS["minimum"](operand, along, False), operand.dtype.max)
+    return tf.cond(tf.reduce_all(is_usual), lambda: tf.identity(position), of_all)
 
 
 def _taken(operand: tf.Tensor, position: tf.Tensor, axis: int) -> tf.Tensor:
