@@ -17,7 +17,7 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.calltf._lost_derivatives import STOPS, lost_in_call, lost_of_operation, may_lose
-from jaxtf.calltf._tf import eager_identity, eager_type, library_of, operation_definition
+from jaxtf.calltf._tf import eager_identity, eager_type, is_function, library_of, operation_definition
 from jaxtf.calltf._walk import CALLS, Library
 
 __all__ = ["Observer"]
@@ -97,7 +97,7 @@ class Observer:
 @functools.lru_cache(_FUNCTIONS_KEPT)
 def _calls(type_: str) -> bool:
     """Whether it calls a function, by its own name or as an operation that does."""
-    return type_ in CALLS or operation_definition(type_) is None
+    return type_ in CALLS or is_function(type_)
 
 
 def _names(op: _Executed, depends: tuple[bool, ...]) -> frozenset[str]:

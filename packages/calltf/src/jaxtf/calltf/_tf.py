@@ -59,6 +59,7 @@ __all__ = [
     "from_dlpack",
     "function_graph",
     "is_declared_not_differentiable",
+    "is_function",
     "is_stateful",
     "library_of",
     "observed",
@@ -177,6 +178,12 @@ def is_declared_not_differentiable(op_type: str) -> bool:
 def operation_definition(op_type: str) -> Any:
     """What ops of this type declare; None if it is the name of a function."""
     return _op_def_registry.get(op_type)
+
+
+def is_function(name: str) -> bool:
+    """Whether it names a function that can be called eagerly."""
+    found: bool = _context.context().has_function(name)
+    return found
 
 
 def library_of(name: str) -> Any:
