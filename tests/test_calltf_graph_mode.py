@@ -158,3 +158,70 @@ def test_of_sizes_that_the_graph_knows_nothing_is_left():
     assert "Assert" not in operations(known.graph)
     with pytest.raises(tf.errors.InvalidArgumentError, match="needs b >= 4, and has b = 3"):
         tf.function(converted, autograph=False).get_concrete_function(tf.TensorSpec([3, 3]))
+
+
+def positive(x):
+    tf.debugging.assert_positive(x)
+    return x * 2
+
+
+def assert_in_a_branch(x):
+    tf.cond(tf.size(x) > 0, lambda: positive(x), lambda: x)
+    return x * 2
+
+
+ASSERTING = {
+    "of TensorFlow": positive,
+    "of a function that is called": tf.function(positive, autograph=False),
+    "in a branch": assert_in_a_branch,
+    "by an operation": lambda x: x * tf.debugging.check_numerics(tf.math.log(x), "not a number"),
+}
+# Programs that return the same whether a function is called by them or not.
+UNUSED = {
+    "call": lambda f, x: f(x),
+    "jit": lambda f, x: jax.jit(f)(x),
+    "cond": lambda f, x: jax.lax.cond(x[0] > 0, f, lambda x: x, x),
+    "scan": lambda f, x: jax.lax.scan(lambda carry, _: (carry, f(carry)), x, length=2),
+    "fori_loop": lambda f, x: jax.lax.fori_loop(0, 2, lambda _, carry: (f(carry), carry)[1], x),
+    "vmap": lambda f, x: jax.vmap(f)(x),
+    "vjp": jax.vjp,
+    "its pullback": lambda f, x: jax.vjp(f, x)[1](x),
+}
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("unused", UNUSED)
+@pytest.mark.parametrize("function", ASSERTING)
+def test_assertions_of_a_call_by_name_are_checked_where_nobody_uses_its_results(function, unused, symbolic):
+    call = call_tf(ASSERTING[function], call_tf_graph=True)
+
+    def program(x):
+        UNUSED[unused](call, x)
+        return x + 1
+
+    converted = tf.function(in_graph_mode(program, polymorphic_shapes=["b"] if symbolic else None), autograph=False)
+    np.testing.assert_array_equal(converted(np.float32([1, 2, 3])), [2, 3, 4])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        converted(np.float32([1, -2, 3]))
+
+
+def test_assertions_of_a_call_by_name_are_kept_where_a_gradient_is_written_again():
+    """That of a root of a complex number, which TensorFlow compiles without a conjugate."""
+
+    def root(x):
+        tf.debugging.assert_positive(tf.math.real(x))
+        return tf.sqrt(x)
+
+    def program(x):
+        return jax.vjp(call_tf(root, call_tf_graph=True), x)[1](jnp.ones_like(x))
+
+    converted = tf.function(in_graph_mode(program), autograph=False)
+    np.testing.assert_allclose(converted(np.complex64([4.0]))[0], [0.25])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        converted(np.complex64([-4.0 + 1j]))
+
+
+def test_a_call_by_name_without_side_effects_is_dropped_with_its_assertions():
+    call = call_tf(positive, call_tf_graph=True, has_side_effects=False)
+    converted = tf.function(in_graph_mode(lambda x: (call(x), x + 1)[1]), autograph=False)
+    np.testing.assert_array_equal(converted(np.float32([1, -2, 3])), [2, -1, 4])

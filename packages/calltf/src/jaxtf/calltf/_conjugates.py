@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.calltf._graph import nodes
+from jaxtf.calltf._graph import may_assert, nodes
 from jaxtf.calltf._tf import outside_of_graphs
 from jaxtf.calltf._walk import Walk, emitted, walked
 
@@ -24,7 +24,10 @@ _COMPLEX = (tf.complex64.as_datatype_enum, tf.complex128.as_datatype_enum)
 
 
 def with_conjugates(concrete: Any) -> Callable[[Sequence[Any]], list[Any]] | None:
-    """What computes the results of a trace, and nothing else, with conjugates; None if the trace has all of them."""
+    """What computes the results of a trace, and asserts, with conjugates; None if the trace has all of them.
+
+    It does nothing else that the trace does.
+    """
     if any(node.op in _FORMULAS and node.attr["T"].type in _COMPLEX for node in nodes(concrete)):
         return _Writer(concrete)
     return None
@@ -39,11 +42,11 @@ class _Writer:
 
     def __call__(self, tensors: Sequence[Any]) -> list[Any]:
         """The results for these arguments."""
-        return self._walk.written(tensors, self._operation)
+        return self._walk.written(tensors, self._operation, may_assert)
 
     def _operation(self, op: Any, operands: list[Any]) -> Sequence[Any]:
         if (body := self._walk.called(op)) is not None:
-            return walked(body, operands, self._operation)
+            return walked(body, operands, self._operation, may_assert)
         if op.type in _FORMULAS and op.outputs[0].dtype.is_complex:
             result, slope = operands
             return [_FORMULAS[op.type](tf.math.conj(result), slope)]
@@ -67,7 +70,7 @@ class _Writer:
             specs = [tf.TensorSpec(x.shape, x.dtype) for x in body.inputs]
             with outside_of_graphs():
                 self._functions[name] = tf.function(
-                    lambda *tensors: walked(body, tensors, self._operation), autograph=False
+                    lambda *tensors: walked(body, tensors, self._operation, may_assert), autograph=False
                 ).get_concrete_function(*specs)
         self._functions[name].add_to_graph()
         return str(self._functions[name].name.decode())

@@ -4,7 +4,8 @@
 functions it calls, however deep: a call, a branch or a loop is what its body is.
 
 Reading a captured variable is not state here: in a staged call its value is a constant of
-the program. `Assert` is not either: XLA compiles it to nothing.
+the program. `Assert` is not either: XLA compiles it to nothing. Where nothing is compiled, in
+what stays a call by name, `has_assertions` says whether there are any.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any
 
 from jaxtf.calltf._tf import is_stateful
 
+_ASSERTION = "Assert"
 # Stateful by declaration, harmless in a compiled program: reads of captured variables,
 # assertions, and the ops whose bodies are looked at instead.
 _HARMLESS = re.compile(
-    r"ReadVariableOp|ResourceGather(Nd)?|VariableShape|VarIsInitializedOp|Assert"
+    rf"ReadVariableOp|ResourceGather(Nd)?|VariableShape|VarIsInitializedOp|{_ASSERTION}"
     r"|Placeholder.*|StatefulPartitionedCall|If|While|Case|NoOp"
 )
 _WRITES = re.compile(
@@ -51,6 +53,16 @@ def does_more_than_compute(op_type: str) -> bool:
 def variable_writes(stateful: frozenset[str]) -> list[str]:
     """Those of the stateful op types that write to a variable, sorted."""
     return sorted(op for op in stateful if _WRITES.fullmatch(op))
+
+
+def has_assertions(concrete: Any) -> bool:
+    """Whether there are assertions, which TensorFlow checks where it does not compile the graph."""
+    return _ASSERTION in _op_types(concrete)
+
+
+def may_assert(op_type: str) -> bool:
+    """Whether ops of this type are assertions, or run graphs in which there may be some."""
+    return op_type in (_ASSERTION, "StatefulPartitionedCall", "If", "While", "Case")
 
 
 def has_control_flow(concrete: Any) -> bool:

@@ -86,7 +86,9 @@ class Traced:
     @property
     def has_effect(self) -> bool:
         """Whether a call must neither be dropped nor repeated."""
-        return self.function.staging.has_side_effects and bool(self.stateful_ops)
+        staging = self.function.staging
+        does_more = bool(self.stateful_ops) or (staging.by_name and _graph.has_assertions(self.concrete))
+        return staging.has_side_effects and does_more
 
     @functools.cached_property
     def called_function(self) -> CalledFunction:

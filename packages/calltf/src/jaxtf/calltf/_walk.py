@@ -63,26 +63,35 @@ class Walk(Library):
         self.graph = concrete.graph
         super().__init__(self.graph.as_graph_def().library)
 
-    def written(self, tensors: Sequence[Any], operation: Callable[[Any, list[Any]], Sequence[Any]]) -> list[Any]:
+    def written(
+        self,
+        tensors: Sequence[Any],
+        operation: Callable[[Any, list[Any]], Sequence[Any]],
+        kept: Callable[[str], bool] = lambda _: False,
+    ) -> list[Any]:
         """The results of the trace for these arguments, written into the graph being built: as `walked`."""
         for variable in self.graph.variables:
             variable.value()  # by which the graph being built knows whose the captured handle is
-        return walked(self.graph, [*tensors, *self._concrete.captured_inputs], operation)
+        return walked(self.graph, [*tensors, *self._concrete.captured_inputs], operation, kept)
 
 
 def walked(
-    graph: Any, arguments: Sequence[_Value], operation: Callable[[Any, list[_Value]], Sequence[_Value]]
+    graph: Any,
+    arguments: Sequence[_Value],
+    operation: Callable[[Any, list[_Value]], Sequence[_Value]],
+    kept: Callable[[str], bool] = lambda _: False,
 ) -> list[_Value]:
     """What a graph returns for arguments; an operation is asked for its results once it has its operands.
 
     Args:
-      graph: It is walked from its outputs, so that what they do not need is left out.
+      graph: It is walked from its outputs, so that what they do not need is left out, unless `kept`.
       arguments: Of its inputs, captures included.
       operation: From an operation and its operands to its results.
+      kept: Of which types operations are walked though no output needs them.
     """
     known = {x.ref(): value for x, value in zip(graph.inputs, arguments, strict=True)}
     done = {x.op for x in graph.inputs}
-    waiting = [output.op for output in graph.outputs]
+    waiting = [op for op in graph.get_operations() if kept(op.type)] + [output.op for output in graph.outputs]
     while waiting:
         op = waiting[-1]
         before = [x.op for x in op.inputs if x.op not in done]
