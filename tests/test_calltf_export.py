@@ -1,19 +1,23 @@
 """TensorFlow functions inside of JAX functions that are exported, converted, saved, loaded and trained on."""
 
 import json
+import subprocess
+import sys
 import threading
 import warnings
 from pathlib import Path
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import jaxtf.serialization
 from jaxtf.calltf import call_tf
-from jaxtf.convert import NativeModeUnsupported, convert, convert_exported
-from jaxtf.serialization import deserialize, export
+from jaxtf.convert import GraphModeUnsupported, NativeModeUnsupported, convert, convert_exported
+from jaxtf.serialization import LiftUnsupported, deserialize, export
 from jaxtf.shapepoly import symbolic_shape
 
 HERE = Path(__file__).resolve().parent
@@ -263,3 +267,59 @@ def test_a_saved_model_is_tuned_in_jax_and_saved_again_three_times(tmp_path):
     w = model.weights["w"].numpy()
     slope = np.clip(2 * (big.numpy() @ w + model.weights["b"].numpy()), -1, 1)  # the custom gradient, after three turns
     np.testing.assert_allclose(tape.gradient(result, big), slope @ w.T, rtol=1e-5)
+
+
+# --- random numbers with a state ---
+
+
+def noisy(x):
+    return x + tf.random.uniform((3,))
+
+
+def noisy_export(module):
+    return module.export(jax.jit(call_tf(noisy)))(jax.ShapeDtypeStruct((3,), np.float32))
+
+
+@pytest.mark.parametrize("writer", [jaxtf.serialization, jax.export], ids=["own", "jax"])
+@pytest.mark.parametrize("reader", [jaxtf.serialization, jax.export], ids=["own", "jax"])
+def test_an_artifact_with_random_numbers_draws_new_ones_at_each_call(writer, reader):
+    reloaded = reader.deserialize(bytearray(noisy_export(writer).serialize()))
+    drawn = [np.asarray(run(np.zeros(3, np.float32))) for run in (reloaded.call, reloaded.call, jax.jit(reloaded.call))]
+    assert all(((number >= 0) & (number < 1)).all() for number in drawn)
+    assert len({number.tobytes() for number in drawn}) == 3
+
+
+def test_an_artifact_with_random_numbers_is_converted_in_native_mode_and_refused_elsewhere():
+    reloaded = deserialize(noisy_export(jaxtf.serialization).serialize())
+    converted = in_graph(convert_exported(reloaded))
+    assert len({converted(np.zeros(3, np.float32)).numpy().tobytes() for _ in range(3)}) == 3
+    with pytest.raises(GraphModeUnsupported, match="depend on the state of the device"):
+        in_graph(convert_exported(reloaded, native_serialization=False))(np.zeros(3, np.float32))
+    with pytest.raises(LiftUnsupported, match="depend on the state of the device"):
+        reloaded.lift()
+
+
+READER = """
+import sys
+import numpy as np
+from jaxtf.serialization import ArtifactError, deserialize
+with open(sys.argv[1], "rb") as file:
+    exported = deserialize(file.read())
+try:
+    exported.call(np.zeros(3, np.float32))
+except ArtifactError as error:
+    print(error)
+import jaxtf.calltf
+print(len({np.asarray(exported.call(np.zeros(3, np.float32))).tobytes() for _ in range(3)}))
+"""
+
+
+def test_a_process_that_has_not_imported_calltf_is_told_to(tmp_path):
+    (tmp_path / "artifact").write_bytes(noisy_export(jaxtf.serialization).serialize())
+    found = subprocess.run(
+        [sys.executable, "-c", READER, tmp_path / "artifact"], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == (
+        "the exported function has the effect jaxtf.calltf._effects.CallTfEffect, a class that this process does not "
+        "have\n  remedy: import jaxtf.calltf before calling the function\n3\n"
+    )

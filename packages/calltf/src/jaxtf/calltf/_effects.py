@@ -7,6 +7,8 @@ whose graph holds a stateful op (a random number without a seed tensor, a print)
 
 A call with `ordered=True` has `CallTfOrderedEffect`, whatever its function does.
 
+An artifact has of an effect the name of its class alone; so effects of one class are equal.
+
 Knows JAX's effect types; nothing of TensorFlow.
 """
 
@@ -17,14 +19,22 @@ from jax.extend.core import Effect
 from jaxtf.calltf._jax import allow_effect
 
 
-class CallTfEffect(Effect):
+class _EqualByClass(Effect):
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+class CallTfEffect(_EqualByClass):
     """Something observable besides the results, in no particular order."""
 
     def __repr__(self) -> str:
         return "CallTf"
 
 
-class CallTfOrderedEffect(Effect):
+class CallTfOrderedEffect(_EqualByClass):
     """The same, after all that came before it."""
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from jaxtf.serialization import _jax
@@ -30,8 +31,15 @@ def from_effect(effect: Effect) -> Any:
             return _effect_of(known)
     raise ArtifactError(
         f"the exported function has the effect {effect}, a class that this process does not have\n"
-        "  remedy: import the module that defines it before calling the function"
+        f"  remedy: import {_module(effect)} before calling the function"
     )
+
+
+def _module(effect: Effect) -> str:
+    """What to import for an effect: the module that defines its class, or the package that has it as a private part."""
+    *parts, _ = str(effect).split(".")
+    public = list(itertools.takewhile(lambda part: part.isidentifier() and not part.startswith("_"), parts))
+    return ".".join(public) or "the module that defines it"
 
 
 def _effect_of(known: type[Any]) -> Any:
