@@ -225,3 +225,25 @@ def test_a_call_by_name_without_side_effects_is_dropped_with_its_assertions():
     call = call_tf(positive, call_tf_graph=True, has_side_effects=False)
     converted = tf.function(in_graph_mode(lambda x: (call(x), x + 1)[1]), autograph=False)
     np.testing.assert_array_equal(converted(np.float32([1, -2, 3])), [2, -1, 4])
+
+
+# What XLA computes where TensorFlow refuses, because a size does not fit constant indices.
+NEED_INDICES = {
+    "gather": lambda x: tf.gather(x, [3, 0]),
+    "scatter": lambda x: tf.scatter_nd([[0], [3]], [1.0, 2.0], [tf.shape(x)[0]]),
+    "list": lambda x: tf.TensorArray(tf.float32, size=tf.shape(x)[0]).unstack(x).write(3, [1.0, 2.0, 3.0]).stack(),
+}
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["graph", "native"])
+@pytest.mark.parametrize("by_name", [False, True], ids=["compiled", "by name"])
+@pytest.mark.parametrize("needs", NEED_INDICES)
+def test_constant_indices_need_their_sizes_in_every_mode(needs, by_name, native):
+    function = NEED_INDICES[needs]
+    converted = convert(
+        call_tf(function, call_tf_graph=by_name), polymorphic_shapes=["b, _"], native_serialization=native
+    )
+    converted = tf.function(converted, autograph=False, input_signature=[tf.TensorSpec([None, 3])])
+    np.testing.assert_array_equal(converted(X), function(X))
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        converted(X[:3])

@@ -41,6 +41,82 @@ CASES = {
     "one row": (lambda x: tf.squeeze(x, [0]), "b == 1", "Squeeze", "drops axis 0 of [b, 3]"),
     "parts": (lambda x: tf.split(x, [2, -1])[1], "b - 2 >= 0", "SplitV", "has a size b - 2"),
     "padded": (lambda x: tf.pad(x, [[0, rows(x) - 3], [0, 0]]), "b - 3 >= 0", "Pad", "has a size b - 3"),
+    "gathered": (
+        lambda x: tf.gather(x, [[0, 2], [1, 0]]),
+        "b >= 3",
+        "GatherV2",
+        "takes element 2 of b",
+    ),
+    "embedded": (lambda x: tf.nn.embedding_lookup(x, [1, 0]), "b >= 2", "GatherV2", "takes element 1 of b"),
+    "gathered columns": (
+        lambda x: tf.gather(tf.transpose(x), [3, 0], axis=1),
+        "b >= 4",
+        "GatherV2",
+        "takes element 3 of b",
+    ),
+    "gathered in batches": (
+        lambda x: tf.gather(tf.transpose(x), [[0], [2], [1]], batch_dims=1),
+        "b >= 3",
+        "GatherV2",
+        "takes element 2 of b",
+    ),
+    "gathered by many": (
+        lambda x: tf.gather(x, np.arange(5000, dtype=np.int32) % 4),
+        "b >= 4",
+        "GatherV2",
+        "takes element 3 of b",
+    ),
+    "gathered by a range": (lambda x: tf.gather(x, tf.range(3)), "b >= 3", "GatherV2", "takes element 2 of b"),
+    "gathered elements": (
+        lambda x: tf.gather_nd(x, [[0, 2], [3, 1]]),
+        "b >= 4",
+        "GatherNd",
+        "takes element 3 of b",
+    ),
+    "scattered": (
+        lambda x: tf.scatter_nd([[0], [2]], [1.0, 2.0], [rows(x)]),
+        "b >= 3",
+        "ScatterNd",
+        "takes element 2 of b",
+    ),
+    "updated": (
+        lambda x: tf.tensor_scatter_nd_update(x, [[1]], [[1.0, 2.0, 3.0]]),
+        "b >= 2",
+        "TensorScatterUpdate",
+        "takes element 1 of b",
+    ),
+    "added": (
+        lambda x: tf.tensor_scatter_nd_add(x, [[0, 1], [2, 2]], [1.0, 2.0]),
+        "b >= 3",
+        "TensorScatterAdd",
+        "takes element 2 of b",
+    ),
+    "segments": (
+        lambda x: tf.math.unsorted_segment_sum(tf.constant([1.0, 2.0, 3.0]), [0, -1, 2], rows(x)),
+        "b >= 3",
+        "UnsortedSegmentSum",
+        "takes element 2 of b",
+    ),
+    "classes": (
+        lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits([0, 1, 3], tf.transpose(x)),
+        "b >= 4",
+        "SparseSoftmaxCrossEntropyWithLogits",
+        "takes element 3 of b",
+    ),
+    "a band": (lambda x: tf.linalg.band_part(x, 2, 0), "b >= 2", "MatrixBandPart", "keeps 2 diagonals of b"),
+    "rows apart": (lambda x: tf.unstack(x, 2)[1], "b == 2", "Unpack", "divides b into 2 parts"),
+    "an element of a list": (
+        lambda x: tf.TensorArray(tf.float32, size=rows(x), clear_after_read=False).unstack(x).read(2),
+        "b >= 3",
+        "TensorListGetItem",
+        "takes element 2 of b",
+    ),
+    "a list that is written to": (
+        lambda x: tf.TensorArray(tf.float32, size=rows(x)).unstack(x).write(2, [1.0, 2.0, 3.0]).stack(),
+        "b >= 3",
+        "TensorListSetItem",
+        "takes element 2 of b",
+    ),
     "two needs": (lambda x: (x[1], tf.reshape(x, [-1, 6])), "b >= 2", "StridedSlice", "takes element 1 of b"),
 }
 
@@ -69,7 +145,7 @@ def test_a_size_is_taken_or_refused_as_tensorflow_does_with_size_function_and_op
                 exported.call(x)
             assert (
                 re.search(
-                    rf"call_tf: <lambda>, whose operation {operation} \(\w+\) {re.escape(what)}.*, needs "
+                    rf"call_tf: <lambda>, whose operation {operation} \([\w/]+\) {re.escape(what)}.*, needs "
                     rf".*, and has b = {size}\n  remedy: call it with such sizes",
                     text_of(raised.value),
                 )
@@ -130,3 +206,21 @@ def test_later_operations_know_what_earlier_ones_need():
     spec = jax.ShapeDtypeStruct(export.symbolic_shape("b, 3"), np.float32)
     exported = export.export(jax.jit(call_tf(lambda x: x[:2] + tf.reshape(x[3], [1, 3]))))(spec)
     assert [str(aval.shape) for aval in exported.out_avals] == ["(2, 3)"]
+
+
+def test_constant_indices_within_an_inner_function_require_the_size_and_computed_ones_are_data():
+    inner = tf.function(lambda x, indices: 1 * tf.gather(x, indices), autograph=False)
+    spec = jax.ShapeDtypeStruct(export.symbolic_shape("b, 3"), np.float32)
+    exported = export.export(jax.jit(call_tf(lambda x: inner(x, tf.constant([2, 0])))))(spec)
+    with pytest.raises(ValueError, match="Error refining shapes") as raised:
+        exported.call(rows_of(2))
+    assert "takes element 2 of b, needs b >= 3, and has b = 2" in text_of(raised.value)
+    specs = [spec, jax.ShapeDtypeStruct((2,), np.int32)]
+    computed = export.export(jax.jit(call_tf(inner)))(*specs)
+    assert "call_tf: " not in computed.mlir_module()
+
+
+def test_a_negative_index_is_of_no_element_at_any_size():
+    spec = jax.ShapeDtypeStruct(export.symbolic_shape("b, 3"), np.float32)
+    with pytest.raises(NotImplementedError, match=r"GatherV2 \(GatherV2\) takes element -1 of b"):
+        export.export(jax.jit(call_tf(lambda x: tf.gather(x, [0, -1]))))(spec)

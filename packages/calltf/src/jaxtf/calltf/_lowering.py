@@ -106,6 +106,8 @@ def _call_by_name(ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], trace
                 f"call_tf: {traced.function} has ordered=True and symbolic shapes, which is not supported\n"
                 "  remedy: use constant shapes, or leave ordered=True out"
             )
+        if traced.scope is not None:  # compiled, the function may do something else where a size does not fit
+            Guards(ctx, traced.function, traced.scope, traced.sizes, {})
         shapes = [_shape_vector(dimension_values(ctx, aval.shape)) for aval in traced.avals]
     name = ir.StringAttr.get(traced.called_function.name)
     config = {"called_name": name, "has_token_input_output": ir.BoolAttr.get(ordered)}

@@ -72,7 +72,7 @@ class SymbolicTraced(Traced):
         dtypes = [*(spec.dtype for spec in specs), *(value.dtype for value in traced.captured)]
         traced = replace(traced, given_shapes=shapes)
         if function.staging.by_name:  # nothing is compiled here
-            return replace(traced, avals=traced._avals_by_name(function.known_results(signature), dtypes))
+            return traced._by_name(function.known_results(signature), dtypes)
         traced._require_values()
         traced, first, expressions = traced._interpreted(dtypes)
         assert traced.scope is not None
@@ -89,14 +89,15 @@ class SymbolicTraced(Traced):
         traced = replace(traced, samples=tuple(chosen), numbers=Numbers(chosen, expressions), written=tuple(written))
         return replace(traced, avals=tuple(traced._result_aval(i) for i in range(len(traced.result_shapes))))
 
-    def _avals_by_name(self, known: Sequence[ShapedArray] | None, dtypes: Sequence[Any]) -> tuple[ShapedArray, ...]:
-        """The results of a call by name: as known before, or as inferred, whatever the function does besides."""
+    def _by_name(self, known: Sequence[ShapedArray] | None, dtypes: Sequence[Any]) -> SymbolicTraced:
+        """With the results of a call by name: as known before, or as inferred, whatever the function does besides."""
         if known is not None:
             for index, aval in enumerate(known):
                 self._refuse_strangers(index, aval)
-            return tuple(known)
+            return replace(self, avals=tuple(known))
         traced = self._interpreted(dtypes)[0]
-        return tuple(traced._result_aval(index) for index in range(len(traced.result_shapes)))
+        avals = tuple(traced._result_aval(index) for index in range(len(traced.result_shapes)))
+        return replace(self, scope=traced.scope, avals=avals)
 
     def _interpreted(self, dtypes: Sequence[Any]) -> tuple[SymbolicTraced, Sample, list[Any]]:
         """The trace in the scope that it needs, written for one sample; that one; and the sizes that were met."""

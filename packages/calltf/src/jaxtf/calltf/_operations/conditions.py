@@ -10,9 +10,12 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
+
 from jaxtf.calltf._interpreter import Interpreter
 from jaxtf.calltf._jax import is_symbolic
-from jaxtf.calltf._symbolic_values import Shape, decided, same
+from jaxtf.calltf._symbolic_values import Shape, Value, decided, same
 
 
 def broadcast(i: Interpreter, op: Any, shapes: Iterable[Shape]) -> Shape:
@@ -81,3 +84,33 @@ def constant_size(i: Interpreter, op: Any, size: Any) -> Any:
     if is_symbolic(size):
         raise i.refused(op, f"needs a size to be a number, but it is {size},")
     return size
+
+
+def indices_within(i: Interpreter, op: Any, indices: Value, sizes: Shape, *, dropped_below: bool = False) -> None:
+    """Requires constant indices to be of elements that there are; those that are computed are data.
+
+    Args:
+      i: The interpreter.
+      op: The operation.
+      indices: Of one axis, or of several along the last axis of the indices.
+      sizes: Of that axis, or of these.
+      dropped_below: Whether TensorFlow drops what has a negative index.
+    """
+    places = _constants(indices)
+    if places is None or not places.size:
+        return
+    columns = places.reshape(-1, len(sizes)) if len(sizes) > 1 else places.reshape(-1, 1)
+    for size, column in zip(sizes, columns.T, strict=True):
+        least, most = int(min(column)), int(max(column))
+        if not dropped_below:
+            i.require(op, least, ">=", 0, f"takes element {least} of {size}")
+        i.require(op, size, ">=", most + 1, f"takes element {most} of {size}")
+
+
+def _constants(value: Value) -> np.ndarray[Any, Any] | None:
+    """The elements of a tensor that are the same for all sizes, however many; None if they are not known."""
+    if value.known is not None:
+        return value.known if value.is_constant else None
+    # Of integers, in which it reads nothing that NumPy deprecates.
+    found = tf.get_static_value(value.tensor) if value.is_static else None  # noqa: TID251
+    return found if isinstance(found, np.ndarray) else None

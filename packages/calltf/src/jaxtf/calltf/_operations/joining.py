@@ -40,9 +40,10 @@ def pack(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
 
 @rule("Unpack")
 def unpack(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
-    """Along an axis whose size is a number."""
+    """Along an axis of as many elements as there are results."""
     shape = list(inputs[0].shape)
-    del shape[op.get_attr("axis")]
+    size, count = shape.pop(op.get_attr("axis")), len(op.outputs)
+    i.require(op, size, "==", count, f"divides {size} into {count} parts")
     known: Sequence[Known | None] = i.moved(op, inputs, (0,)) or [None] * len(op.outputs)
     return [i.value(x, shape, elements) for x, elements in zip(i.compiled(op, inputs), known, strict=True)]
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from jaxtf.calltf._interpreter import Interpreter
 from jaxtf.calltf._jax import is_symbolic
-from jaxtf.calltf._operations.conditions import not_negative, require_same
+from jaxtf.calltf._operations.conditions import indices_within, not_negative, require_same
 from jaxtf.calltf._operations.table import rule, type_attribute
 from jaxtf.calltf._symbolic_values import Known, ListOf, Shape, Value, array_of
 
@@ -58,9 +58,10 @@ def list_from_tensor(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value
 
 @rule("TensorListSetItem")
 def list_set(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
-    """One is replaced."""
+    """One is replaced; a place that is a constant requires so many."""
     items = _items(i, op, inputs[0])
     _has_place(i, op, items)
+    indices_within(i, op, inputs[1], (items.count,))
     if items.element is not None:
         require_same(i, op, items.element, inputs[2].shape)
     [tensor] = i.compiled(op, inputs)
@@ -100,10 +101,12 @@ def _item_shape(i: Interpreter, op: Any, value: Value) -> Shape:
 
 @rule("TensorListPopBack", "TensorListGetItem", "TensorListStack")
 def list_read(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
-    """One, or all of them."""
+    """One, or all of them; a place that is a constant requires so many."""
     shape = _item_shape(i, op, inputs[0])
     if op.type != "TensorListStack":
         _has_place(i, op, _items(i, op, inputs[0]))
+    if op.type == "TensorListGetItem":
+        indices_within(i, op, inputs[1], (_items(i, op, inputs[0]).count,))
     tensors = [value.tensor for value in inputs]
     tensors[-1] = i.at_sample(array_of(shape, (len(shape),)), tf.int32)
     written = i.emit(op, tensors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxtf.calltf._interpreter import Interpreter
-from jaxtf.calltf._operations.conditions import broadcast, require_same
+from jaxtf.calltf._operations.conditions import broadcast, indices_within, require_same
 from jaxtf.calltf._operations.table import rule
 from jaxtf.calltf._symbolic_values import Value, product
 
@@ -61,15 +61,21 @@ def bias_add_grad(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
 
 @rule("SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits")
 def cross_entropy(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
-    """The loss of each row, and its gradient."""
+    """The loss of each row, and its gradient; labels that are constants require so many classes."""
     features, labels = (value.shape for value in inputs)
     require_same(i, op, features[: len(labels)], labels)
+    if op.type.startswith("Sparse"):
+        indices_within(i, op, inputs[1], features[1:])
     loss, gradient = i.compiled(op, inputs)
     return [i.value(loss, features[:1]), i.value(gradient, features)]
 
 
 @rule("MatrixBandPart")
 def band_part(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
-    """The shape stays."""
+    """The shape stays; diagonals whose number is known must be there."""
+    for value, size in zip(inputs[1:], inputs[0].shape[-2:], strict=True):
+        if value.known is not None:
+            count = value.known.item()
+            i.require(op, size, ">=", count, f"keeps {count} diagonals of {size}")
     [tensor] = i.compiled(op, inputs)
     return [i.value(tensor, inputs[0].shape)]
