@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax.experimental.layout import Format, Layout
 
 from jaxtf.calltf import ArgumentTypeError, ResultError, _transfer, call_tf
 from jaxtf.calltf._gpus import is_on_gpu_of_both, is_one_gpu_of_both, numbers_of_both
@@ -81,6 +82,32 @@ def test_a_tensor_has_the_memory_of_the_array(name):
     with jax.enable_x64(True):
         array = jnp.ones((4, 5), getattr(ml_dtypes, name, name))
         assert address(to_tensor(array)) == array.unsafe_buffer_pointer()
+
+
+LAYOUTS = [((16, 3), (1, 0)), ((1, 5), (1, 0)), ((0, 4), (1, 0)), ((2, 3, 4), (0, 2, 1)), ((2, 3, 4), (2, 0, 1))]
+
+
+@pytest.mark.parametrize(("shape", "major_to_minor"), LAYOUTS)
+@pytest.mark.parametrize("name", NUMPY + ML_DTYPES)
+def test_an_array_of_another_layout_crosses(name, shape, major_to_minor):
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    values = (np.arange(np.prod(shape)) % 7).reshape(shape).astype(dtype)
+    placement = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    with jax.enable_x64(True):
+        array = jax.device_put(values, Format(Layout(major_to_minor), placement))
+        assert array.format.layout.major_to_minor == major_to_minor
+        in_dict = call_tf(lambda d: tf.identity(d["x"]))({"x": array})
+        for found in (to_tensor(array), call_tf(tf.identity)(array), in_dict):
+            assert (np.asarray(found).dtype, np.asarray(found).tobytes()) == (dtype, values.tobytes())
+
+
+def test_a_gradient_by_an_array_of_another_layout_is_that_of_its_elements():
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    placement = Format(Layout((1, 0)), jax.sharding.SingleDeviceSharding(jax.devices()[0]))
+    array, cotangent = jax.device_put(values, placement), jax.device_put(values[::-1], placement)
+    result, pull = jax.vjp(call_tf(tf.square), array)
+    np.testing.assert_array_equal(result, values**2)
+    np.testing.assert_array_equal(pull(cotangent)[0], 2 * values * values[::-1])
 
 
 @pytest.mark.parametrize("name", SHARED)

@@ -14,9 +14,9 @@ import jax
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.calltf._jax import ArrayImpl, dlpack_capsule, evaluating, is_one_cpu
-from jaxtf.calltf._tf import context_handle, eager_type, executing_eagerly, from_dlpack
-from jaxtf.calltf._transfer import ALIGNMENT, canonical_dtype_for, has_dlpack_code, has_elements_of_jax, to_array
+from jaxtf.calltf._jax import ArrayImpl, evaluating, is_one_cpu
+from jaxtf.calltf._tf import eager_type, executing_eagerly
+from jaxtf.calltf._transfer import canonical_dtype_for, has_dlpack_code, has_elements_of_jax, over_memory, to_array
 
 __all__ = ["plain_array", "plain_tensors"]
 
@@ -30,9 +30,10 @@ def plain_tensors(args: tuple[Any, ...]) -> list[Any] | None:
     for arg in args:
         if type(arg) is not ArrayImpl or not _is_shared(arg.dtype, arg.sharding, x64):
             return None
-        if arg.unsafe_buffer_pointer() % ALIGNMENT:
+        tensor = over_memory(arg)
+        if tensor is None:
             return None
-        tensors.append(from_dlpack(dlpack_capsule(arg), context_handle()))
+        tensors.append(tensor)
     return tensors
 
 

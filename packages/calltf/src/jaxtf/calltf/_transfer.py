@@ -9,8 +9,8 @@ On a CPU nothing is copied in either direction: tensors and arrays are immutable
 keeps the memory alive. From TensorFlow to JAX they cross by NumPy's view of the memory, from JAX
 to TensorFlow by DLPack. On a GPU that JAX and TensorFlow share, both directions use DLPack. Copied are dtypes
 without a DLPack code in TensorFlow (float8, int4), NumPy arrays, which their owner may change,
-memory that is not aligned for XLA, what is on a device that only one of them has, and results on
-a GPU with TensorFlow 2.19, whose tensors have no `__dlpack__`.
+memory that is not aligned for XLA or whose elements are not in row-major order, what is on a device
+that only one of them has, and results on a GPU with TensorFlow 2.19, whose tensors have no `__dlpack__`.
 Neither side writes to shared memory: TensorFlow does not own it, so that a variable assigned
 from it copies before its first update; JAX donates no buffer that others refer to.
 """
@@ -183,8 +183,21 @@ def share(array: jax.Array) -> Any:
         return None
     if not (is_one_cpu(array.sharding) or is_one_gpu_of_both(array.sharding)):
         return None
-    is_aligned = array.unsafe_buffer_pointer() % ALIGNMENT == 0
-    return from_dlpack(dlpack_capsule(array), context_handle()) if is_aligned else None
+    return over_memory(array)
+
+
+def over_memory(array: jax.Array) -> Any:
+    """The tensor over the memory of an array on one device; None where TensorFlow takes only a copy.
+
+    That is memory not aligned for XLA, and the elements in another order than row-major (`jax.experimental.layout`),
+    which TensorFlow refuses: to ask for the layout first would cost a microsecond.
+    """
+    if array.unsafe_buffer_pointer() % ALIGNMENT:
+        return None
+    try:
+        return from_dlpack(dlpack_capsule(array), context_handle())
+    except tf.errors.InvalidArgumentError:
+        return None
 
 
 @functools.cache
