@@ -247,3 +247,22 @@ def test_constant_indices_need_their_sizes_in_every_mode(needs, by_name, native)
     np.testing.assert_array_equal(converted(X), function(X))
     with pytest.raises(tf.errors.InvalidArgumentError):
         converted(X[:3])
+
+
+NOT_COMPILED = {
+    "euclidean norm": tf.math.reduce_euclidean_norm,
+    "strings": lambda x: x + tf.cast(tf.strings.length(tf.strings.as_string(tf.reduce_sum(x))), tf.float32),
+    "print": lambda x: (tf.print(tf.shape(x), output_stream="file:///dev/null"), x)[1],
+}
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("function", NOT_COMPILED)
+def test_a_function_that_does_not_compile_is_refused_at_conversion_and_runs_by_name(function, symbolic):
+    def converted(by_name):
+        call = call_tf(NOT_COMPILED[function], call_tf_graph=by_name)
+        return tf.function(in_graph_mode(call, polymorphic_shapes=["b, _"] if symbolic else None), autograph=False)
+
+    with pytest.raises((CompilationError, NotImplementedError), match="call_tf"):
+        converted(by_name=False).get_concrete_function(tf.TensorSpec([4, 3]))
+    np.testing.assert_allclose(converted(by_name=True)(X), NOT_COMPILED[function](tf.constant(X)), rtol=1e-6)

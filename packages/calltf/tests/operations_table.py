@@ -15,6 +15,9 @@ from jaxtf.calltf._operations import RULES
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "calltf_operations.md"
 
+# Those that TensorFlow 2.21 does not compile for a CPU, whatever the sizes.
+NOT_COMPILED = ("EuclideanNorm", "InvGrad", "ResizeNearestNeighborGrad", "TopK")
+
 
 def page() -> str:
     """The page."""
@@ -36,7 +39,9 @@ def page() -> str:
             f"The {len(RULES)} operations of TensorFlow that may have operands or results of symbolic shapes in a",
             "staged call, and the conditions for each. Constants, calls, branches (`If`, `Case`), loops (`While`) and",
             "reads of variables are followed too. Any other operation is refused there, with an error that",
-            "names it; it needs no entry where all its shapes are constant.",
+            "names it; it needs no entry where all its shapes are constant. TensorFlow 2.21 compiles",
+            f"{', '.join(f'`{name}`' for name in NOT_COMPILED)} at no size:",
+            "these are of use with `call_tf_graph=True` alone.",
             "Made by `python packages/calltf/tests/operations_table.py`; do not edit.",
             *rows,
             "",

@@ -9,8 +9,9 @@ from jax import export
 from jaxtf.calltf import call_tf
 from jaxtf.calltf._operations import RULES
 from jaxtf.calltf._operations.table import rule
+from jaxtf.calltf._tf import is_compilable
 
-from .operations_table import PAGE, page
+from .operations_table import NOT_COMPILED, PAGE, page
 
 KNOWN_ELSEWHERE = {"XlaCallModule", "XlaDynamicUpdateSlice"}  # of TensorFlow's compiler
 
@@ -166,3 +167,8 @@ def test_an_operation_has_one_entry():
 
 def test_every_entry_is_an_operation_of_tensorflow():
     assert [name for name in RULES if name not in KNOWN_ELSEWHERE and not hasattr(tf.raw_ops, name)] == []
+
+
+@pytest.mark.skipif(not tf.__version__.startswith("2.21"), reason="the page is of TensorFlow 2.21")
+def test_the_page_names_the_operations_that_are_compiled_at_no_size():
+    assert sorted(name for name in RULES if not is_compilable(name)) == list(NOT_COMPILED)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from jaxtf.calltf._tf import is_stateful
+from jaxtf.calltf._tf import is_compilable, is_stateful, operation_definition
 
 _ASSERTION = "Assert"
 # Stateful by declaration, harmless in a compiled program: reads of captured variables,
@@ -63,6 +63,12 @@ def has_assertions(concrete: Any) -> bool:
 def may_assert(op_type: str) -> bool:
     """Whether ops of this type are assertions, or run graphs in which there may be some."""
     return op_type in (_ASSERTION, "StatefulPartitionedCall", "If", "While", "Case")
+
+
+def ops_without_compiler(concrete: Any) -> list[str]:
+    """Types of the ops, anywhere in it, for which TensorFlow's compiler has no kernel; sorted."""
+    types = {op for op in _op_types(concrete) if operation_definition(op) is not None}
+    return sorted(op for op in types if not (op.startswith("Placeholder") or is_compilable(op)))
 
 
 def has_control_flow(concrete: Any) -> bool:

@@ -234,8 +234,10 @@ _GRAPH_MODE = ("tf",)
 
 def _lower_elsewhere(ctx: mlir.LoweringRuleContext, *args: ir.Value, traced: Traced) -> Sequence[ir.Value]:
     if lowering_platforms(ctx) == _GRAPH_MODE:
-        if not (traced.function.staging.by_name or isinstance(traced, SymbolicTraced)):
-            traced.refuse_lost_sizes()  # TensorFlow compiles it when it runs
+        if not traced.function.staging.by_name:  # TensorFlow compiles it when it runs
+            traced.refuse_if_not_compiled()
+            if not isinstance(traced, SymbolicTraced):
+                traced.refuse_lost_sizes()
         return _call_by_name(ctx, args, traced)
     raise UnsupportedError(
         f"call_tf: {traced.function} cannot be lowered for {lowering_platforms(ctx)}: TensorFlow compiles for "

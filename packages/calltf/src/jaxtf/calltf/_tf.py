@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+import tensorflow as tf
+
 # `tf.compat.v1.GraphDef`, by the module that makes it.
 from tensorflow.core.framework.graph_pb2 import GraphDef as _GraphDef
 
@@ -32,6 +34,9 @@ from tensorflow.python.eager.polymorphic_function import compiler_ir as _compile
 
 # The body of a function of a graph's library as a graph that can be walked. Seen in TensorFlow 2.21.
 from tensorflow.python.framework import function_def_to_graph as _function_def_to_graph
+
+# Which devices have a kernel for an op, by type name; its compiler is one. Seen in TensorFlow 2.21.
+from tensorflow.python.framework import kernels as _kernels
 
 # What an op declares about itself, by type name: the nodes of a function library carry
 # only the name. Seen in TensorFlow 2.21.
@@ -58,6 +63,7 @@ __all__ = [
     "executing_eagerly",
     "from_dlpack",
     "function_graph",
+    "is_compilable",
     "is_declared_not_differentiable",
     "is_function",
     "is_stateful",
@@ -158,6 +164,28 @@ def compiled_to_hlo(concrete: Any, specs: Sequence[Any], platform: str) -> bytes
         stage="hlo_serialized", platform_name=platform
     )
     return hlo
+
+
+@functools.cache
+def is_compilable(op_type: str) -> bool:
+    """Whether TensorFlow's compiler for a CPU has a kernel for ops of this type, for some operands."""
+    _register_compiler()
+    return _of_compiler(op_type)
+
+
+def _of_compiler(op_type: str) -> bool:
+    found = _kernels.get_registered_kernels_for_op(op_type).kernel
+    return any(kernel.device_type == "XLA_CPU_JIT" for kernel in found)
+
+
+def _register_compiler() -> None:
+    """Has the kernels of the compiler registered, which TensorFlow does when it compiles first."""
+    if not _of_compiler("Identity"):
+        with outside_of_graphs():
+            concrete = tf.function(tf.identity, autograph=False, jit_compile=True).get_concrete_function(
+                tf.TensorSpec([])
+            )
+            compiled_to_hlo(concrete, [tf.TensorSpec([])], "CPU")
 
 
 def is_stateful(op_type: str) -> bool:

@@ -164,6 +164,19 @@ class Traced:
         if self._unsafe_if_dynamic:
             self.hlo("CPU")
 
+    def refuse_if_not_compiled(self) -> None:
+        """Refuses a function with operations that TensorFlow's compiler does not have, unless it leaves them out.
+
+        Raises:
+          CompilationError: TensorFlow does not compile it.
+        """
+        if _graph.ops_without_compiler(self.concrete):
+            try:
+                self.hlo("CPU")
+            except CompilationError as error:
+                error.add_note("or, to have TensorFlow run it in graph mode without compiling it: call_tf_graph=True")
+                raise
+
     def _compile(self, platform: str, specs: Sequence[Any]) -> bytes:
         hlo = self._compiled_to_hlo(platform, specs)
         if has_dynamic_sizes(hlo):
