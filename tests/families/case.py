@@ -62,7 +62,7 @@ class Argument:
         """The array for sizes by name."""
         shape = [sizes[size] if isinstance(size, str) else size for size in self.shape]
         dtype = np.dtype(getattr(ml_dtypes, self.dtype, self.dtype))
-        if dtype == np.bool_ or self.values == "extremes":
+        if dtype == np.bool_ or (self.values == "extremes" and dtype.kind != "c"):
             return random.integers(0, 2, shape).astype(bool) if dtype == np.bool_ else _extremes(random, shape, dtype)
         numbers: Any
         if isinstance(self.values, tuple) and len(self.values) > 2:

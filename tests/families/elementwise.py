@@ -414,7 +414,7 @@ def sort(draw: Draw) -> Case:
         keys, stable = draw(st.integers(1, count)), draw(st.booleans())
         kinds = [draw(dtypes(FLOATS, SIGNED, UNSIGNED, COMPLEX, ("bool",))) for _ in range(count)]
         is_total = keys == count  # equal elements cannot be distinguished
-        values = draw(st.sampled_from(["ties", "special"]))
+        values = draw(st.sampled_from(["ties", "special", "extremes"]))
 
         def function(*arrays: Any) -> Any:
             return lax.sort(arrays, dimension=axis, is_stable=stable or not is_total, num_keys=keys)
@@ -428,7 +428,8 @@ def sort(draw: Draw) -> Case:
             tags=frozenset({name, values}),
         )
     dtype = draw(dtypes(FLOATS, SIGNED, UNSIGNED))
-    values = "ties" if name in ("median", "unique", "searchsorted") else draw(st.sampled_from(["ties", "special"]))
+    kinds_of_values = ["ties", "special", "extremes"]
+    values = "ties" if name in ("median", "unique", "searchsorted") else draw(st.sampled_from(kinds_of_values))
 
     def other(x: Any) -> Any:
         if name == "argsort":
@@ -459,7 +460,7 @@ def top_k(draw: Draw) -> Case:
     axis = draw(st.integers(0, len(shape) - 1))
     k = draw(st.integers(0, sizes.least(shape[axis])))
     dtype = draw(dtypes(FLOATS, SIGNED, UNSIGNED))
-    values = draw(st.sampled_from(["ties", "special", "bits"]))
+    values = draw(st.sampled_from(["ties", "special", "extremes", "bits"]))
     return Case(
         f"top_k {k} along {axis}",
         lambda x: lax.top_k(x, k, axis=axis),

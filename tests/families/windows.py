@@ -92,11 +92,18 @@ def _single(draw: Draw) -> tuple[str, str, Any, Any]:
     return kind, dtype, region, _initial(draw, kind, dtype, usual)
 
 
+def _names(values: Any) -> set[str]:
+    """As tags: extremes are special too."""
+    return {str(values), "special"} if values == "extremes" else {str(values)}
+
+
 def _values(draw: Draw, kind: str, dtype: str) -> str | tuple[int, int]:
     if kind == "mul" and dtype in COMPLEX:
         return -1, 1  # products of hundreds of numbers overflow otherwise, in another order another part
     return (
-        draw(st.sampled_from(["small", "ties", "special"])) if kind in ("max", "min") and dtype in FLOATS else "small"
+        draw(st.sampled_from(["small", "ties", "special", "extremes"]))
+        if kind in ("max", "min") and dtype in FLOATS
+        else "small"
     )
 
 
@@ -133,7 +140,7 @@ def reduce(draw: Draw) -> Case:
             sizes.symbolic,
             max_error_in_eps=16 if name == "logsumexp" and max(reduced) > 32 else 4,
             has_derivative=name in ("mean", "sum", "logsumexp"),
-            tags=_by_count(reduced) | {name, values, dtype},
+            tags=_by_count(reduced) | {name, *_names(values), dtype},
         )
     if form == "two":
         kind = draw(st.sampled_from(list(TWO)))
@@ -162,7 +169,7 @@ def reduce(draw: Draw) -> Case:
         sizes.symbolic,
         has_derivative=False,
         specification=partial(_in_row_major_order, lambda f, g: (region(f[0], g[0]),), (initial,), axes),
-        tags=frozenset({kind, str(values), dtype}) | _by_count(reduced),
+        tags=frozenset({kind, *_names(values), dtype}) | _by_count(reduced),
     )
 
 
@@ -278,9 +285,9 @@ def reduce_window(draw: Draw) -> Case:
         lambda x: lax.reduce_window(x, initial, region, **window(x)),
         (Argument(shape, dtype, values),),
         sizes.symbolic,
-        has_derivative=is_plain and values != "special" and dtype in FLOATS,
+        has_derivative=is_plain and values not in ("special", "extremes") and dtype in FLOATS,
         specification=partial(_by_specification, lambda f, g: (region(f[0], g[0]),), (initial,), window),
-        tags=sizes.tags | {"window", kind, str(values), dtype, "" if options["padding"] == "VALID" else "padded"},
+        tags=sizes.tags | {"window", kind, *_names(values), dtype, "" if options["padding"] == "VALID" else "padded"},
     )
 
 
