@@ -531,7 +531,8 @@ def variadic_sort(
         return comparator(*arguments)[0]
 
     function = tf.function(compared, autograph=False, input_signature=scalars).get_concrete_function()
-    return list(gen_xla_ops.xla_variadic_sort(operands, tf.constant(axis), comparator=function, is_stable=True))
+    dimension = tf.constant(axis, tf.int32)
+    return list(gen_xla_ops.xla_variadic_sort(operands, dimension, comparator=function, is_stable=True))
 
 
 def scatter_rows(

@@ -11,7 +11,7 @@ import tensorflow as tf
 from jaxtf.convert._graph.errors import REMEDY, REMEDY_BY_XLA, unsupported
 from jaxtf.convert._graph.grappler import in_order, larger, multiplied
 from jaxtf.convert._graph.known import known_value
-from jaxtf.convert._graph.nodes import elementwise
+from jaxtf.convert._graph.nodes import constant, elementwise
 from jaxtf.convert._graph.registry import Bound, registered
 from jaxtf.convert._tf import vectorized_by
 
@@ -39,6 +39,7 @@ __all__ = [
     "sizes",
     "sliced",
     "smallest",
+    "typed",
     "where",
     "widening",
     "without_sign_of_zero",
@@ -119,6 +120,16 @@ def sliced(operand: tf.Tensor, begin: Sequence[Size], extent: Sequence[Size]) ->
     return tf.slice(operand, as_shape(begin), as_shape(extent))
 
 
+def typed(value: Any, dtype: tf.DType) -> tf.Tensor:
+    """The constant of a Python number, or of a list of them, that has this dtype and keeps it.
+
+    Where NumPy's behavior is enabled with a `dtype_conversion_mode` of "safe" or "all", `tf.constant(1)` makes a
+    weak tensor, which changes its dtype and cannot be the state of a loop, and `tf.constant(2**32 - 1, tf.uint32)`
+    raises an error, as does any integer beyond int32 beside a tensor (2.21). NumPy's numbers have their dtype.
+    """
+    return constant(np.array(value, dtype.as_numpy_dtype))
+
+
 def smallest(dtype: tf.DType) -> Any:
     """The least value, -inf for floating point."""
     return -np.inf if dtype.is_floating else dtype.min
@@ -163,7 +174,7 @@ def one_by_one(operand: tf.Tensor, axes: Sequence[int], apply: Callable[[tf.Tens
 
 def backwards(integers: tf.Tensor) -> tf.Tensor:
     """All bits of signed integers turned over, which turns their order round; TFLite has no Invert."""
-    return tf.constant(-1, integers.dtype) - integers
+    return typed(-1, integers.dtype) - integers
 
 
 def neutral(kind: str, dtype: tf.DType) -> Any:

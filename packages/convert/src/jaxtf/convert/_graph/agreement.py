@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
-from jaxtf.convert._graph._support import Size, as_shape, sizes
+from jaxtf.convert._graph._support import Size, as_shape, sizes, typed
 from jaxtf.convert._graph.errors import unsupported
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.registry import Bound
@@ -74,7 +74,7 @@ def _checked(operation: Operation, required: Requirement) -> Sequence[tf.Operati
         return (assertion,)
     with tf.control_dependencies([assertion]):
         count = tf.reshape(tf.cast(holds, tf.int32), [1])
-        return assertion, tf.reshape(tf.constant([0]), count, name="operands_of_different_sizes").op
+        return assertion, tf.reshape(typed([0], tf.int32), count, name="operands_of_different_sizes").op
 
 
 def _is_of_sizes(tensor: tf.Tensor) -> bool:

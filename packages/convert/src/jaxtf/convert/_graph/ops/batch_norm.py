@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from jaxtf.convert._graph._support import typed
 from jaxtf.convert._graph.registry import Bound, translates
 
 Tensors = tuple[tf.Tensor, ...]
@@ -26,7 +27,7 @@ def inference(bound: Bound, operand: tf.Tensor, *vectors: tf.Tensor) -> tf.Tenso
     """
     feature = bound["feature_index"]
     scale, offset, mean, variance = (_along(vector, operand, feature) for vector in vectors)
-    epsilon = tf.constant(bound["epsilon"], operand.dtype)
+    epsilon = typed(bound["epsilon"], operand.dtype)
     return (operand - mean) / tf.sqrt(variance + epsilon) * scale + offset
 
 
@@ -52,7 +53,7 @@ def gradient(bound: Bound, operand: tf.Tensor, *rest: tf.Tensor) -> Tensors:
     scale, mean, variance, cotangent = rest
     feature = bound["feature_index"]
     others = _others(operand, feature)
-    epsilon = tf.constant(bound["epsilon"], operand.dtype)
+    epsilon = typed(bound["epsilon"], operand.dtype)
     deviation = tf.sqrt(variance + epsilon)
     centred = operand - _along(mean, operand, feature)
     scale_cotangent = tf.reduce_sum(cotangent * centred, others) / deviation

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph._support import BINARY, BITS, MOST_DIMENSIONS, MOVED, as_shape, sizes, where
+from jaxtf.convert._graph._support import BINARY, BITS, MOST_DIMENSIONS, MOVED, as_shape, sizes, typed, where
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.registry import Bound, translates
 
@@ -40,7 +40,7 @@ def of_total_order(integers: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
 
 
 def _backwards_below_zero(bits: tf.Tensor) -> tf.Tensor:
-    return where(bits < 0, tf.bitwise.bitwise_xor(bits, tf.constant(bits.dtype.max, bits.dtype)), bits)
+    return where(bits < 0, tf.bitwise.bitwise_xor(bits, typed(bits.dtype.max, bits.dtype)), bits)
 
 
 @translates("stablehlo.compare", "chlo.broadcast_compare", computed_in=MOVED)
@@ -96,7 +96,7 @@ def is_positive_infinity(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 
     Source: CHLO, `is_pos_inf`.
     """
-    return tf.equal(operand, tf.constant(float("inf"), operand.dtype))
+    return tf.equal(operand, typed(float("inf"), operand.dtype))
 
 
 @translates("chlo.is_neg_inf")
@@ -105,7 +105,7 @@ def is_negative_infinity(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 
     Source: CHLO, `is_neg_inf`.
     """
-    return tf.equal(operand, tf.constant(float("-inf"), operand.dtype))
+    return tf.equal(operand, typed(float("-inf"), operand.dtype))
 
 
 @translates("chlo.next_after", "chlo.broadcast_next_after")
@@ -115,11 +115,11 @@ def next_after(bound: Bound, start: tf.Tensor, towards: tf.Tensor) -> tf.Tensor:
     Source: CHLO, `next_after`.
     """
     bits, other = (tf.bitcast(x, BITS[start.dtype]) for x in (start, towards))
-    one, sign_bit = tf.ones([], bits.dtype), tf.constant(bits.dtype.min, bits.dtype)
+    one, sign_bit = tf.ones([], bits.dtype), typed(bits.dtype.min, bits.dtype)
     from_zero = tf.bitwise.bitwise_or(tf.bitwise.bitwise_and(other, sign_bit), one)
     magnitude, other_magnitude = (tf.bitwise.bitwise_and(x, ~sign_bit) for x in (bits, other))
     inwards = tf.logical_or(magnitude > other_magnitude, (bits < 0) != (other < 0))
     moved = where(tf.equal(magnitude, 0), from_zero, where(inwards, bits - one, bits + one))
     unordered = tf.logical_or(tf.math.is_nan(start), tf.math.is_nan(towards))
     result = tf.bitcast(where(tf.equal(start, towards), other, moved), start.dtype)
-    return where(unordered, tf.constant(float("nan"), start.dtype), result)
+    return where(unordered, typed(float("nan"), start.dtype), result)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import where
+from jaxtf.convert._graph._support import typed, where
 from jaxtf.convert._graph.grappler import divided
 from jaxtf.convert._tf import traces_compiled
 
@@ -30,7 +30,7 @@ def complex_quotient(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
 
     def repaired() -> tf.Tensor:
         a, b, c, d = (part(x) for x in (dividend, divisor) for part in (tf.math.real, tf.math.imag))
-        least = tf.constant(_LEAST[divisor.dtype], c.dtype)
+        least = typed(_LEAST[divisor.dtype], c.dtype)
         infinity = 1 / (c * 0)
         result = quotient
         for applies, real, imaginary in (

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import refuse, where
+from jaxtf.convert._graph._support import refuse, typed, where
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.registry import Bound, refuses, translates
 from jaxtf.convert._tf import asserted, evaluated
@@ -102,7 +102,7 @@ def case(bound: Bound, index: tf.Tensor) -> list[tf.Tensor]:
     known = known_value(index)
     if known is not None:
         return bound.regions[int(known) if 0 <= known < count else count - 1]()
-    last = tf.constant(count - 1, index.dtype)
+    last = typed(count - 1, index.dtype)
     if count > 2:
         index = tf.where(tf.logical_or(index < 0, index > last), last, index)
         return _among(index, 0, bound.regions)
@@ -114,7 +114,7 @@ def _of_elements(index: tf.Tensor, regions: Sequence[Callable[[], list[tf.Tensor
     *others, last = (region() for region in regions)
     results = last
     for number, given in reversed(list(enumerate(others))):
-        chosen = tf.equal(index, tf.constant(number, index.dtype))
+        chosen = tf.equal(index, typed(number, index.dtype))
         results = [where(chosen, x, y) for x, y in zip(given, results, strict=True)]
     return results
 
@@ -215,8 +215,8 @@ def shape_assertion(bound: Bound, holds: tf.Tensor, *sizes: tf.Tensor) -> list[A
     if tf.executing_eagerly():
         return []
     with tf.control_dependencies([assertion]):
-        count = tf.reshape(tf.cast(holds, tf.int32), [1])
-        refused = tf.reshape(tf.constant([0]), count, name="shapes_do_not_match_the_polymorphic_shapes_specification")
+        count, none = tf.reshape(tf.cast(holds, tf.int32), [1]), typed([0], tf.int32)
+        refused = tf.reshape(none, count, name="shapes_do_not_match_the_polymorphic_shapes_specification")
     return [assertion, refused.op]
 
 

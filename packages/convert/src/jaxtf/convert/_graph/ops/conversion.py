@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph._support import BITS, MOVED, UNCAST, refuse, where
+from jaxtf.convert._graph._support import BITS, MOVED, UNCAST, refuse, typed, where
 from jaxtf.convert._graph.registry import Bound, refuses, translates
 
 refuses(
@@ -60,12 +60,12 @@ def _saturating(operand: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
         operand = tf.cast(operand, tf.float32)
     low, high = _bounds(dtype)
     carrier = dtype if _has_bytes(dtype) else tf.int8 if low else tf.uint8
-    too_low = operand <= tf.constant(float(low), operand.dtype)
-    too_high = operand >= tf.constant(float(high + 1), operand.dtype)
+    too_low = operand <= typed(float(low), operand.dtype)
+    too_high = operand >= typed(float(high + 1), operand.dtype)
     inside = tf.logical_not(tf.logical_or(tf.logical_or(too_low, too_high), tf.math.is_nan(operand)))
     value = tf.cast(where(inside, operand, tf.zeros_like(operand)), carrier)
-    value = where(too_low, tf.constant(low, carrier), value)
-    value = where(too_high, tf.constant(high, carrier), value)
+    value = where(too_low, typed(low, carrier), value)
+    value = where(too_high, typed(high, carrier), value)
     return value if carrier == dtype else tf.cast(value, dtype)
 
 
@@ -117,7 +117,7 @@ def reduce_precision(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     bits = tf.bitcast(operand, carrier)
 
     def constant(value: int) -> tf.Tensor:
-        return tf.constant(np.array(value % 2**info.bits, f"uint{info.bits}").view(f"int{info.bits}"), carrier)
+        return typed(np.array(value % 2**info.bits, f"uint{info.bits}").view(f"int{info.bits}"), carrier)
 
     sign = tf.bitwise.bitwise_and(bits, constant(1 << (info.bits - 1)))
     magnitude = tf.bitwise.bitwise_and(bits, constant((1 << (info.bits - 1)) - 1))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import Size, as_shape, is_empty, pad, product, refuse, same, sizes
+from jaxtf.convert._graph._support import Size, as_shape, is_empty, pad, product, refuse, same, sizes, typed
 from jaxtf.convert._graph.grappler import apart_from_pads, before_convolution
 from jaxtf.convert._graph.ops.conversion import cast, width
 from jaxtf.convert._graph.ops.dilated_kernels import in_phases
@@ -191,17 +191,17 @@ def _of_integers(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups
     for (i, left), (j, right) in itertools.product(enumerate(lefts), enumerate(rights)):
         if (i + j) * part < bits:
             sums = tf.cast(_prepared(left, right, windows, groups), tf.int64)
-            result += tf.bitwise.left_shift(sums, tf.constant((i + j) * part, tf.int64))
+            result += tf.bitwise.left_shift(sums, typed((i + j) * part, tf.int64))
     return tf.bitcast(result, dtype) if dtype == tf.uint64 else tf.cast(result, dtype)
 
 
 def _parts(integers: tf.Tensor, part: int, bits: int) -> list[tf.Tensor]:
     """Whole numbers in float64, the lowest first, each of `part` bits but the last, which has the sign."""
     wide = tf.bitcast(integers, tf.int64) if integers.dtype == tf.uint64 else cast(integers, tf.int64)
-    mask = tf.constant((1 << part) - 1, tf.int64)
+    mask = typed((1 << part) - 1, tf.int64)
     parts = []
     for begin in range(0, bits, part):
-        rest = tf.bitwise.right_shift(wide, tf.constant(begin, tf.int64)) if begin else wide
+        rest = tf.bitwise.right_shift(wide, typed(begin, tf.int64)) if begin else wide
         parts.append(rest if begin + part >= bits else tf.bitwise.bitwise_and(rest, mask))
     return [tf.cast(x, tf.float64) for x in parts]
 

@@ -16,6 +16,7 @@ from jaxtf.convert._graph._support import (
     same,
     sizes,
     sliced,
+    typed,
 )
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.ops.shapes import broadcast, counting
@@ -48,7 +49,7 @@ def get_dimension_size(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     size = sizes(operand)[bound["dimension"]]
     if index_dtype(size) == tf.int64:
         refuse(bound, f"{size} elements are more than int32 counts")
-    return tf.constant(size, tf.int32) if isinstance(size, int) else size
+    return typed(size, tf.int32) if isinstance(size, int) else size
 
 
 def listed(vector: tf.Tensor, known: tuple[int | None, ...] | None = None) -> list[Size]:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BINARY, MOVED, where, widening
+from jaxtf.convert._graph._support import BINARY, MOVED, typed, where, widening
 from jaxtf.convert._graph.grappler import difference, logarithm, multiplied
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.ops.complex_quotients import complex_quotient
@@ -173,8 +173,8 @@ def cube_root(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     magnitude = tf.abs(operand)
     ordinary = tf.logical_and(tf.math.is_finite(operand), tf.not_equal(operand, 0))
     safe = where(ordinary, magnitude, tf.ones_like(magnitude))
-    root = tf.pow(safe, tf.constant(1 / 3, dtype))
-    root -= (root - safe / (root * root)) / tf.constant(3, dtype)
+    root = tf.pow(safe, typed(1 / 3, dtype))
+    root -= (root - safe / (root * root)) / typed(3, dtype)
     return where(ordinary, where(operand < 0, -root, root), operand)
 
 
@@ -186,7 +186,7 @@ def round_away_from_zero(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """
     magnitude = tf.abs(operand)
     whole = tf.floor(magnitude)
-    half = tf.constant(0.5, operand.dtype)
+    half = typed(0.5, operand.dtype)
     rounded = where(magnitude - whole >= half, whole + tf.ones([], operand.dtype), whole)
     signed = where(operand < 0, -rounded, rounded)
     return where(tf.logical_and(tf.math.is_finite(operand), tf.not_equal(operand, 0)), signed, operand)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import as_shape, sizes, widening
+from jaxtf.convert._graph._support import as_shape, sizes, typed, widening
 from jaxtf.convert._graph.registry import Bound, translates
 
 IN_32_BITS = widening(float32=("bfloat16", "float16"))
@@ -40,7 +40,7 @@ def factorize(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     taus = tf.zeros(as_shape([*batch, count]), dtype)
     shapes = (tf.TensorShape([]), operand.shape, taus.shape)
     _, packed, taus = tf.while_loop(
-        lambda j, *_: j < count, step, (tf.constant(0), operand, taus), shape_invariants=shapes
+        lambda j, *_: j < count, step, (typed(0, tf.int32), operand, taus), shape_invariants=shapes
     )
     return packed, taus
 
@@ -88,5 +88,5 @@ def product(bound: Bound, packed: tf.Tensor, taus: tf.Tensor) -> tf.Tensor:
         return j - 1, result - tau[..., tf.newaxis, tf.newaxis] * _outer(vector, result)
 
     start = tf.broadcast_to(tf.eye(rows, columns, dtype=dtype), as_shape([*batch, rows, columns]))
-    _, result = tf.while_loop(lambda j, _: j >= 0, step, (tf.constant(count - 1), start))
+    _, result = tf.while_loop(lambda j, _: j >= 0, step, (typed(count - 1, tf.int32), start))
     return result

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BITS, MOVED, SIGNED, UNSIGNED, backwards, where, widening
+from jaxtf.convert._graph._support import BITS, MOVED, SIGNED, UNSIGNED, backwards, typed, where, widening
 from jaxtf.convert._graph.grappler import difference, divided, multiplied, negated
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
@@ -39,8 +39,8 @@ def _one_where(unsafe: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
 
 def _overflows(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     """The least integer by -1: it does not fit, and traps in some kernels."""
-    least = tf.constant(dividend.dtype.min, dividend.dtype)
-    return tf.logical_and(tf.equal(dividend, least), tf.equal(divisor, tf.constant(-1, divisor.dtype)))
+    least = typed(dividend.dtype.min, dividend.dtype)
+    return tf.logical_and(tf.equal(dividend, least), tf.equal(divisor, typed(-1, divisor.dtype)))
 
 
 @translates("stablehlo.divide", "chlo.broadcast_divide", computed_in=MOVED)
@@ -60,7 +60,7 @@ def divide(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     unsafe = by_zero if dividend.dtype.is_unsigned else tf.logical_or(by_zero, _overflows(dividend, divisor))
     quotient = tf.truncatediv(dividend, _one_where(unsafe, divisor))
     all_bits = dividend.dtype.max if dividend.dtype.is_unsigned else -1
-    return where(by_zero, tf.constant(all_bits, dividend.dtype), quotient)
+    return where(by_zero, typed(all_bits, dividend.dtype), quotient)
 
 
 @translates("stablehlo.remainder", "chlo.broadcast_remainder", computed_in=REMAINDER_IN)
@@ -96,7 +96,7 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     result, factor = one, base
     width = base.dtype.size * 8 - (0 if base.dtype.is_unsigned else 1)
     for bit in range(width):
-        is_set = tf.not_equal(tf.bitwise.bitwise_and(exponent, tf.constant(1 << bit, base.dtype)), zero)
+        is_set = tf.not_equal(tf.bitwise.bitwise_and(exponent, typed(1 << bit, base.dtype)), zero)
         result = where(is_set, result * factor, result)
         factor = multiplied(factor, factor)
     if base.dtype.is_unsigned:
@@ -131,11 +131,11 @@ def _root(bound: Bound, base: tf.Tensor, exponent: float) -> tf.Tensor:
     Grappler (2.21) makes a root of such a power and does not look at these. Where nothing is fused, looking for a sign
     takes less time than mending every element.
     """
-    of_infinity = tf.constant(0.0 if exponent < 0 else float("inf"), base.dtype)
+    of_infinity = typed(0.0 if exponent < 0 else float("inf"), base.dtype)
     root = tf.math.rsqrt(base) if exponent < 0 else tf.sqrt(base)
 
     def mended() -> tf.Tensor:
-        return where(tf.equal(base, tf.constant(-float("inf"), base.dtype)), of_infinity, tf.abs(root))
+        return where(tf.equal(base, typed(-float("inf"), base.dtype)), of_infinity, tf.abs(root))
 
     if traces_compiled() or not bound.allows_xla:
         return mended()
@@ -148,7 +148,7 @@ def _complex_power(base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     zero, one = tf.zeros([], base.dtype), tf.ones([], base.dtype)
     is_zero = tf.equal(base, zero)
     is_positive = tf.logical_and(tf.math.real(exponent) > 0, tf.equal(tf.math.imag(exponent), 0))
-    undefined = tf.constant(complex(float("nan"), float("nan")), base.dtype)
+    undefined = typed(complex(float("nan"), float("nan")), base.dtype)
     of_zero = where(tf.equal(exponent, zero), one, where(is_positive, zero, undefined))
     return where(is_zero, of_zero, tf.pow(where(is_zero, one, base), exponent))
 
@@ -171,7 +171,7 @@ def _shift(
     width = operand.dtype.size * 8
     if _is_known(amount, lambda a: (a >= 0) & (a < width)):
         return shift(operand, amount)
-    fits = tf.less(_as_unsigned(amount), tf.constant(width, _as_unsigned(amount).dtype))
+    fits = tf.less(_as_unsigned(amount), typed(width, _as_unsigned(amount).dtype))
     shifted = shift(operand, where(fits, amount, tf.zeros([], amount.dtype)))
     return where(fits, shifted, beyond(operand))
 
@@ -182,7 +182,7 @@ def _no_bits(operand: tf.Tensor) -> tf.Tensor:
 
 def _four_bits(operand: tf.Tensor) -> tf.Tensor:
     """The bits of integers of 4 bits, as uint8."""
-    return tf.bitwise.bitwise_and(tf.cast(tf.cast(operand, MOVED[operand.dtype]), tf.uint8), tf.constant(15, tf.uint8))
+    return tf.bitwise.bitwise_and(tf.cast(tf.cast(operand, MOVED[operand.dtype]), tf.uint8), typed(15, tf.uint8))
 
 
 # A shift in a wider type would keep bits that the narrow one loses; types of 4 bits lose them when cast back.
@@ -203,13 +203,13 @@ def shift_right_arithmetic(bound: Bound, operand: tf.Tensor, amount: tf.Tensor) 
     """
     dtype = operand.dtype
     if dtype in MOVED:
-        top = tf.constant(8, tf.int8)
+        top = typed(8, tf.int8)
         signed = tf.bitwise.bitwise_xor(tf.cast(_four_bits(operand), tf.int8), top) - top
-        steps = tf.minimum(tf.cast(_four_bits(amount), tf.int8), tf.constant(3, tf.int8))
+        steps = tf.minimum(tf.cast(_four_bits(amount), tf.int8), typed(3, tf.int8))
         shifted = tf.bitwise.right_shift(signed, steps)
         return tf.cast(_as_unsigned(shifted) if dtype.is_unsigned else shifted, dtype)
     operand, amount = (_back(x, SIGNED.get(dtype, dtype)) for x in (operand, amount))
-    top = tf.constant(dtype.size * 8 - 1, operand.dtype)
+    top = typed(dtype.size * 8 - 1, operand.dtype)
     shifted = _shift(operand, amount, tf.bitwise.right_shift, lambda x: tf.bitwise.right_shift(x, top))
     return _back(shifted, dtype)
 
@@ -261,10 +261,10 @@ def count_leading_zeros(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     bits = _four_bits(operand) if is_small else _as_unsigned(operand)
     shift = 1
     while shift < bits.dtype.size * 8:
-        bits = tf.bitwise.bitwise_or(bits, tf.bitwise.right_shift(bits, tf.constant(shift, bits.dtype)))
+        bits = tf.bitwise.bitwise_or(bits, tf.bitwise.right_shift(bits, typed(shift, bits.dtype)))
         shift *= 2
     count = tf.raw_ops.PopulationCount(x=tf.bitwise.invert(bits))
-    return tf.cast(count - tf.constant(4, tf.uint8) if is_small else count, operand.dtype)
+    return tf.cast(count - typed(4, tf.uint8) if is_small else count, operand.dtype)
 
 
 @translates("chlo.mulhi")
@@ -280,13 +280,13 @@ def high_product(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     if dtype.is_unsigned:
         wide = UNSIGNED[wide]
     product = tf.cast(left, wide) * tf.cast(right, wide)
-    return tf.cast(tf.bitwise.right_shift(product, tf.constant(dtype.size * 8, wide)), dtype)
+    return tf.cast(tf.bitwise.right_shift(product, typed(dtype.size * 8, wide)), dtype)
 
 
 def _high_product_of_64_bits(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     """By halves of 32 bits; a negative factor counts 2**64 too much as unsigned, which is taken off."""
     dtype = left.dtype
-    mask, half = tf.constant(0xFFFFFFFF, tf.uint64), tf.constant(32, tf.uint64)
+    mask, half = typed(0xFFFFFFFF, tf.uint64), typed(32, tf.uint64)
     a, b = _as_unsigned(left), _as_unsigned(right)
     low_a, low_b = tf.bitwise.bitwise_and(a, mask), tf.bitwise.bitwise_and(b, mask)
     high_a, high_b = tf.bitwise.right_shift(a, half), tf.bitwise.right_shift(b, half)

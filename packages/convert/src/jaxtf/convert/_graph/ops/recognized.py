@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph import grappler, nodes
-from jaxtf.convert._graph._support import MOVED, one_by_one
+from jaxtf.convert._graph._support import MOVED, one_by_one, typed
 from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.plan.rounds import APART
 from jaxtf.convert._graph.plan.sums import SUM_OF_SEVERAL
@@ -86,5 +86,5 @@ def apart(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     def step(i: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return i + 1, tf.where(i > 1, tf.zeros([], x.dtype), x)
 
-    _, made = tf.while_loop(lambda i, _: i < 2, step, (tf.constant(0), operand))
+    _, made = tf.while_loop(lambda i, _: i < 2, step, (typed(0, tf.int32), operand))
     return made

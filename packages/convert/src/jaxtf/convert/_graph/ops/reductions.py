@@ -21,6 +21,7 @@ from jaxtf.convert._graph._support import (
     is_identity_of,
     product,
     sizes,
+    typed,
 )
 from jaxtf.convert._graph.grappler import extreme, hidden
 from jaxtf.convert._graph.nodes import reduction
@@ -173,7 +174,7 @@ def _block_length(lengths: Sequence[Size], associative: bool) -> tf.Tensor:
     it has to be a constant of the compiler, and so comes from the sizes by additions and comparisons.
     """
     count = tf.cast(product(lengths) + 1, tf.int32)
-    length = tf.constant(1)
+    length = typed(1, tf.int32)
     for power in range(0, 31, _LEVELS):
         length = tf.where(count > 2**power, 2 * length, length)
     if associative:
@@ -225,7 +226,7 @@ def _rows_of_blocks(
         kept = [tf.where(tf.reshape(is_there, r), m, d) for r, m, d in zip(ranks, made, done, strict=True)]
         return [i + 1, *kept]
 
-    state = [tf.constant(1), *first]
+    state = [typed(1, tf.int32), *first]
     invariants = [tf.TensorShape([]), *shapes]
     return list(tf.while_loop(lambda i, *_: i < block, step, state, shape_invariants=invariants)[1:])
 
@@ -261,7 +262,7 @@ def _of_any_numbers(bound: Bound, operand: tf.Tensor, position: tf.Tensor, axis:
     TensorFlow's kernels pass over NaN, and begin with the first element as if it were the lowest finite number, so that
     they find -inf where that number follows. If the extremes are greater than it, neither is so.
     """
-    least = tf.constant(float("-inf") if is_greatest else float("inf"), operand.dtype)
+    least = typed(float("-inf") if is_greatest else float("inf"), operand.dtype)
 
     def first(marked: tf.Tensor) -> tf.Tensor:
         return tf.argmax(tf.cast(marked, tf.int32), axis, output_type=position.dtype)
@@ -281,9 +282,9 @@ def _of_any_numbers(bound: Bound, operand: tf.Tensor, position: tf.Tensor, axis:
         return of_all()
     along = bound.constant([axis])
     if is_greatest:
-        is_usual = tf.greater(REDUCERS["maximum"](operand, along, False), operand.dtype.min)
+        is_usual = tf.greater(REDUCERS["maximum"](operand, along, False), typed(operand.dtype.min, operand.dtype))
     else:
-        is_usual = tf.less(REDUCERS["minimum"](operand, along, False), operand.dtype.max)
+        is_usual = tf.less(REDUCERS["minimum"](operand, along, False), typed(operand.dtype.max, operand.dtype))
     return tf.cond(tf.reduce_all(is_usual), lambda: tf.identity(position), of_all)
 
 

@@ -25,6 +25,7 @@ from jaxtf.convert._graph._support import (
     product,
     same,
     sizes,
+    typed,
 )
 from jaxtf.convert._graph.ops.comparison import of_total_order, total_order
 from jaxtf.convert._graph.ops.gather import batch_positions, index_vectors
@@ -146,7 +147,7 @@ def _rows(
     count = product([shape[axis] for axis in walked])
     is_wide = any(s.dtype == tf.int64 for s in first.values())
     dtype = tf.int64 if is_wide else index_dtype(count)
-    valid = tf.constant(True)
+    valid = typed(True, tf.bool)
     for axis in indexed:
         start = tf.cast(first[axis], dtype)
         last_start = tf.cast(shape[axis] - extent[axis], dtype)
@@ -238,7 +239,7 @@ def _extremes_with_nan(kind: str, rows: tf.Tensor, place: tf.Tensor, changes: tf
     def marked() -> tf.Tensor:
         unordered, more = (tf.cast(tf.math.is_nan(x), tf.int32) for x in (rows, changes))
         has_nan = tf.tensor_scatter_nd_max(unordered, place, more)
-        return tf.where(has_nan > 0, tf.constant(float("nan"), extremes.dtype), extremes)
+        return tf.where(has_nan > 0, typed(float("nan"), extremes.dtype), extremes)
 
     # A sum is NaN if a term is; if it is without one, what is marked is nothing.
     sums = [tf.reduce_sum(tf.cast(x, tf.float32) if x.dtype.size < 4 else x) for x in (rows, changes)]
@@ -263,7 +264,7 @@ def _extreme(kind: str, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
 def _key(kind: str, operand: tf.Tensor) -> tf.Tensor:
     """Integers in the order of the numbers, with NaN beyond the infinity that the kind would choose."""
     bits = BITS[operand.dtype]
-    beyond = tf.constant(bits.max if kind == "maximum" else bits.min, bits)
+    beyond = typed(bits.max if kind == "maximum" else bits.min, bits)
     return tf.where(tf.math.is_nan(operand), beyond, total_order(operand))
 
 

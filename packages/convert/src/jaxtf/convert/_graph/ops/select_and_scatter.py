@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BINARY, MOVED, Size, as_shape, pad, refuse, sizes
+from jaxtf.convert._graph._support import BINARY, MOVED, Size, as_shape, pad, refuse, sizes, typed
 from jaxtf.convert._graph.ops.windowed import Window, extent, refuse_many_dimensions
 from jaxtf.convert._graph.ops.windows import window_of
 from jaxtf.convert._graph.registry import Bound, translates
@@ -61,7 +61,7 @@ def select_and_scatter(bound: Bound, operand: tf.Tensor, source: tf.Tensor, init
 def _inside(operand: tf.Tensor, window: Window) -> tf.Tensor:
     """Which elements of the padded operand are its own."""
     own = tf.ones(as_shape(sizes(operand)), tf.bool)
-    return pad(own, tf.constant(False), window.low, window.high)
+    return pad(own, typed(False, tf.bool), window.low, window.high)
 
 
 def _at(padded: tf.Tensor, offset: tuple[int, ...], window: Window, outer: list[Size]) -> tf.Tensor:

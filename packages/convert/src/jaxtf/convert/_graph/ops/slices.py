@@ -20,6 +20,7 @@ from jaxtf.convert._graph._support import (
     same,
     sizes,
     sliced,
+    typed,
 )
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.registry import Bound, translates
@@ -75,7 +76,7 @@ def wide_index(index: tf.Tensor) -> tf.Tensor:
     if index.dtype in (tf.int32, tf.int64):
         return index
     if index.dtype == tf.uint64:
-        return tf.cast(tf.minimum(index, tf.constant(2**63 - 1, tf.uint64)), tf.int64)
+        return tf.cast(tf.minimum(index, typed(2**63 - 1, tf.uint64)), tf.int64)
     return tf.cast(index, tf.int64 if index.dtype == tf.uint32 else tf.int32)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from jaxtf.convert import _tf
-from jaxtf.convert._graph._support import BITS, MOST_DIMENSIONS, MOVED, as_shape, backwards, refuse, sizes
+from jaxtf.convert._graph._support import BITS, MOST_DIMENSIONS, MOVED, as_shape, backwards, refuse, sizes, typed
 from jaxtf.convert._graph.grappler import negated
 from jaxtf.convert._graph.keys import KEYS
 from jaxtf.convert._graph.ops.comparison import total_order
@@ -68,6 +68,9 @@ def _by_value(operand: tf.Tensor, key: Key) -> tf.Tensor:
     if dtype in (tf.bool, tf.uint16) or dtype.is_floating:
         order = ascending_order(_as_integers(operand, key))
         return tf.gather(operand, order, batch_dims=operand.shape.rank - 1, axis=-1)
+    if dtype.is_unsigned and not key.descending:  # as tf.sort, which has the greatest value as a number of Python
+        greatest = typed(dtype.max, dtype)
+        return greatest - tf.math.top_k(greatest - operand, operand.shape[-1] or tf.shape(operand)[-1]).values
     return tf.sort(operand, direction="DESCENDING" if key.descending else "ASCENDING")
 
 
@@ -86,13 +89,13 @@ def _as_integers(operand: tf.Tensor, key: Key) -> tf.Tensor:
     if dtype.is_floating:
         if key.merges or not key.total:
             operand = tf.where(tf.equal(operand, 0), tf.zeros([], dtype), operand)
-            operand = tf.where(tf.math.is_nan(operand), tf.constant(float("nan"), dtype), operand)
+            operand = tf.where(tf.math.is_nan(operand), typed(float("nan"), dtype), operand)
         result = total_order(operand)
     elif dtype == tf.bool:
         result = tf.cast(operand, tf.int32)
     elif dtype.is_unsigned and dtype.size >= 4:
         signed = tf.int32 if dtype.size == 4 else tf.int64
-        result = tf.bitwise.bitwise_xor(tf.bitcast(operand, signed), tf.constant(signed.min, signed))
+        result = tf.bitwise.bitwise_xor(tf.bitcast(operand, signed), typed(signed.min, signed))
     else:
         result = operand
     if result.dtype.size < 4:
@@ -158,9 +161,9 @@ def _greatest_floats(operand: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Ten
 
     def has_negative_zero() -> tf.Tensor:
         bits = tf.bitcast(operand, BITS[operand.dtype])
-        return tf.equal(tf.reduce_min(bits), bits.dtype.min)
+        return tf.equal(tf.reduce_min(bits), typed(bits.dtype.min, bits.dtype))
 
-    misplaces = tf.cond(tf.reduce_any(tf.equal(values, 0)), has_negative_zero, lambda: tf.constant(False))
+    misplaces = tf.cond(tf.reduce_any(tf.equal(values, 0)), has_negative_zero, lambda: typed(False, tf.bool))
     values, indices = tf.cond(
         misplaces | tf.math.is_nan(total),
         lambda: _greatest_in_total_order(operand, count),

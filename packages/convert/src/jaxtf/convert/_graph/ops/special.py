@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import MOVED, where, widening, without_sign_of_zero
+from jaxtf.convert._graph._support import MOVED, typed, where, widening, without_sign_of_zero
 from jaxtf.convert._graph.ops.complex_inverses import COMPILES_INVERSES, acos, acosh, atanh
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
@@ -43,9 +43,9 @@ def _erf_inv(operand: tf.Tensor) -> tf.Tensor:
         return result
     limit, terms = _NEAR_ZERO[operand.dtype]
     square, (*rest, last) = operand * operand, _SERIES[:terms]
-    factor = tf.constant(last, operand.dtype)
+    factor = typed(last, operand.dtype)
     for coefficient in reversed(rest):
-        factor = factor * square + tf.constant(coefficient, operand.dtype)
+        factor = factor * square + typed(coefficient, operand.dtype)
     return where(tf.abs(operand) < limit, operand * factor, result)
 
 

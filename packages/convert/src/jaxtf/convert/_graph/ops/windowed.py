@@ -29,6 +29,7 @@ from jaxtf.convert._graph._support import (
     refuse,
     sizes,
     sliced,
+    typed,
 )
 from jaxtf.convert._graph.ops.combining import (
     Combine,
@@ -93,7 +94,7 @@ def windowed(
     refuse_many_dimensions(bound, operands[0])
     kind, between = kind_of(bound, operands[0].dtype), [n - 1 for n in window.base_dilation]
     if kind is not None:
-        function, filler = BINARY[kind], tf.constant(neutral(kind, operands[0].dtype), operands[0].dtype)
+        function, filler = BINARY[kind], typed(neutral(kind, operands[0].dtype), operands[0].dtype)
         values = [pad(operands[0], filler, window.low, window.high, between)]
         values, _ = _by_axes(lambda a, b: [function(a[0], b[0])], values, [None] * len(window.size), window)
         if is_identity_of(kind, initial[0]):
@@ -214,7 +215,7 @@ def _one_by_one(combine: Combine, padded: _Padded, initial: Sequence[tf.Tensor])
 
     total = product(lengths)
     invariants = [tf.TensorShape([]), *(shape for _ in start)]
-    state = [tf.constant(0), *start]
+    state = [typed(0, tf.int32), *start]
     return list(tf.while_loop(lambda number, *_: number < total, step, state, shape_invariants=invariants)[1:])
 
 
@@ -315,7 +316,7 @@ def _along_loop(
         settled = (tf.ensure_shape(x, shape) for x, shape in zip(made, [*shapes, *shapes], strict=True))
         return [span * 2, covered, *settled]
 
-    state = [tf.constant(1), tf.constant(0), *values, *values]
+    state = [typed(1, tf.int32), typed(0, tf.int32), *values, *values]
     invariants = [tf.TensorShape([]), tf.TensorShape([]), *shapes, *shapes]
     done = tf.while_loop(lambda span, *_: span <= length, step, state, shape_invariants=invariants)
     places = tf.maximum(size - (length - 1) * dilation, 0)

@@ -19,6 +19,7 @@ from jaxtf.convert._graph._support import (
     sizes,
     sliced,
     smallest,
+    typed,
 )
 from jaxtf.convert._graph.grappler import relu
 from jaxtf.convert._graph.ops.windowed import Window, at_least_zero, count_of, kind_of, windowed
@@ -201,7 +202,7 @@ def _max_pool(
     size, stride = ([lengths[i] for i in pooled] for lengths in (window.size, window.stride))
     is_padded = not all(_is(n, 0) for n in window.low + window.high)
     padding = "SAME" if is_padded and _as_same(operand, window, pooled) else "VALID"
-    least = tf.constant(smallest(operand.dtype), operand.dtype)
+    least = typed(smallest(operand.dtype), operand.dtype)
 
     def pool(padded: tf.Tensor) -> tf.Tensor:
         return _in_layout(lambda x: tf.nn.max_pool2d(x, size, stride, padding), padded, order, back)
@@ -218,7 +219,7 @@ def _max_pool(
 
         def unless_lost() -> tf.Tensor:
             found = pool(padded)
-            least_finite = tf.constant(operand.dtype.min, operand.dtype)
+            least_finite = typed(operand.dtype.min, operand.dtype)
             is_lost = tf.math.is_nan(total) | tf.reduce_any(found <= least_finite)
             return tf.cond(is_lost, otherwise, lambda: function(found))
 
@@ -281,7 +282,7 @@ def _least_outside(found: tf.Tensor, operand: tf.Tensor, window: Window, pooled:
             continue
         first = tf.range(sizes(found)[i]) * window.stride[i] - window.low[i]
         is_inside = (first + window.size[i] > 0) & (first < sizes(operand)[i])
-        most = tf.where(is_inside, *(tf.constant(bound, found.dtype) for bound in (np.inf, -np.inf)))
+        most = tf.where(is_inside, *(typed(bound, found.dtype) for bound in (np.inf, -np.inf)))
         found = tf.minimum(found, tf.reshape(most, [-1 if j == i else 1 for j in range(4)]))
     return found
 
@@ -320,7 +321,7 @@ def _summed(images: tf.Tensor, size: list[int], stride: list[int]) -> tf.Tensor:
     """
     count, (batch, *extent, features) = prod(size), sizes(images)
     if count & (count - 1) == 0 or is_empty(images.shape):
-        return tf.nn.avg_pool2d(images, size, stride, "VALID") * tf.constant(count, images.dtype)
+        return tf.nn.avg_pool2d(images, size, stride, "VALID") * typed(count, images.dtype)
     ones = tf.ones(as_shape([*size, features, 1]), images.dtype)
     step = gcd(*stride)  # TensorFlow's has one stride for both dimensions
     found = tf.nn.depthwise_conv2d(images, ones, [1, step, step, 1], "VALID")
