@@ -116,6 +116,35 @@ def test_loops_and_branches_are_mapped_over_devices():
     np.testing.assert_array_equal(found, jnp.concatenate([lifted(X[0, :2]), lifted(X[0, 2:])]))
 
 
+def test_what_jax_refuses_of_shardings_is_refused_in_words():
+    mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+    with jax.set_mesh(mesh):
+        x = jax.device_put(np.ones((4, 4), np.float32), PartitionSpec("a", "b"))
+        product = jax.sharding.auto_axes(lambda x: jnp.sin(x) @ x.T, out_sharding=PartitionSpec("a", "b"))
+        lifted = export(product)(x).lift()
+        with pytest.raises(LiftUnsupported, match=r"(?s)dot_general.*JAX does not take it: .*jax\.sharding\.auto_axes"):
+            lifted(x)
+        found = jax.sharding.auto_axes(lifted, out_sharding=PartitionSpec("a", "b"))(x)
+        np.testing.assert_allclose(found, product(x), rtol=1e-6)
+
+
+def test_nothing_of_a_trace_is_kept():
+    functions = {
+        "random numbers": lambda x: jax.random.normal(jax.random.key(x.astype(int)[0]), (3,)),
+        "a loop of them": lambda x: (
+            lax.scan(lambda c, k: (c + jax.random.normal(k), c), 0.0, jax.random.split(jax.random.key(0)))[1] + x[0]
+        ),
+        "other": lambda x: jax.nn.gelu(jax.nn.softmax(x)) + jnp.arcsinh(x),
+    }
+    x = np.linspace(0, 1, 3, dtype=np.float32)
+    for name, function in functions.items():
+        lifted = export(function)(x).lift()
+        with jax.checking_leaks():
+            found = [lifted(x), jax.jit(lifted)(x), jax.jvp(lifted, (x,), (x,))[0]]
+        for result in found:
+            np.testing.assert_allclose(result, function(x), rtol=1e-6, err_msg=name)
+
+
 def test_it_is_exported_again_for_other_platforms(lifted):
     again = export(lifted, platforms=("tpu", "cuda", "cpu"))(PARAMETERS, X, scale=np.float32(2))
     assert again.platforms == ("tpu", "cuda", "cpu")

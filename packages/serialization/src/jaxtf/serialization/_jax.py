@@ -22,6 +22,7 @@ from jax._src.callback import io_callback_p, pure_callback_p
 from jax._src.config import config_states as _settings
 from jax._src.config import trace_context as _trace_context
 from jax._src.config import use_shardy_partitioner as _use_shardy_partitioner
+from jax._src.core import ShardingTypeError
 from jax._src.debugging import debug_callback_p, debug_print_p
 from jax._src.interpreters import mlir as jax_rules
 from jax._src.lax import linalg as jax_linalg
@@ -39,6 +40,7 @@ __all__ = [
     "CALLBACKS",
     "PLATFORM_INDEX",
     "Lowering",
+    "ShardingTypeError",
     "add_function",
     "constraint_texts",
     "default_rule",
@@ -97,6 +99,10 @@ PRIVATE_NAMES = {
     "jax._src.core.JaxprEqn.source_info": (
         "0.12.0.1",
         "where an equation was traced: it has the whole stack, of which users are to see their own line",
+    ),
+    "jax._src.core.ShardingTypeError": (
+        "0.12.0.1",
+        "what JAX raises of shardings that do not go together; it is no TypeError, and has no public name",
     ),
     "jax._src.interpreters.mlir._lowerings": ("0.12.0.1", "the default rules of these primitives"),
     "jax._src.interpreters.mlir._platform_specific_lowerings": ("0.12.0.1", "their rules for platforms"),

@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from jaxtf.serialization._errors import ArgumentMismatch, ArtifactError
+from jaxtf.serialization._jax import ShardingTypeError
 from jaxtf.serialization._jax_values.varying import vary_alike
 from jaxtf.serialization._lift.arrays import as_array, constant, has_64_bits
 from jaxtf.serialization._lift.bits import taken_apart
@@ -123,9 +124,10 @@ class Evaluator:
 
     def _pointwise(self, function: Pointwise, scope: _Scope) -> Any:
         """The result of operations that are a function of each element of an array."""
+        sizes = {value: scope[value] for value in function.sizes}  # JAX keeps the function, and what it closes over
 
         def evaluate(array: Any) -> Any:
-            inner = _Scope(scope, ())
+            inner = _Scope(sizes, (array,))
             inner[function.argument] = array
             for operation in function.operations:
                 if operation.name == "stablehlo.constant":
@@ -135,14 +137,14 @@ class Evaluator:
                 inner.update(
                     zip(
                         operation.results,
-                        at_place_of(operation, self._operation, operation, operands, scope),
+                        at_place_of(operation, self._operation, operation, operands, inner),
                         strict=True,
                     )
                 )
             return inner[function.operations[-1].results[0]]
 
         array = as_array(scope[function.argument])
-        if all(isinstance(scope[value], Known) for value in function.sizes):
+        if all(isinstance(size, Known) for size in sizes.values()):
             return differentiated_as_one(evaluate)(array)
         return evaluate(array)  # shapes that are arrays: a function may not close over them
 
@@ -171,11 +173,13 @@ class Evaluator:
         try:
             with _as_wide_as(operation):
                 made = entry.evaluate(bound, *given)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, ShardingTypeError) as error:
             if not _is_of_jax(error):
                 raise
-            first = str(error).strip().partition("\n")[0]
-            raise unsupported(operation, f"JAX does not take it: {first}") from error
+            reason = "JAX does not take it: " + str(error).strip().partition("\n")[0]
+            if isinstance(error, ShardingTypeError):
+                raise unsupported(operation, reason, _OF_SHARDINGS) from error
+            raise unsupported(operation, reason) from error
         results = list(made) if isinstance(made, list | tuple) else [made]
         _check_types(operation, results)
         return results
@@ -204,6 +208,10 @@ def _constant(operation: Operation) -> Any:
         return constant(value)
 
 
+_OF_SHARDINGS = (
+    "a module does not say how its intermediate values are sharded in types: evaluate the function under "
+    "jax.sharding.auto_axes, or call the exported function (`call`)"
+)
 _INTEGERS_OF_64_BITS = frozenset(("int64", "uint64"))
 _OTHERS_OF_64_BITS = frozenset(("float64", "complex128"))
 
