@@ -66,7 +66,9 @@ def test_an_extreme_is_found_among_any_numbers(dtype, allows_xla, mode):
         return [*found, lax.argmin(-x, 1, "uint8")]
 
     with jax.enable_x64(dtype == "float64"):
-        same_as_jax(function, rows, mode=mode, allows_xla=allows_xla)
+        for several in (rows, np.tile(rows, (12, 1))):
+            same_as_jax(function, several, mode=mode, allows_xla=allows_xla)
+        same_as_jax(function, np.tile(np.array([[-INF, lowest]], dtype), (3000, 1)), mode=mode, allows_xla=allows_xla)
         for row in ([-INF, lowest, -INF], [-INF, lowest, NAN], [-INF, -INF, -INF]):
             x = np.array(row, dtype)
             same_as_jax(lambda x: [jnp.argmax(x), jnp.argmin(-x)], x, mode=mode, allows_xla=allows_xla)

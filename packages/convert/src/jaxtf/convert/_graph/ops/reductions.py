@@ -53,6 +53,9 @@ TRUTH: dict[str, Callable[..., tf.Tensor]] = {
 # XLA for CPU combines so many elements of each dimension one after the other, more of them in a tree.
 _IN_ORDER = 32
 
+# Of fewer elements it takes less time to look for all that is special than to ask whether there is any.
+_FEW = 4096
+
 # So many times are the elements of dimensions combined whose sizes are known only at run time.
 _LEVELS = 4
 
@@ -278,7 +281,7 @@ def _of_any_numbers(bound: Bound, operand: tf.Tensor, position: tf.Tensor, axis:
 
     if traces_compiled():
         return of_nan()
-    if not bound.allows_xla:
+    if not bound.allows_xla or (operand.shape.num_elements() or _FEW) < _FEW:
         return of_all()
     along = bound.constant([axis])
     if is_greatest:
