@@ -455,3 +455,24 @@ def test_kernels_of_a_gpu_are_let_through_beside_other_platforms():
     convert_exported(export(jnp.linalg.cholesky, platforms=("cpu", "cuda"), **options)(spec).serialize())
     with pytest.raises(UnknownCustomCall, match="cusolver_potrf_ffi"):
         convert_exported(export(jnp.linalg.cholesky, platforms=("cuda",), **options)(spec).serialize())
+
+
+def placed_in_host_memory(x):
+    x = jax.device_put(x * 2, jax.memory.Space.Host)
+    return jax.device_put(x, jax.memory.Space.Device) + 1
+
+
+def test_what_is_placed_in_memory_is_refused_for_cpu_alone_and_right_in_graph_mode():
+    """TensorFlow's XLA has no code for it on CPU; JAX writes it under an explicit mesh."""
+    x = np.arange(4, dtype=np.float32)
+    with jax.set_mesh(jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))):
+        for refused in (
+            lambda: convert(placed_in_host_memory)(x),
+            lambda: convert_exported(export(placed_in_host_memory, tensorflow_version=TF)(x).serialize()),
+        ):
+            with pytest.raises(UnknownCustomCall, match=r"in which memory .*\n.*native_serialization=False"):
+                refused()
+        in_graph_mode = convert(placed_in_host_memory, native_serialization=False)
+        np.testing.assert_array_equal(in_graph_mode(x), placed_in_host_memory(x))
+        for_tpus = export(placed_in_host_memory, tensorflow_version=TF, platforms=("cpu", "tpu"))(x)
+        convert_exported(for_tpus.serialize())

@@ -22,9 +22,9 @@ IN_TENSORFLOW = frozenset(
         # Dynamic shapes: resolved by refinement before compilation.
         *(f"stablehlo.dynamic_{name}" for name in ("approx_top_k", "reduce_window", "rng_bit_generator", "top_k")),
         "shape_assertion",
-        # Sharding and memory placement.
-        *("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"),
-        "xla.sdy.FuncResultSharding",
+        # Sharding, and placement in memory.
+        *("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "xla.sdy.FuncResultSharding"),
+        "annotate_device_placement",
         # Operations that StableHLO did not have yet when the module was written.
         *(f"mhlo.{name}" for name in ("acosh", "asinh", "atanh", "erf", "sinh", "tan", "topk")),
         # Of every platform: approximate top-k where it is not an aggregation, jax.lax.empty, functions by name.
@@ -34,6 +34,9 @@ IN_TENSORFLOW = frozenset(
     )
 )
 """Targets that XLA in TensorFlow 2.21 resolves itself."""
+
+# Its XLA resolves it for accelerators alone; that of JAX for CPU too, where JAX writes it under an explicit mesh.
+_PLACEMENT = "annotate_device_placement"
 
 _OF_GPU = ("cu", "hip", "mosaic_gpu")
 
@@ -74,10 +77,17 @@ def check_custom_calls(exported: Exported, disabled_checks: Iterable[DisabledSaf
     refused = [
         target
         for target in custom_call_targets(exported.mlir_module_serialized)
-        if target not in IN_TENSORFLOW and target not in allowed and not target.startswith(elsewhere)
+        if not _is_resolved(target, exported.platforms) and target not in allowed and not target.startswith(elsewhere)
     ]
     if not refused:
         return
+    if _PLACEMENT in refused:
+        raise UnknownCustomCall(
+            f"'{exported.fun_name}' says in which memory a value is to be, as jax.device_put with a memory kind under "
+            "a mesh does; TensorFlow's XLA does not compile that for CPU\n"
+            "  remedy: convert it with native_serialization=False, which leaves values where they are; or leave such "
+            "jax.device_put out"
+        )
     lapack = {target: function for target in refused if (function := lapack_function(target))}
     if lapack:
         names = ", ".join(f"{function} ({target})" for target, function in lapack.items())
@@ -90,3 +100,8 @@ def check_custom_calls(exported: Exported, disabled_checks: Iterable[DisabledSaf
         f"'{exported.fun_name}' calls by name what TensorFlow does not have: {', '.join(refused)}\n"
         f"  remedy: where the process that runs it registers these targets, pass disabled_checks=[{checks}]"
     )
+
+
+def _is_resolved(target: str, platforms: Iterable[str]) -> bool:
+    """Whether TensorFlow has what a module for some platforms calls by that name, on one of them at least."""
+    return target in IN_TENSORFLOW and (target != _PLACEMENT or set(platforms) != {"cpu"})
