@@ -42,7 +42,10 @@ Each private name is listed once, with why it is needed and the versions it was 
   without the protocol buffer of the node, which is made to be taken apart again. A node takes 26 us so, 62 us by
   `create_op`, 200 us by `tf.add` (2.21).
 - `Operation._set_attr` (2.19.1, 2.20.0, 2.21): sets an attribute of an operation that is there. Names that begin with
-  `_` are for any operation; of `_grappler_do_not_remove` TensorFlow's graph optimizer leaves the operation alone.
+  `_` are for any operation; of `_grappler_do_not_remove` TensorFlow's graph optimizer leaves the operation alone. A
+  loop or a branch of which `_lower_using_switch_merge` is false calls functions.
+- `tensorflow.python.framework.kernels` (2.21): for which dtypes there are kernels of an operation. Nothing else tells
+  before it runs.
 - `try_evaluate_constant` of `tensorflow.python.framework.tensor_util` (2.19.1, 2.20.0, 2.21, 2.22.0rc0): a number that
   follows from sizes that a graph knows; `tf.get_static_value` computes no arithmetic.
 - `pfor_converter` of an operation, and of `tensorflow.python.ops.parallel_for.pfor` `wrap`,
@@ -74,7 +77,7 @@ from tensorflow.python.autograph.impl.api import autograph_artifact
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.compiler.xla.experimental import xla_sharding
 from tensorflow.python.eager import context, execute
-from tensorflow.python.framework import ops, tensor_util
+from tensorflow.python.framework import kernels, ops, tensor_util
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import control_flow_util
@@ -96,6 +99,7 @@ __all__ = [
     "executing_eagerly",
     "flat_call",
     "graph_results",
+    "has_kernel",
     "has_only_cpu",
     "has_tangents",
     "in_current_graph",
@@ -107,6 +111,7 @@ __all__ = [
     "record_gradient",
     "refusing_results",
     "rng_bit_generator",
+    "run_as_function",
     "scatter_rows",
     "set_number",
     "stablehlo_version",
@@ -603,6 +608,27 @@ def new_node(op_type: str, inputs: Sequence[tf.Tensor], attributes: Mapping[str,
 def left_by_grappler(operation: tf.Operation) -> None:
     """Keeps TensorFlow's graph optimizer from replacing an operation, or what is computed from it."""
     operation._set_attr(_LEFT, tf.compat.v1.AttrValue(b=True))
+
+
+def run_as_function(operation: tf.Operation) -> None:
+    """Keeps a loop or a branch from being replaced by operations on each value that it takes."""
+    operation._set_attr("_lower_using_switch_merge", tf.compat.v1.AttrValue(b=False))
+
+
+def has_kernel(operation: tf.Operation) -> bool:
+    """Whether a device of this process, or any CPU, has a kernel for the dtypes of an operation of a graph."""
+    devices = {"CPU", "DEFAULT", *(device.device_type for device in tf.config.list_logical_devices())}
+    found = kernels.get_registered_kernels_for_op(operation.type).kernel
+    return not found or any(
+        kernel.device_type in devices
+        and all(_is_allowed(operation.get_attr(c.name), c.allowed_values.list.type) for c in kernel.constraint)
+        for kernel in found
+    )
+
+
+def _is_allowed(attribute: Any, dtypes: Sequence[int]) -> bool:
+    """Whether the value of an attribute is one of these dtypes; of one that is no dtype, there are none."""
+    return not dtypes or not isinstance(attribute, tf.DType) or attribute.as_datatype_enum in dtypes
 
 
 def set_number(operation: tf.Operation, number: int) -> None:

@@ -24,12 +24,13 @@ from jaxtf.convert._graph.calls import functions_kept
 from jaxtf.convert._graph.elementwise import check_elementwise
 from jaxtf.convert._graph.errors import is_of_tensorflow, unsupported
 from jaxtf.convert._graph.grappler import between_functions
+from jaxtf.convert._graph.kernels import check_computes, check_kernels, takes_few_kernels
 from jaxtf.convert._graph.late_constants import LateConstants
 from jaxtf.convert._graph.optimizer import MOST_ELEMENTS_LOOKED_AT, uniform_of
 from jaxtf.convert._graph.registry import Bound, Entry
 from jaxtf.convert._graph.reshapes import RESHAPE
 from jaxtf.convert._graph.table import entries, entry_of
-from jaxtf.convert._tf import NameScope
+from jaxtf.convert._tf import NameScope, traces_compiled
 from jaxtf.serialization.interop import Block, Operation, Program, TensorType, Value, operations_of
 
 __all__ = ["Emitter"]
@@ -83,6 +84,7 @@ class Emitter:
         self._constants = {
             operation.results[0]: operation for operation in operations if operation.name == "stablehlo.constant"
         }
+        self._takes_few_kernels = any(map(takes_few_kernels, operations))
         self._kept = functions_kept(program) if keeps_functions else frozenset()
 
     def main(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
@@ -199,6 +201,10 @@ class Emitter:
         assert entry.emit is not None, f"{operation.name} is refused, or has an entry"
         if operation.name.startswith("chlo.broadcast_"):
             operands = at_broadcast_places(bound, operands)
+        is_looked_at = self._takes_few_kernels and takes_few_kernels(operation) and not traces_compiled()
+        if is_looked_at:
+            check_computes(operation)
+        before = len(scope.graph.get_operations()) if is_looked_at and scope.graph is not None else 0
         try:
             made = entry.emit(bound, *(_widened(operand, entry.computed_in) for operand in operands))
         except (TypeError, ValueError) as error:
@@ -207,6 +213,8 @@ class Emitter:
             # Dtypes, ranks or sizes that an operation of TensorFlow is not defined for.
             first = str(error).strip().partition("\n")[0]
             raise unsupported(operation, f"TensorFlow does not take it: {first}") from error
+        if is_looked_at and scope.graph is not None:
+            check_kernels(operation, scope.graph.get_operations()[before:])
         results: list[Any] = list(made) if isinstance(made, list | tuple) else [made]
         if not operation.results:
             scope.effects += results if not tf.executing_eagerly() else []

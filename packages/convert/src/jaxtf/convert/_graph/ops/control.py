@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import refuse, typed, where
+from jaxtf.convert._graph.kernels import without_switches
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.registry import Bound, refuses, translates
 from jaxtf.convert._tf import asserted, evaluated
@@ -67,8 +68,9 @@ def while_loop(bound: Bound, *initial: tf.Tensor) -> list[tf.Tensor]:
         (result,) = condition(*state)
         return result
 
-    results = tf.while_loop(goes_on, body, list(initial), shape_invariants=shapes)
-    return list(results)
+    results = list(tf.while_loop(goes_on, body, list(initial), shape_invariants=shapes))
+    without_switches(results)
+    return results
 
 
 def _invariant(type_: Any, value: tf.Tensor) -> tf.TensorShape:
@@ -140,8 +142,10 @@ def _either(
         # Each result is a tensor of the branch's own, also where it is one from outside.
         return lambda: tuple(map(tf.identity, branch()))
 
-    results = tf.cond(predicate, of(yes), of(no))
-    return list(results) if isinstance(results, list | tuple) else [] if results is None else [results]
+    given = tf.cond(predicate, of(yes), of(no))
+    results = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
+    without_switches(results)
+    return results
 
 
 @translates("func.call")

@@ -103,7 +103,7 @@ def width(dtype: tf.DType) -> int:
     return int(dtype.size) * 8
 
 
-@translates("stablehlo.reduce_precision")
+@translates("stablehlo.reduce_precision", computed_in=MOVED)
 def reduce_precision(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """Rounds to a format with fewer exponent and mantissa bits, to nearest, ties to even, and back.
 

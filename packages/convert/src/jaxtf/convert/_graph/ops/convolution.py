@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import Size, as_shape, is_empty, pad, product, refuse, same, sizes, typed
+from jaxtf.convert._graph._support import MOVED, Size, as_shape, is_empty, pad, product, refuse, same, sizes, typed
 from jaxtf.convert._graph.grappler import apart_from_pads, before_convolution
 from jaxtf.convert._graph.ops.conversion import cast, width
 from jaxtf.convert._graph.ops.dilated_kernels import in_phases
@@ -37,7 +37,7 @@ _FEW_PLACES = 49
 _NARROW = 8
 
 
-@translates("stablehlo.convolution")
+@translates("stablehlo.convolution", computed_in=MOVED)
 def convolution(bound: Bound, operand: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
     """The convolution (correlation) of the operand with the kernel, with any strides, dilations, groups and padding.
 
@@ -55,7 +55,7 @@ def convolution(bound: Bound, operand: tf.Tensor, kernel: tf.Tensor) -> tf.Tenso
     return _convolved(bound, operand, kernel, [int(n) for n in edges[:, 0]], [int(n) for n in edges[:, 1]])
 
 
-@translates("stablehlo.dynamic_conv")
+@translates("stablehlo.dynamic_conv", computed_in=MOVED)
 def dynamic_convolution(bound: Bound, operand: tf.Tensor, kernel: tf.Tensor, padding: tf.Tensor) -> tf.Tensor:
     """As `convolution`, with padding that is an operand.
 
@@ -106,7 +106,7 @@ def _convolved(
     batches = int(bound.get("batch_group_count", 1))
     if batches > 1:
         operand, groups = _batches_as_features(operand, batches), batches
-    dtype = bound.result_type.dtype
+    dtype = MOVED.get(bound.result_type.dtype, bound.result_type.dtype)
     result = _by_holes(operand, kernel, windows, groups, dtype) if bound.allows_xla else None
     if result is None:
         result = _by_dtype(operand, kernel, windows, groups, dtype)

@@ -1,0 +1,126 @@
+"""Dtypes of less than a byte, and floats of one, are right or refused when converted; TensorFlow raises no error."""
+
+import os
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+from jax import lax
+
+from jaxtf.convert import GraphModeUnsupported, convert
+
+# Those that TensorFlow casts, and those that it does not; of each kind one, and all where JAXTF_FULL is 1.
+CAST, OTHERS = ("int4", "float8_e5m2"), ("int2", "float8_e4m3fnuz")
+if os.environ.get("JAXTF_FULL") == "1":
+    CAST += ("uint4", "float8_e4m3fn")
+    OTHERS += ("uint2", "float4_e2m1fn", "float8_e4m3b11fnuz", "float8_e5m2fnuz")
+
+PLACES = np.array([1, 2, 1])
+
+
+def one_of(x):
+    return lax.full((), 1, x.dtype)
+
+
+def is_positive(x):
+    return x.astype(jnp.float32).sum() > 0
+
+
+MOVED = {
+    "reshape": lambda x: x.reshape(2, -1),
+    "transpose": lambda x: x.reshape(2, -1).T,
+    "slice": lambda x: x[1:3],
+    "strided slice": lambda x: x[::2],
+    "dynamic slice": lambda x: lax.dynamic_slice(x, (1,), (3,)),
+    "dynamic update": lambda x: lax.dynamic_update_slice(x, x[:3], (1,)),
+    "gather": lambda x: x[jnp.array(PLACES)],
+    "along an axis": lambda x: jnp.take_along_axis(x, jnp.array([1, 0]), 0),
+    "scatter": lambda x: x.at[PLACES].set(x[0]),
+    "broadcast": lambda x: jnp.broadcast_to(x[:, None], (x.shape[0], 3)),
+    "reverse": lambda x: x[::-1],
+    "pad": lambda x: lax.pad(x, one_of(x), [(1, 2, 1)]),
+    "select": lambda x: jnp.where(jnp.arange(x.shape[0]) % 2 == 0, x, x[::-1]),
+    "full": lambda x: lax.full((3,), 1, x.dtype),
+    "many": lambda x: lax.full((5000,), 1, x.dtype),
+    "a loop of them": lambda x: lax.fori_loop(0, 3, lambda i, y: y[::-1], x),
+    "a loop that takes them": lambda x: lax.fori_loop(0, 3, lambda i, y: y + x.astype(jnp.float32), jnp.zeros(x.shape)),
+    "a branch that gives them": lambda x: lax.cond(is_positive(x), lambda: x, lambda: x[::-1]),
+    "a branch that takes them": lambda x: lax.cond(
+        is_positive(x), lambda: x.astype(jnp.float32), lambda: -x.astype(jnp.float32)
+    ),
+    "branches": lambda x: lax.switch(is_positive(x).astype(int), [lambda y: y, lambda y: y[::-1], lambda y: y], x),
+    "scan": lambda x: lax.scan(lambda carry, y: (y, carry), x[0], x),
+}
+COMPUTED = {
+    "compare": lambda x: x < x[0],
+    "equal": lambda x: x == x[0],
+    "add": lambda x: x + x[::-1],
+    "maximum": lambda x: jnp.maximum(x, x[::-1]),
+    "clamp": lambda x: lax.clamp(x[0], x, one_of(x)),
+    "sign": jnp.sign,
+    "remainder": lambda x: lax.rem(x, one_of(x)),
+    "sort": jnp.sort,
+    "sort by": lambda x: lax.sort((x, jnp.arange(x.shape[0])), num_keys=1)[1],
+    "argmax": jnp.argmax,
+    "top k": lambda x: lax.top_k(x, 3),
+    "sum": lambda x: lax.reduce(x[:3], one_of(x), lax.add, (0,)),
+    "window": lambda x: lax.reduce_window(x, one_of(x), lax.max, (3,), (1,), "SAME"),
+    "scatter add": lambda x: x.at[PLACES].add(x[:3]),
+    "scatter max": lambda x: x.at[PLACES].max(x[:3]),
+    "dot": lambda x: x @ x,
+    "outer": lambda x: jnp.outer(x, x),
+    "convolution": lambda x: lax.conv_general_dilated(x[None, None], x[None, None, :3], (1,), "SAME"),
+    "reduce precision": lambda x: lax.reduce_precision(x, 3, 2),
+    "nonzero": lambda x: jnp.nonzero(x, size=3),
+    "search": lambda x: jnp.searchsorted(jnp.sort(x), x),
+}
+
+
+def arguments(name):
+    dtype = getattr(ml_dtypes, name)
+    numbers = [0, 1, 1, 0, 1, 1, 0, 1] if "int" in name else [0, 1, 2, 0.5, -1, 4, -0.5, 3]
+    return np.array(numbers).astype(dtype)
+
+
+def leaves(results):
+    return [x.numpy() if isinstance(x, tf.Tensor) else np.asarray(x) for x in tf.nest.flatten(results)]
+
+
+def check(function, x):
+    """Results as JAX has them.
+
+    Raises:
+      GraphModeUnsupported: When it is converted.
+    """
+    try:
+        expected = leaves(jax.jit(function)(x))
+    except (NotImplementedError, TypeError, ValueError, jax.errors.JaxRuntimeError) as error:
+        pytest.skip(f"JAX does not compute it: {error!r:.100}")
+    converted = tf.function(convert(function, native_serialization=False), autograph=False)
+    concrete = converted.get_concrete_function(tf.TensorSpec(x.shape, tf.as_dtype(x.dtype)))
+    for found in (concrete(tf.constant(x)), convert(function, native_serialization=False)(x)):
+        for one, other in zip(leaves(found), expected, strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one.astype(np.float32), other.astype(np.float32))
+
+
+@pytest.mark.parametrize("name", CAST)
+@pytest.mark.parametrize("program", [*MOVED, *COMPUTED])
+def test_what_tensorflow_casts_is_right(name, program):
+    check({**MOVED, **COMPUTED}[program], arguments(name))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("program", [*MOVED, *COMPUTED])
+def test_what_it_does_not_cast_is_right_or_refused_when_converted(name, program):
+    if not hasattr(tf.dtypes.experimental, name):
+        pytest.skip(f"this TensorFlow has no {name}")
+    try:
+        check({**MOVED, **COMPUTED}[program], arguments(name))
+    except GraphModeUnsupported as error:
+        assert name in str(error)  # noqa: PT017
+    else:
+        assert program not in COMPUTED
