@@ -231,3 +231,23 @@ def test_the_mask_of_an_array_is_not_lost(wrap, value):
     )
     with pytest.raises(ResultError, match=r"^call_tf: result\[1\] of <lambda> is a masked array"):
         wrap(call_tf(lambda x: (x, value)))(np.float32(1))
+
+
+@pytest.mark.parametrize("kept", ["a tensor", "a variable", "residuals"])
+def test_an_array_can_be_deleted_while_tensorflow_refers_to_its_memory(kept):
+    """With a DLPack capsule of the array itself the process ends here."""
+    x, held = jnp.arange(1000.0), []
+    expected = np.arange(1000.0, dtype=np.float32)
+    if kept == "a tensor":
+        call_tf(lambda x: held.append(x) or x + 1)(x)
+        x.delete()
+        np.testing.assert_array_equal(held[0], expected)
+    elif kept == "a variable":
+        variable = tf.Variable(tf.zeros(1000))
+        call_tf(variable.assign)(x)
+        x.delete()
+        np.testing.assert_array_equal(variable, expected)
+    else:
+        _, vjp = jax.vjp(call_tf(tf.sin), x)
+        x.delete()
+        np.testing.assert_allclose(vjp(jnp.ones(1000))[0], np.cos(expected), rtol=1e-5, atol=1e-6)

@@ -190,12 +190,13 @@ def over_memory(array: jax.Array) -> Any:
     """The tensor over the memory of an array on one device; None where TensorFlow takes only a copy.
 
     That is memory not aligned for XLA, and the elements in another order than row-major (`jax.experimental.layout`),
-    which TensorFlow refuses: to ask for the layout first would cost a microsecond.
+    which TensorFlow refuses: to ask for the layout first would cost a microsecond. The capsule is of a second array
+    over the same memory: with one of the array itself, `array.delete()` ends the process as long as TensorFlow has it.
     """
     if array.unsafe_buffer_pointer() % ALIGNMENT:
         return None
     try:
-        return from_dlpack(dlpack_capsule(array), context_handle())
+        return from_dlpack(dlpack_capsule(array.addressable_data(0)), context_handle())
     except tf.errors.InvalidArgumentError:
         return None
 
