@@ -215,3 +215,20 @@ def test_a_module_is_compiled_once_for_eager_calls_of_all_sizes(monkeypatch):
         np.testing.assert_allclose(result, np.sin(np.arange(size)) * 2, rtol=1e-5)
         np.testing.assert_allclose(tape.gradient(result, x), np.cos(np.arange(size)) * 2, rtol=1e-5)
     assert len(calls) == 2  # the function and its VJP
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("name", ["float64", "int64"])
+def test_arrays_of_64_bits_keep_their_numbers_where_64_bit_types_are_off(name, native):
+    with jax.enable_x64(True):
+        numbers = jnp.arange(LARGE_BYTES // 8, dtype=name) * 2**33
+        expected = np.asarray(numbers[1:4])
+
+    def fun(x):
+        return numbers[1:4], jnp.sin(x)
+
+    with jax.enable_x64(False):
+        in_jax = jax.jit(fun)(X[0, :3])
+        found, _ = convert(fun, native_serialization=native)(X[0, :3])
+    assert found.dtype.name == in_jax[0].dtype.name == name
+    np.testing.assert_array_equal(found, expected)

@@ -453,3 +453,19 @@ def test_arrays_that_a_function_closes_over_are_weights_by_the_names_of_their_va
 def test_a_function_without_large_arrays_is_refused_with_a_message():
     with pytest.raises(SerializationError, match=r"'<lambda>' closes over no array of 65,536 bytes or more; or"):
         export_model(lambda x: x + 1)(X)
+
+
+def test_arrays_of_64_bits_stay_in_the_module_where_64_bit_types_are_off(tmp_path):
+    with jax.enable_x64(True):
+        numbers = jnp.arange(10_000) * 2**33
+
+    def fun(x):
+        return x @ KERNEL, numbers[1:4]
+
+    with jax.enable_x64(False):
+        model = export_model(fun)(X)
+        model.save(tmp_path / "m")
+        assert list(model.params) == ["KERNEL"]
+        for found, expected in zip(load(tmp_path / "m").call(X), jax.jit(fun)(X), strict=True):
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)

@@ -74,8 +74,11 @@ def _large(jaxpr: ClosedJaxpr, least_bytes: int) -> Iterator[Any]:
 
 
 def _is_large(array: Any, least_bytes: int) -> bool:
+    """Whether it is an array of so many bytes that can be an argument: with 64-bit types off, none of 64 bits is."""
     dtype = getattr(array, "dtype", None)
-    return isinstance(dtype, np.dtype) and dtype.itemsize * int(np.prod(array.shape)) >= least_bytes
+    if not isinstance(dtype, np.dtype) or dtype.itemsize * int(np.prod(array.shape)) < least_bytes:
+        return False
+    return jax.dtypes.canonicalize_dtype(dtype) == dtype
 
 
 def _evaluate(
