@@ -69,6 +69,8 @@ IN_PLACES = {
     )[1],
     "a function": tf.function(lambda x: tf.function(LOST["PadV2 (constant_values)"])(x) * 2),
     "a function, beside others": tf.function(pad_and_more),
+    "recomputed": tf.recompute_grad(LOST["PadV2 (constant_values)"]),
+    "recomputed in a function": tf.function(lambda x: tf.recompute_grad(LOST["PadV2 (constant_values)"])(x) * 2),
 }
 DERIVATIVES = {
     "gradient": jax.grad,
@@ -105,6 +107,8 @@ BESIDE = {
     "a branch": lambda x: IN_PLACES["a branch"](x) * x,
     "a loop": lambda x: IN_PLACES["a loop"](x) * x,
     "compiled": lambda x: tf.function(pad_and_more, jit_compile=True)(x) * 1.0,
+    "recomputed": tf.recompute_grad(pad_and_more),
+    "recomputed twice": tf.recompute_grad(lambda x: tf.recompute_grad(pad_and_more)(x) * x),
 }
 
 
@@ -131,6 +135,10 @@ NOT_LOST = {
     "a gradient of its own": (tf.custom_gradient(lambda x: (pad_and_more(x), lambda u: 2 * tf.reduce_sum(u))), 8.0),
     "stopped": (lambda x: tf.pad([1.0, 2.0], [[1, 1]], constant_values=tf.stop_gradient(x)) * x, 9.0),
     "a number made of an integer": (lambda x: x * tf.reduce_sum(tf.range(0.0, tf.cast(tf.shape(x), x.dtype)[0])), 0.0),
+    "recomputed": (
+        tf.recompute_grad(lambda x: tf.pad([x * x], [[0, 1]], constant_values=tf.stop_gradient(x)) * x),
+        30.0,
+    ),
     "of its shape": (lambda x: x * tf.one_hot([0], 2, on_value=tf.cast(tf.size(x), x.dtype)), 1.0),
 }
 

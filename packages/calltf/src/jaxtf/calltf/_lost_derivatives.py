@@ -18,7 +18,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.calltf._tf import eager_elements, is_declared_not_differentiable
+from jaxtf.calltf._tf import eager_elements, is_declared_not_differentiable, is_recomputed
 from jaxtf.calltf._walk import Library, Walk, walked
 
 __all__ = ["STOPS", "ZERO", "lost_derivatives", "lost_in_call", "lost_of_operation", "may_lose"]
@@ -159,7 +159,10 @@ class _Follower:
     def _operation(self, op: Any, operands: list[_Value]) -> list[_Value]:
         if not any(value.depends for value in operands) or op.type in STOPS:
             return [_Value() for _ in op.outputs]
-        if _gradient_name(op).startswith(_OWN_GRADIENT):
+        own = _gradient_name(op)
+        if own and is_recomputed(own):  # results, and then arguments, each of which comes out again
+            return operands
+        if own.startswith(_OWN_GRADIENT):
             return [_differentiable(x, _Value(depends=True)) for x in op.outputs]
         if (body := self._walk.called(op)) is not None:
             found = self.results(body, operands)

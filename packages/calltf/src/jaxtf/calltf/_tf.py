@@ -6,6 +6,7 @@ Knows TensorFlow; nothing of JAX.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -46,8 +47,8 @@ from tensorflow.python.framework import op_def_registry as _op_def_registry
 # Seen in TensorFlow 2.21.
 from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
 
-# What TensorFlow has for the gradient of an operation, by type name: None if it is declared to have none.
-# Seen in TensorFlow 2.21.
+# What TensorFlow has for the gradient of an operation, by type name: None if it is declared to have none. Those of
+# `tf.custom_gradient` close over `tape_grad_fn`, and that over `grad_fn`. Seen in TensorFlow 2.19.1, 2.21, 2.22.0rc0.
 from tensorflow.python.framework.ops import gradient_registry as _gradient_registry
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "is_compilable",
     "is_declared_not_differentiable",
     "is_function",
+    "is_recomputed",
     "is_stateful",
     "library_of",
     "observed",
@@ -201,6 +203,22 @@ def is_declared_not_differentiable(op_type: str) -> bool:
         return _gradient_registry.lookup(op_type) is None
     except LookupError:  # nothing is declared: the tape raises an error
         return False
+
+
+def is_recomputed(gradient_name: str) -> bool:
+    """Whether the gradient of this name is by `tf.recompute_grad`, which computes the function again for a tape."""
+    try:
+        function = _gradient_registry.lookup(gradient_name)
+    except LookupError:  # of a SavedModel
+        return False
+    for name in ("tape_grad_fn", "grad_fn"):
+        function = inspect.unwrap(function)
+        names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+        if name not in names:
+            return False
+        function = function.__closure__[names.index(name)].cell_contents
+    is_of_tensorflow = getattr(function, "__module__", "") == tf.recompute_grad.__module__
+    return bool(is_of_tensorflow and function.__qualname__.startswith("recompute_grad."))
 
 
 def operation_definition(op_type: str) -> Any:
