@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from hypothesis import strategies as st
 
-from . import arithmetic, chains, contractions, control, elementwise, indexing, sums, windows
+from . import arithmetic, broadcasts, chains, contractions, control, elementwise, indexing, sums, windows
 from .case import Case
 
 __all__ = ["FAMILIES"]
@@ -30,6 +30,7 @@ FAMILIES: Mapping[str, Callable[[], st.SearchStrategy[Case]]] = {
     "top_k": elementwise.top_k,
     "floats": elementwise.floats,
     "arithmetic": arithmetic.arithmetic,
+    "broadcasts": broadcasts.broadcasts,
     "composed": elementwise.composed,
     "complexes": elementwise.complexes,
     "integers": elementwise.integers,

@@ -164,7 +164,7 @@ def test_a_factor_is_not_taken_into_a_kernel_where_that_overflows(rank, which):
     np.testing.assert_allclose(found, np.full_like(found, 3**rank * 2 * 1e30), rtol=1e-5)
 
 
-@pytest.mark.parametrize("exponent", [-1, 0.5, -0.5])
+@pytest.mark.parametrize("exponent", [-1, 0, 0.5, -0.5, 1, 2, 3])
 @pytest.mark.parametrize("shape", ["static", "symbolic"])
 def test_a_power_of_what_is_broadcast_has_its_shape(exponent, shape):
     def function(x):

@@ -91,7 +91,7 @@ def _changed(
     result = operation.results[0]
     sizes = _types(operation, made)
     if not any(_is_whole(type_, result.type, i in made) for i, type_ in enumerate(sizes)):
-        made.popitem()
+        made.pop(min(made) if operation.name == "stablehlo.power" else max(made))
     if operation.name == "stablehlo.add":
         made = _without_fused_products(operation, made)
     operands = tuple(made[i][-1].results[0] if i in made else v for i, v in enumerate(operation.operands))

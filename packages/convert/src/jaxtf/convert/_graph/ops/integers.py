@@ -17,7 +17,7 @@ from jaxtf.convert._graph.grappler import difference, divided, multiplied, negat
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.ops.complex_quotients import complex_quotient
-from jaxtf.convert._graph.optimizer import uniform_of
+from jaxtf.convert._graph.optimizer import may_be_constant, uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
 
@@ -91,7 +91,9 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
             whole = _in_shape_of_both(base, exponent)
             return divided(tf.ones([], base.dtype), whole)
         half = _known_half(exponent)
-        return POW(base, exponent) if half is None else _root(bound, _in_shape_of_both(base, exponent), half)
+        if half is not None:
+            return _root(bound, _in_shape_of_both(base, exponent), half)
+        return POW(_in_shape_of_both(base, exponent) if may_be_constant(exponent) else base, exponent)
     one, zero = tf.ones([], base.dtype), tf.zeros([], base.dtype)
     result, factor = one, base
     width = base.dtype.size * 8 - (0 if base.dtype.is_unsigned else 1)
@@ -107,7 +109,10 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
 
 
 def _in_shape_of_both(base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
-    """The base in the shape of the power; it may be broadcast by its exponent."""
+    """The base in the shape of the power, as large as an exponent that it may be broadcast by.
+
+    Of a power by a constant Grappler (2.21) makes a square, a cube, a root or a reciprocal of the base, in its shape.
+    """
     if not exponent.shape.rank or (base.shape.is_fully_defined() and base.shape == exponent.shape):
         return base
     return tf.broadcast_to(base, tf.broadcast_dynamic_shape(tf.shape(base), tf.shape(exponent)))
