@@ -246,9 +246,15 @@ def reduce_window(draw: Draw) -> Case:
     sizes = Sizes(draw)
     shape = sizes.shape(1, 4, 5)
     options = _windows(draw, len(shape))
+    if not draw(st.integers(0, 5)):  # so many elements that they are combined in a loop
+        options["window_dimensions"] = tuple(draw(st.sampled_from([4, 7, 12])) for _ in shape[:2]) + (1,) * len(
+            shape[2:]
+        )
     whole = draw(st.integers(0, len(shape) - 1)) if not draw(st.integers(0, 4)) else None
     if whole is not None:
-        options |= {"padding": draw(st.sampled_from(["VALID", "SAME"]))}
+        edges = options["padding"]
+        named = [(0, 0) if i == whole else edge for i, edge in enumerate(edges)] if isinstance(edges, list) else edges
+        options |= {"padding": draw(st.sampled_from(["VALID", "SAME", named]))}
 
     def window(x: Any) -> dict[str, Any]:
         lengths = [x.shape[i] if i == whole else n for i, n in enumerate(options["window_dimensions"])]

@@ -31,6 +31,7 @@ from jaxtf.convert._graph._support import (
     sliced,
     typed,
 )
+from jaxtf.convert._graph.nodes import constant
 from jaxtf.convert._graph.ops.combining import (
     Combine,
     are_neutral,
@@ -225,7 +226,7 @@ def _strided(operand: Any, begin: Sequence[Size], extents: Sequence[Size], strid
     """
     if all(isinstance(n, int) for n in begin):
         return operand[tuple(slice(b, b + e, s) for b, e, s in zip(begin, extents, stride, strict=True))]
-    cut = sliced(operand, begin, extents)
+    cut = sliced(constant(operand) if isinstance(operand, np.ndarray) else operand, begin, extents)
     return cut if set(stride) == {1} else cut[tuple(slice(None, None, s) for s in stride)]
 
 
