@@ -93,9 +93,12 @@ def convolution(draw: Draw) -> Case:
     dtype = draw(dtypes(FLOATS, FLOATS, SIGNED, UNSIGNED, COMPLEX))
     reversal = draw(st.sampled_from([None, None, (True,) * rank])) if isinstance(padding, list) else None
     values = draw(st.sampled_from(["small", "special"])) if dtype in FLOATS else "small"
+    is_cut = isinstance(batch, str) and not draw(st.integers(0, 2))
 
     def function(x: Any, k: Any, crops: bool = False) -> Any:
         edges = padding
+        if is_cut:  # a batch of which there may be none
+            x = lax.slice_in_dim(x, 1, None, axis=lhs.index("N"))
         if reversal:
             k = jnp.flip(k, [rhs.index(letter) for letter in letters])
         if crops:
@@ -117,13 +120,13 @@ def convolution(draw: Draw) -> Case:
 
     return Case(
         f"convolution {lhs},{rhs},{out} strides {strides} padding {padding} dilations {dilation}, {kernel_dilation} "
-        f"groups {feature_groups}, {batch_groups}, of {values} numbers",
+        f"groups {feature_groups}, {batch_groups}, of {values} numbers" + " but for the first of the batch" * is_cut,
         function,
         (Argument(operand, dtype, values), Argument(weights, dtype)),
         sizes.symbolic,
         # The XLA of JAX 0.10 for CPU reads other memory if padding takes elements away before and adds some after.
         in_jax=partial(function, crops=True) if isinstance(padding, list) and set(dilation) == {1} else None,
-        tags=frozenset({values, f"{'groups' if groups > 1 else 'one group'} of {dtype}"}),
+        tags=frozenset({values, f"{'groups' if groups > 1 else 'one group'} of {dtype}", "cut" if is_cut else ""}),
     )
 
 

@@ -70,6 +70,13 @@ DOCUMENTED: tuple[Documented, ...] = (
         of_constants=True,
     ),
     Documented(
+        "convolution",
+        "the batch is empty, of which TensorFlow has no convolution",
+        "a convolution of no batch in a module of another producer, with open sizes, is refused when it runs",
+        tags=frozenset({"cut"}),
+        backends="(eager|graph|compiled).*",
+    ),
+    Documented(
         "scatter",
         "AssertionError: scatter_",
         "XLA for CPU leaves out updates by indices of 8 bits where a size is more than they can hold",

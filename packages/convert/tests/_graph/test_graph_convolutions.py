@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 from jaxtf.convert import convert
+from jaxtf.convert._graph.plan import plan as plan_module
 
 from .graph_mode import MODES, drawn, run_with_open_sizes
 
@@ -368,3 +369,74 @@ def test_an_open_size_that_leaves_no_window_gives_an_empty_result(rank, groups, 
                 ):
                     np.testing.assert_allclose(found, expected, rtol=1e-6)
                     assert found.shape == expected.shape
+
+
+NAMES = ("NHWC", "HWIO", "NHWC")
+
+
+def convolved(x, kernel, stride=1, groups=1, padding="SAME"):
+    options = {"dimension_numbers": NAMES, "feature_group_count": groups}
+    return lax.conv_general_dilated(x, kernel, (stride, stride), padding, **options)
+
+
+EMPTY = {
+    "more features": lambda x, k: convolved(x[1:], k),
+    "depthwise": lambda x, k: convolved(x[1:], k.reshape(3, 3, 1, 8), groups=2),
+    "strided": lambda x, k: convolved(x[1:], k, stride=2),
+    "not padded": lambda x, k: convolved(x[1:], k, padding="VALID"),
+    "two": lambda x, k: convolved(jnp.tanh(convolved(x[1:], k)), jnp.flip(k, 2).swapaxes(2, 3)),
+    "in a function": lambda x, k: jax.jit(convolved)(x[1:], k),
+    "in a loop": lambda x, k: lax.fori_loop(0, 2, lambda i, y: convolved(y, k[..., :2]), x[1:]),
+    "computed from a size": lambda x, k: convolved(x.reshape(-1, 6, 3, 2)[: x.shape[0] - 1], k),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize("wrap", [lambda f: f, lambda f: tf.function(f, autograph=False)], ids=["eager", "graph"])
+def test_a_convolution_of_a_batch_that_may_be_empty_has_its_shape_and_derivatives(name, wrap):
+    def fun(x, k):
+        made = jnp.sum(EMPTY[name](x, k), 0)
+        return made, jax.nn.logsumexp(made)
+
+    kernel = np.random.default_rng(0).integers(-2, 3, (3, 3, 2, 4)).astype(np.float32)
+    converted = wrap(convert(fun, polymorphic_shapes=["b, _, _, _", None], native_serialization=False))
+    gradients = jax.grad(lambda x, k: fun(x, k)[1], (0, 1))
+    of_gradients = wrap(convert(gradients, polymorphic_shapes=["b, _, _, _", None], native_serialization=False))
+    for batch in (1, 3):
+        x = np.random.default_rng(1).integers(-2, 3, (batch, 6, 6, 2)).astype(np.float32)
+        for f, g in ((converted, fun), (of_gradients, gradients)):
+            for found, expected in zip(f(x, kernel), g(x, kernel), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def net(x, k):
+    """Ways in which a batch goes through a model."""
+    back = jnp.flip(k, 2).swapaxes(2, 3)
+    y = jax.nn.relu(convolved(x, k))
+    y = lax.reduce_window(y, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+    y = convolved(jax.image.resize(y, (y.shape[0], 6, 6, 4), "bilinear"), back)
+    y = jax.checkpoint(convolved)(jnp.pad(y, ((0, 0), (1, 1), (1, 1), (0, 0))), k)
+    y = jax.jit(convolved)(jnp.concatenate([y[..., 2:], y[..., :2]], -1), back)[:, ::2]
+    y = lax.fori_loop(0, 2, lambda i, y: convolved(convolved(y, k), back), y)
+    y = lax.cond(y.sum() > 0, lambda y: convolved(y, k), lambda y: convolved(-y, k), y)
+    y = convolved(y.transpose(0, 2, 1, 3), back).reshape(y.shape[0], 64)
+    return jax.vmap(lambda y: convolved(y.reshape(1, 8, 4, 2), k)[0])(y).sum((1, 2, 3))
+
+
+def branches(function, batch):
+    """How many branches the graph has."""
+    specs = tf.TensorSpec((None, 8, 8, 2), tf.float32), tf.TensorSpec((3, 3, 2, 4), tf.float32)
+    shapes = [f"{batch}, _, _, _", None]
+    converted = convert(function, polymorphic_shapes=shapes, native_serialization=False, with_gradient=False)
+    definition = tf.function(converted, autograph=False).get_concrete_function(*specs).graph.as_graph_def()
+    nodes = [*definition.node, *(node for function in definition.library.function for node in function.node_def)]
+    return sum(node.op in ("If", "StatelessIf") for node in nodes)
+
+
+@pytest.mark.parametrize("batch", ["b", "2*b", "b+1"])
+def test_a_batch_that_has_an_element_at_least_takes_no_branch_more(batch, monkeypatch):
+    functions = (net, jax.grad(lambda x, k: net(x, k).sum(), 1), convolved, lambda x, k: convolved(x[1:], k))
+    found = [branches(function, batch) for function in functions]
+    monkeypatch.setattr(plan_module, "with_empty_batches", lambda program, exported: program)
+    without = [branches(function, batch) for function in functions]
+    assert [n - m for n, m in zip(found, without, strict=True)] == [0, 0, 0, batch == "b"]  # b - 1 may be 0

@@ -72,7 +72,7 @@ class GraphFunction(ExportedFunction):
         program = parse(exported.mlir_module_serialized)
         if len(exported.platforms) > 1:
             program = for_platform(program, self._platform())
-        self._program = plan(program, allows_xla)
+        self._program = plan(program, allows_xla, exported=exported)
         check(self._program)
         self._asserts = DisabledSafetyCheck.shape_assertions() not in exported.disabled_safety_checks
         self._concrete: Cache[bool, Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]] = Cache(2)

@@ -79,7 +79,7 @@ def surveyed(exported: Exported, *, allows_xla: bool, avoids: frozenset[str] = f
     program = parse(exported.mlir_module_serialized)
     if len(exported.platforms) > 1:
         program = for_platform(program, exported.platforms.index("cpu") if "cpu" in exported.platforms else 0)
-    program = plan(program, allows_xla)
+    program = plan(program, allows_xla, exported=exported)
     main = next(iter(program.functions.values())).body
     inputs = [_spec(argument) for argument in main.arguments]
     called = [function.value for function in exported.called_functions]

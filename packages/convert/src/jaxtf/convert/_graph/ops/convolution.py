@@ -25,6 +25,7 @@ from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.even_terms import with_even_terms
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, spanned
 from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
+from jaxtf.convert._graph.plan.some import MAY_BE_EMPTY
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import has_only_cpu, is_compiled_for_cpu, traces_compiled
 
@@ -107,9 +108,17 @@ def _convolved(
     if batches > 1:
         operand, groups = _batches_as_features(operand, batches), batches
     dtype = MOVED.get(bound.result_type.dtype, bound.result_type.dtype)
-    result = _by_holes(operand, kernel, windows, groups, dtype) if bound.allows_xla else None
-    if result is None:
-        result = _by_dtype(operand, kernel, windows, groups, dtype)
+
+    def convolved() -> tf.Tensor:
+        result = _by_holes(operand, kernel, windows, groups, dtype) if bound.allows_xla else None
+        return _by_dtype(operand, kernel, windows, groups, dtype) if result is None else result
+
+    if bound.get(MAY_BE_EMPTY) and not traces_compiled():
+        # Of no batch the result of TensorFlow's kernel has the shape of the operand; of no features it raises.
+        is_some = tf.size(operand, tf.int64) * tf.size(kernel, tf.int64) > 0
+        result = tf.cond(is_some, convolved, lambda: _zeros(operand, kernel, windows, dtype))
+    else:
+        result = convolved()
     made = [
         numbers["output_batch_dimension"],
         *numbers["output_spatial_dimensions"],
@@ -348,13 +357,15 @@ def _empty(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tf.Tensor
     counts = [windows.count(i, *pair) for i, pair in enumerate(zip(operand.shape[1:-1], kernel_extent, strict=True))]
     if not (is_empty(counts) or is_empty(kernel.shape) or is_empty(operand.shape)):
         return None
+    return _zeros(operand, kernel, windows, operand.dtype)
+
+
+def _zeros(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, dtype: tf.DType) -> tf.Tensor:
+    """Zeros in the shape of a result."""
     batch, *extent, _ = sizes(operand)
     *kernel_extent, _, outputs = sizes(kernel)
-    made = [
-        windows.count(i, *pair) if count is None else count
-        for i, (count, *pair) in enumerate(zip(counts, extent, kernel_extent, strict=True))
-    ]
-    return tf.zeros(as_shape([batch, *made, outputs]), operand.dtype)
+    counts = [windows.count(i, *pair) for i, pair in enumerate(zip(extent, kernel_extent, strict=True))]
+    return tf.zeros(as_shape([batch, *counts, outputs]), dtype)
 
 
 def _named_padding(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> str | None:

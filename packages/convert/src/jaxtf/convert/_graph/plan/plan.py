@@ -17,10 +17,12 @@ from jaxtf.convert._graph.plan.folding import Folding
 from jaxtf.convert._graph.plan.patterns import PATTERNS, PATTERNS_FOR_CONSUMERS, recognized
 from jaxtf.convert._graph.plan.pools import before_relus
 from jaxtf.convert._graph.plan.rounds import kept_apart
+from jaxtf.convert._graph.plan.some import with_empty_batches
 from jaxtf.convert._graph.plan.sums import in_one
 from jaxtf.convert._graph.plan.transposes import leave_to_products
 from jaxtf.convert._graph.reshapes import as_matrices, joined, kept_dimensions
 from jaxtf.convert._graph.table import entry_of
+from jaxtf.serialization import Exported
 from jaxtf.serialization.interop import Block, Function, Operation, Program, Value, operations_of, read_in
 
 __all__ = ["check", "plan"]
@@ -30,15 +32,20 @@ _TAKE_FUNCTIONS = ("custom_call.stablehlo.dynamic_reduce_window", "custom_call.A
 Pass = Callable[[Block, Mapping[Value, Operation]], Block]
 
 
-def plan(program: Program, allows_xla: bool = True, *, checks_operands: bool = False) -> Program:
+def plan(
+    program: Program, allows_xla: bool = True, *, exported: Exported | None = None, checks_operands: bool = False
+) -> Program:
     """The same program, with less in it to emit.
 
     Args:
       program: As parsed.
+      exported: The function that it is of, if it is of one.
       allows_xla: Whether TensorFlow's XLA operations may be used; if not, other consumers are expected.
       checks_operands: Whether operands are compared when they are emitted (`agreement`); those of sizes that are not
         known then stay as they are.
     """
+    if exported is not None:
+        program = with_empty_batches(program, exported)
     passes: tuple[Pass, ...] = (
         partial(_with_regions, functions=program.functions),
         Bounds(program),
