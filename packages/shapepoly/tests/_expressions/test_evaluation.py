@@ -1,7 +1,7 @@
 """Values of sizes where numbers have 32 bits, as in a module."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jaxtf.shapepoly import IntegerOperations, evaluate, symbolic_shape
@@ -91,3 +91,23 @@ def test_quotients_of_quotients_stay_within_32_bits(factor, added, by, b):
     for symbolic, number in zip(of_size(size), of_size(b), strict=True):
         if -(2**31) <= (factor * b + added) // first <= MOST:
             assert value_of(symbolic, b=b) == number
+
+
+areas = st.integers(1, 46_340)
+
+
+@given(
+    sides=st.tuples(*[areas] * 4),
+    signs=st.tuples(*[st.sampled_from([1, -1, 3])] * 2),
+    added=st.integers(-9, 9),
+    by=st.integers(1, 9) | st.integers(1, MOST),
+)
+@example(sides=(40_000,) * 4, signs=(1, 1), added=0, by=2)
+def test_a_quotient_of_a_sum_of_products_stays_within_32_bits(sides, signs, added, by):
+    def total(a, b, c, d):
+        return signs[0] * a * b + signs[1] * c * d + added
+
+    dividend, expected = total(*symbolic_shape("a, b, c, d")), total(*sides)
+    given_sizes = dict(zip("abcd", sides, strict=True))
+    assert value_of(dividend // by, **given_sizes) == expected // by
+    assert value_of(dividend % by, **given_sizes) == expected % by

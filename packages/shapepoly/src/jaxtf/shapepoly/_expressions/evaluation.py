@@ -10,7 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import Generic, Literal, Protocol, TypeVar
 
 from jaxtf.shapepoly._errors import ShapeMismatch
-from jaxtf.shapepoly._expressions.expression import FLOORDIV, ZERO, Atom, Expression, Monomial, Operation, Variable
+from jaxtf.shapepoly._expressions.expression import (
+    FLOORDIV,
+    ONE,
+    ZERO,
+    Atom,
+    Expression,
+    Monomial,
+    Operation,
+    Variable,
+)
 
 V = TypeVar("V")
 
@@ -163,7 +172,8 @@ def _evaluate_floordiv(
 
     The numbers of a module have 32 bits, which the dividend leaves where the quotient does not: a normal form has
     `32767*b // 32768` for `b + -b // 32768`. So coefficients of more than half the divisor are taken as negative ones,
-    and a term with a coefficient is divided before it is multiplied: `k*t // n` is `k*(t // n) + k*(t % n) // n`.
+    and a term with a coefficient is divided before it is multiplied: `k*t // n` is `k*(t // n) + k*(t % n) // n`. So is
+    one of several terms, of which the sum may have more bits than each.
     """
     by = divisor.as_integer
     if not by:
@@ -176,7 +186,8 @@ def _evaluate_floordiv(
         return _divided_in_steps(dividend, by, values, operations)
     whole = Expression({monomial: 1 for monomial, c in dividend.terms.items() if monomial and 2 * c > by})
     near = dividend - whole.scaled(by)
-    plain = Expression({monomial: c for monomial, c in near.terms.items() if not monomial or abs(c) == 1})
+    is_one = sum(monomial != ONE for monomial in near.terms) == 1
+    plain = Expression({monomial: c for monomial, c in near.terms.items() if not monomial or (is_one and abs(c) == 1)})
     quotients, remainders = [evaluate_expression(whole, values, operations)] if whole != ZERO else [], []
     for monomial, coefficient in (near - plain).sorted_terms():
         value = _evaluate_term(monomial, 1, values, operations)
