@@ -476,3 +476,18 @@ def test_what_is_placed_in_memory_is_refused_for_cpu_alone_and_right_in_graph_mo
         np.testing.assert_array_equal(in_graph_mode(x), placed_in_host_memory(x))
         for_tpus = export(placed_in_host_memory, tensorflow_version=TF, platforms=("cpu", "tpu"))(x)
         convert_exported(for_tpus.serialize())
+
+
+@pytest.mark.parametrize(("inner", "outer"), [(("cpu", "cuda"), ("cuda", "cpu")), (("tpu", "cuda", "cpu"), ("cpu",))])
+def test_an_artifact_that_another_calls_is_translated_for_cpu_whatever_their_platforms(inner, outer):
+    def fun(x):
+        return jax.lax.platform_dependent(x, cpu=lambda x: x + 1, default=lambda x: x + 1000)
+
+    spec = jax.ShapeDtypeStruct((3,), jnp.float32)
+    called = export(fun, platforms=inner)(spec)
+    exported = export(lambda x: called.call(x) * 2, platforms=outer)(spec)
+    x = np.arange(3, dtype=np.float32)
+    for native in (True, False):
+        converted = convert_exported(exported, native_serialization=native)
+        np.testing.assert_array_equal(converted(x), 2 * (x + 1))
+        np.testing.assert_array_equal(tf.function(converted, autograph=False)(x), 2 * (x + 1))

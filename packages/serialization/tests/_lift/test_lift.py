@@ -207,11 +207,35 @@ def test_a_stored_vjp_of_integers_of_a_symbolic_size_is_traced_with_the_size_ope
     np.testing.assert_array_equal(found, [0, 22, 0, 600])
 
 
-def test_the_branches_of_one_platform_are_lifted():
-    def by_platform(x):
-        return lax.platform_dependent(x, cpu=lambda x: x + 1, tpu=lambda x: x + 2, cuda=lambda x: x + 3)
+def of_platform(x):
+    return lax.platform_dependent(x, cpu=lambda x: x + 1, tpu=lambda x: x + 2, cuda=lambda x: x + 3)
 
-    exported = export(by_platform, platforms=("cuda", "tpu", "cpu"))(X)
+
+INNER_AND_OUTER = [
+    (("cpu", "cuda"), ("cuda", "cpu")),
+    (("tpu", "cuda", "cpu"), ("cpu", "tpu")),
+    (("cuda", "tpu", "cpu"), ("cpu",)),
+    (("cpu", "tpu"), ("tpu", "cpu")),
+]
+
+
+@pytest.mark.parametrize(("inner", "outer"), INNER_AND_OUTER)
+def test_the_branches_of_an_artifact_that_another_calls_are_those_of_the_platform(inner, outer):
+    added = {"cpu": 1, "tpu": 2, "cuda": 3}
+    of_jax = jax.export.export(jax.jit(of_platform), platforms=inner)(X)
+    of_jax = jax.export.export(jax.jit(of_jax.call), platforms=outer)(X)
+    innermost = export(of_platform, platforms=inner)(X)
+    twice = export(lambda x: innermost.call(innermost.call(x)), platforms=inner[::-1])(X)
+    own = export(lambda x: jnp.stack([jax.jit(innermost.call)(x), twice.call(x)]), platforms=outer)(X)
+    for platform in outer:
+        number = added[platform]
+        np.testing.assert_allclose(own.lift(platform=platform)(X), [X + number, X + 2 * number], rtol=1e-6)
+        np.testing.assert_allclose(deserialize(of_jax.serialize()).lift(platform=platform)(X), X + number, rtol=1e-6)
+        assert "cond" not in str(jax.make_jaxpr(own.lift(platform=platform))(X))
+
+
+def test_the_branches_of_one_platform_are_lifted():
+    exported = export(of_platform, platforms=("cuda", "tpu", "cpu"))(X)
     np.testing.assert_array_equal(exported.lift()(X), X + 1)
     np.testing.assert_array_equal(lift(exported, platform="tpu")(X), X + 2)
     assert "case" not in str(jax.make_jaxpr(exported.lift(platform="tpu"))(X))
