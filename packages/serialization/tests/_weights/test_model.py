@@ -469,3 +469,56 @@ def test_arrays_of_64_bits_stay_in_the_module_where_64_bit_types_are_off(tmp_pat
         for found, expected in zip(load(tmp_path / "m").call(X), jax.jit(fun)(X), strict=True):
             assert found.dtype == expected.dtype
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [
+        *[("int32", number) for number in (2.7, -1.5, 2**40, 2**80, 2 + 1j, True, None, "3", [1])],
+        *[
+            ("int8", 300),
+            ("uint8", -1),
+            ("bool", 2),
+            ("bool", 1.0),
+            ("float16", 1e6),
+            ("float32", 10**40),
+            ("float32", "nan"),
+        ],
+        *[("float32", 1j), ("int32", float("inf"))],
+    ],
+)
+def test_a_number_that_the_dtype_does_not_have_is_refused(tmp_path, dtype, number):
+    exported = export(lambda p, x: x * p)(jax.ShapeDtypeStruct((), dtype), jax.ShapeDtypeStruct((), dtype))
+    with pytest.raises(SerializationError, match=f"must be a number of dtype {dtype}|structure|must be of shape"):
+        save(tmp_path / "m", exported, number)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [
+        *[("int8", -128), ("uint8", 255), ("bool", True), ("float32", 3), ("float16", 0.1)],
+        *[
+            ("float32", float("inf")),
+            ("float32", float("nan")),
+            ("complex64", 2.5),
+            ("bfloat16", 1.5),
+            ("float8_e5m2", 2),
+        ],
+    ],
+)
+def test_a_python_number_that_the_dtype_has_is_saved(tmp_path, dtype, number):
+    exported = export(lambda p: p)(jax.ShapeDtypeStruct((), dtype))
+    save(tmp_path / "m", exported, number)
+    np.testing.assert_array_equal(load(tmp_path / "m").call(), jnp.asarray(number, dtype))
+
+
+@pytest.mark.parametrize(("argnums", "count"), [(0, 1), (0, 3), (2, 1), ((0, 2), 0), ((0, 2), 2)])
+def test_a_call_with_too_few_or_too_many_arguments_is_refused(tmp_path, argnums, count):
+    exported = export(lambda a, b, c: a + b + c)(*[jax.ShapeDtypeStruct((2,), jnp.float32)] * 3)
+    weights = np.ones(2, np.float32)
+    save(tmp_path / "m", exported, weights if isinstance(argnums, int) else (weights, weights), argnums=argnums)
+    wanted = 2 if isinstance(argnums, int) else 1
+    with pytest.raises(
+        ArgumentMismatch, match=f"takes {wanted} positional arguments besides its weights; found {count}"
+    ):
+        load(tmp_path / "m").call(*[weights] * count)

@@ -113,7 +113,12 @@ class ExportedModel:
           **kwargs: Likewise.
         """
         remaining = iter(args)
-        count = len(args) + len(self.positions)
+        count, taken = len(args) + len(self.positions), len(self.exported.in_structure.children[0].children)
+        if count != taken:
+            raise ArgumentMismatch(
+                f"'{self.exported.fun_name}' takes {taken - len(self.positions)} positional arguments besides its "
+                f"weights; found {len(args)}"
+            )
         bound = dict(zip(self.positions, self._placed, strict=True))
         merged = [bound.pop(number) if number in bound else next(remaining) for number in range(count) if bound or args]
         return self.exported.call(*merged, **kwargs)

@@ -56,6 +56,11 @@ class Leaf:
                 f"{self.path} must be of dtype {dtype_name(dtype)}, as the function was exported; found "
                 f"{self.value.dtype}"
             )
+        if not self.is_array and not _has_number(self.value, dtype):
+            raise SerializationError(
+                f"{self.path} must be a number of dtype {dtype_name(dtype)}, as the function was exported; found "
+                f"{self.value!r:.60}\n  remedy: pass an array of that dtype"
+            )
         fits = len(shape) == self.aval.ndim and all(
             is_symbolic_dim(size) or size == found for size, found in zip(self.aval.shape, shape, strict=True)
         )
@@ -88,6 +93,26 @@ class Leaf:
                 "  remedy: gather it first (jax.experimental.multihost_utils.process_allgather), or delete it later"
             ) from error
         return array.reshape(-1).view(np.uint8)
+
+
+def _has_number(value: Any, dtype: Any) -> bool:
+    """Whether a dtype has the Python numbers that something without a dtype is, as JAX takes them."""
+    kind = "f" if dtype.kind == "V" else dtype.kind
+    try:
+        given = np.asarray(value)
+        if kind not in _TAKEN_BY.get(given.dtype.kind, ""):
+            return False
+        with np.errstate(all="ignore"):
+            made = given.astype(dtype)
+    except OverflowError:
+        return False
+    if kind in "iu":
+        return bool(np.all(made.astype(object) == given.astype(object)))
+    return bool(np.all(np.isfinite(made.astype(np.complex128)) == np.isfinite(given)))
+
+
+# By the kind of a number's dtype, those that it may become.
+_TAKEN_BY = {"b": "b", "i": "iufc", "u": "iufc", "f": "fc", "c": "c"}
 
 
 def write_model(
