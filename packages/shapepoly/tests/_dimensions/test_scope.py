@@ -4,6 +4,7 @@ import copy
 import gc
 import itertools
 import pickle
+import re
 import subprocess
 import sys
 import weakref
@@ -242,3 +243,17 @@ def test_what_is_not_one_size_is_refused(text, message):
 def test_a_negative_size_is_refused():
     with pytest.raises(ShapeSpecError, match="the size '2 - 3' is -1"):
         SizeReader(SymbolicScope(), most_steps=100).size("2 - 3")
+
+
+@pytest.mark.parametrize(
+    ("inequality", "equality"),
+    [
+        ("c <= 0", "floordiv(a, 7) == c"),
+        ("mod(a, a) >= c", "floordiv(a, 7) == c + 10"),
+        ("c >= 2*c", "floordiv(a, 3) == c"),
+        ("b >= b + c", "c == floordiv(b, 2)"),
+    ],
+)
+def test_an_inequality_that_no_size_satisfies_is_named_beside_equalities(inequality, equality):
+    with pytest.raises(ScopeError, match=f"no sizes satisfy the symbolic constraint '{re.escape(inequality)}'"):
+        SymbolicScope([inequality, equality])

@@ -83,7 +83,7 @@ class Facts:
 
 @lru_cache(4096)  # the same few names in every scope
 def spread_size(seed: int, name: str, width: int) -> int:
-    """Returns a number below `width` that depends on seed and name only; the same in every process.
+    """Returns a number below `width` that depends on seed and name only; the same in every process. Of no width, any.
 
     Of two names, the one with the larger number under seed 0 has the smaller one under seed 1; under seed 2
     all have 0. So two sizes are seen to differ in both directions.
@@ -93,7 +93,7 @@ def spread_size(seed: int, name: str, width: int) -> int:
             return width - 1 - spread_size(0, name, width)
         case 2:
             return 0
-    return zlib.crc32(f"{seed}:{name}".encode()) % width
+    return zlib.crc32(f"{seed}:{name}".encode()) % max(width, 1)
 
 
 class FreeSizes(dict[str, int]):
