@@ -458,3 +458,28 @@ def test_help_keeps_the_docstring_and_the_signature():
     assert "scaled(x, by=2.0, *, shift), converted from JAX by jaxtf.convert." in text
     assert "Scales and shifts.\n" in text
     assert "In this order." in text
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize(
+    ("shapes", "constraints", "sizes", "fits"),
+    [
+        (["a, 0", "b, 0"], ["a*b <= 1000000"], (65_536, 65_536), False),
+        (["a, 0", "b, 0"], ["a*b <= 1000000"], (1000, 1000), True),
+        (["a, 0", "b, 0"], ["a + b <= 2000000000"], (1_500_000_000, 1_500_000_000), False),
+        (["a, 0", "b, 0", "a*b, 0"], [], (65_536, 65_537, 65_536), False),
+        (["a, 0", "b, 0", "a*b, 0"], [], (46_341, 46_340, 2_147_441_940), True),
+        (["a + b, 0", "a - b, 0"], [], (2**31 - 3, 2**31 - 5), True),
+    ],
+)
+def test_sizes_whose_products_and_sums_have_more_than_32_bits_are_checked(shapes, constraints, sizes, fits, native):
+    options = {"polymorphic_constraints": constraints, "native_serialization": native}
+    converted = convert(lambda *x: jnp.float32(len(x)), polymorphic_shapes=shapes, **options)
+    specs = [tf.TensorSpec((None, 0), tf.float32)] * len(shapes)
+    called = tf.function(converted, autograph=False, input_signature=specs)
+    arguments = [tf.zeros((size, 0)) for size in sizes]
+    if fits:
+        assert called(*arguments) == len(shapes)
+    else:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Input shapes do not match"):
+            called(*arguments)

@@ -96,3 +96,22 @@ def test_sizes_that_constraints_make_equal_keep_their_names_and_checks():
 def test_only_sizes_that_types_do_not_say_are_checked():
     exported = export(lambda x, w: x @ w)(ShapeDtypeStruct(symbolic_shape("b, 4"), F32), ShapeDtypeStruct((4, 5), F32))
     assert exported.mlir_module().count("@shape_assertion") == 1  # b >= 1
+
+
+@pytest.mark.parametrize(
+    ("shapes", "constraints", "is_wide"),
+    [
+        (["a", "b"], ["a*b <= 1000000"], True),
+        (["a", "b"], ["a + b <= 2000000000"], True),
+        (["a", "b", "a*b"], [], True),
+        (["a + b", "a - b"], [], True),
+        (["a", "2*b"], ["a >= b", "mod(a, 2) == 0"], False),
+        (["a", "b + a"], [], False),
+    ],
+)
+def test_checks_that_may_leave_32_bits_are_made_in_64(shapes, constraints, is_wide):
+    sizes = symbolic_shape(", ".join(shapes), constraints=constraints)
+    text = export(lambda *x: x[0] + 1)(*(ShapeDtypeStruct((size,), F32) for size in sizes)).mlir_module()
+    main = text[text.index("func.func public @main") : text.index("func.func private")]
+    assert ("tensor<i64>" in main) == is_wide
+    assert "tensor<i64>" not in text[text.index("func.func private") :]

@@ -115,6 +115,61 @@ class StablehloOperations:
         shape_assertion(holds, message)
 
 
+Range = tuple[int, int]
+"""The least and the greatest that a number may be."""
+
+
+class RangeOperations:
+    """What numbers may become where sizes have 31 bits.
+
+    Attributes:
+      are_small: Whether all of them have 32 bits.
+    """
+
+    def __init__(self) -> None:
+        self.are_small = True
+
+    def _noted(self, *bounds: int) -> Range:
+        self.are_small &= min(bounds) >= -(2**31) and max(bounds) < 2**31
+        return min(bounds), max(bounds)
+
+    def constant(self, value: int) -> Range:
+        """The integer `value`."""
+        return self._noted(value)
+
+    def dimension_size(self, argument: int, axis: int) -> Range:
+        """The size of an axis of an argument."""
+        return 0, 2**31 - 1
+
+    def add(self, left: Range, right: Range) -> Range:
+        """The sum."""
+        return self._noted(left[0] + right[0], left[1] + right[1])
+
+    def multiply(self, left: Range, right: Range) -> Range:
+        """The product."""
+        return self._noted(*(a * b for a in left for b in right))
+
+    def maximum(self, left: Range, right: Range) -> Range:
+        """The greater of the two."""
+        return max(left[0], right[0]), max(left[1], right[1])
+
+    def minimum(self, left: Range, right: Range) -> Range:
+        """The smaller of the two."""
+        return min(left[0], right[0]), min(left[1], right[1])
+
+    def floordiv(self, left: Range, right: Range) -> Range:
+        """The quotient."""
+        divisors = [b for b in (*right, 1, -1) if b and right[0] <= b <= right[1]] or [1]
+        return self._noted(*(a // b for a in left for b in divisors))
+
+    def mod(self, left: Range, right: Range) -> Range:
+        """The remainder, with the sign of the divisor."""
+        return min(right[0] + 1, 0), max(right[1] - 1, 0)
+
+    def require(self, relation: Literal["==", ">="], left: Range, right: Range, message: Sequence[str | Range]) -> None:
+        """Nothing is required of what may be."""
+
+
 def shape_assertion(holds: ir.Value, message: Sequence[str | ir.Value]) -> None:
     """Checks a condition on sizes when they are known; `message` is what a failure says, values among its text.
 

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jax.extend.mlir import ir, passmanager
-from jax.extend.mlir.dialects import func
+from jax.extend.mlir.dialects import func, stablehlo
 
-from jaxtf.serialization._export.dimensions import StablehloOperations
+from jaxtf.serialization._export.dimensions import RangeOperations, StablehloOperations
 from jaxtf.serialization._record.avals import Shape
 from jaxtf.shapepoly import Solution
 
@@ -136,10 +136,18 @@ def _inner_operands(
     flat: list[ir.Value | None] = [None] * len(dimensions.shapes)
     for index, array in zip(dimensions.kept, arguments[first_array:], strict=True):
         flat[index] = array
-    operations = StablehloOperations(flat, inner.type.inputs[layout.platform_index])
-    values = dimensions.solution.run(operations)
+    ranges = RangeOperations()
+    dimensions.solution.run(ranges)
+    size_type = inner.type.inputs[layout.platform_index]
+    # Products and sums are compared in 64 bits where they may wrap in 32.
+    of_sizes = size_type if ranges.are_small else ir.RankedTensorType.get([], ir.IntegerType.get_signless(64))
+    values = dimensions.solution.run(StablehloOperations(flat, of_sizes))
     return [
         *arguments[: layout.platform_index],
-        *(values[name] for name in layout.dimensions),
+        *(_as_type(values[name], size_type) for name in layout.dimensions),
         *arguments[layout.platform_index :],
     ]
+
+
+def _as_type(value: ir.Value, type_: ir.Type) -> ir.Value:
+    return value if value.type == type_ else stablehlo.convert(type_, value)
