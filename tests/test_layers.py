@@ -72,7 +72,9 @@ MAY_IMPORT = {
         "_sizes": "_jax _symbolic_values _scope",
         "_modules": "_symbolic_values",
         "_walk": "_tf",
-        "_conjugates": "_tf _graph _walk",
+        "_writer": "_tf _graph _walk",
+        "_conjugates": "_graph _writer",
+        "_opened": "_tf _writer",
         "_interpreter": "_errors _jax _tf _graph _walk _symbolic_values _scope _sizes",
         "_operations": "_jax _symbolic_values _modules _interpreter",
         "_common_form": "_jax _sizes",
@@ -83,23 +85,24 @@ MAY_IMPORT = {
         "_eager": "_jax _tf _transfer",
         "_configuration": "",
         "_declared": "_errors _jax _transfer",
+        "_captures": "_errors _tf _notes _declared",
         "_vectorizations": "_walk",
         "_dynamic_sizes": "_walk _vectorizations",
-        "_traced": "_errors _jax _tf _graph _transfer _notes _declared _dynamic_sizes",
+        "_traced": "_errors _jax _tf _graph _opened _transfer _notes _declared _captures _dynamic_sizes",
         "_symbolic_traced": "_errors _jax _tf _symbolic_values _scope _sizes _interpreter _operations _transfer"
         " _declared _traced",
-        "_function": "_errors _jax _tf _graph _conjugates _sizes _transfer _configuration _declared _traced"
-        " _symbolic_traced",
+        "_function": "_errors _jax _tf _graph _conjugates _sizes _transfer _configuration _declared _captures"
+        " _traced _symbolic_traced",
         "_lost_derivatives": "_tf _walk",
         "_observed": "_tf _walk _lost_derivatives",
         "_vjp": "_errors _tf _graph _transfer _declared _traced _function _lost_derivatives _observed",
         "_vectorized": "_graph _transfer _traced _function _vectorizations _vjp",
         "_recorded": "_jax _tf _transfer _function _vjp",
-        "_primitive": "_errors _jax _tf _effects _graph _transfer _traced _function _recorded",
-        "_lowering": "_errors _jax _effects _common_form _divisions _guards _declared _notes _traced _symbolic_traced"
-        " _primitive",
-        "_gradient": "_errors _jax _transfer _traced _function _vectorized _recorded _primitive",
-        "_batching": "_errors _jax _traced _function _vectorized _recorded _primitive",
+        "_primitive": "_errors _jax _tf _effects _graph _transfer _captures _traced _function _recorded",
+        "_lowering": "_errors _jax _effects _common_form _divisions _guards _declared _captures _traced"
+        " _symbolic_traced _primitive",
+        "_gradient": "_errors _jax _transfer _captures _traced _function _vectorized _recorded _primitive",
+        "_batching": "_errors _jax _captures _traced _function _vectorized _recorded _primitive",
         "_call": "_errors _jax _transfer _notes _eager _configuration _declared _function _primitive _lowering"
         " _gradient _batching",
     },

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray
 
+from jaxtf.calltf._captures import Captures
 from jaxtf.calltf._errors import UnsupportedError
 from jaxtf.calltf._function import Function
 from jaxtf.calltf._jax import Batch, register_batching
@@ -26,9 +27,11 @@ from jaxtf.calltf._vectorized import Vectorized
 Rule = tuple[Sequence[Any], Sequence[int | None]]
 
 
-def _call_batched(batch: Batch, args: Sequence[Any], dims: Sequence[int | None], *, traced: Traced) -> Rule:
+def _call_batched(
+    batch: Batch, args: Sequence[Any], dims: Sequence[int | None], *, traced: Traced, captures: Captures | None
+) -> Rule:
     if all(dim is None for dim in dims):
-        results = call_tf_p.bind(*args, traced=traced)
+        results = call_tf_p.bind(*args, traced=traced, captures=captures)
         return results, [None] * len(results)
     _refuse_spmd_axis(batch, traced.function)
     _refuse_order(traced.function)
@@ -36,7 +39,7 @@ def _call_batched(batch: Batch, args: Sequence[Any], dims: Sequence[int | None],
         return _no_elements(traced.function, traced.avals)
     whole = [_leading(arg, dim) for arg, dim in zip(args, dims, strict=True)]
     function = traced.function.derived(Vectorized, tuple(dim is not None for dim in dims))
-    results = call_tf_p.bind(*whole, traced=function.trace([jax.typeof(arg) for arg in whole]))
+    results = call_tf_p.bind(*whole, traced=function.trace([jax.typeof(arg) for arg in whole]), captures=captures)
     return results, [0] * len(results)
 
 
@@ -50,8 +53,9 @@ def _linear_batched(
     results: tuple[int, ...],
     avals: tuple[ShapedArray, ...],
     recorded: Recorded | None,
+    captures: Captures | None,
 ) -> Rule:
-    params = {"arguments": arguments, "results": results}
+    params = {"arguments": arguments, "results": results, "captures": captures}
     if all(dim is None for dim in dims):
         found = call_tf_linear_p.bind(*operands, function=function, avals=avals, recorded=recorded, **params)
         return found, [None] * len(found)

@@ -32,10 +32,11 @@ from jax.core import ShapedArray
 from jax.tree_util import PyTreeDef
 
 from jaxtf.calltf import _graph
+from jaxtf.calltf._captures import captures_text
 from jaxtf.calltf._configuration import Configuration
 from jaxtf.calltf._conjugates import with_conjugates
 from jaxtf.calltf._declared import Declared, known_sizes
-from jaxtf.calltf._errors import LIMITATIONS, CompilationError, DynamicShapeError
+from jaxtf.calltf._errors import LIMITATIONS, CompilationError, DynamicShapeError, UnsupportedError
 from jaxtf.calltf._jax import result_types
 from jaxtf.calltf._sizes import symbolic_sizes
 from jaxtf.calltf._symbolic_traced import SymbolicTraced
@@ -204,6 +205,12 @@ class Function:
                     "staging context (jax.jit, lax.scan, ...) or under jax.vmap; there it meets symbolic tensors"
                 )
                 raise
+        if strangers := [each for each in concrete.captured_inputs if tf.is_symbolic_tensor(each)]:
+            raise UnsupportedError(
+                f"call_tf: {self.name} captures {captures_text(strangers)} of a TensorFlow graph that is being built "
+                "around it (of a tf.function), and a program of JAX has no values of that\n"
+                "  remedy: pass it as an argument"
+            )
         return concrete
 
     def _result_avals(self, traced: Traced) -> tuple[ShapedArray, ...]:

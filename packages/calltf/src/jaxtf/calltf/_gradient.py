@@ -29,6 +29,7 @@ import jax
 from jax.core import ShapedArray
 from jax.interpreters import ad, mlir
 
+from jaxtf.calltf._captures import Captures
 from jaxtf.calltf._errors import UnsupportedError
 from jaxtf.calltf._function import Function
 from jaxtf.calltf._jax import evaluating, register_linearization, register_staging_without_cache
@@ -52,7 +53,9 @@ def _tangents(
     args: Sequence[Any],
     tangents: Sequence[Any],
     results: Sequence[Any],
+    *,
     recorded: Recorded | None = None,
+    captures: Captures | None = None,
 ) -> list[Any]:
     """The tangents of the results."""
 
@@ -64,15 +67,18 @@ def _tangents(
             results=wanted,
             avals=tuple(jax.typeof(results[i]) for i in wanted),
             recorded=recorded,
+            captures=captures,
         )
         return found
 
     return pushed_forward(args, tangents, results, apply)
 
 
-def _call_jvp(args: Sequence[Any], tangents: Sequence[Any], *, traced: Traced) -> tuple[list[Any], list[Any]]:
-    results = call_tf_p.bind(*args, traced=traced)
-    return results, _tangents(traced.function, args, tangents, results)
+def _call_jvp(
+    args: Sequence[Any], tangents: Sequence[Any], *, traced: Traced, captures: Captures | None
+) -> tuple[list[Any], list[Any]]:
+    results = call_tf_p.bind(*args, traced=traced, captures=captures)
+    return results, _tangents(traced.function, args, tangents, results, captures=captures)
 
 
 def _evaluated_jvp(
@@ -84,7 +90,7 @@ def _evaluated_jvp(
     recorded: Recorded | None,
 ) -> tuple[list[Any], list[Any]]:
     found = call_tf_evaluated_p.bind(*args, function=function, results=results, recorded=recorded)
-    return found, _tangents(function, args, tangents, found, recorded)
+    return found, _tangents(function, args, tangents, found, recorded=recorded)
 
 
 def _evaluated_linearization(
@@ -103,7 +109,7 @@ def _evaluated_linearization(
         nonzero and is_differentiable(jax.typeof(arg).dtype) for nonzero, arg in zip(nonzeros, args, strict=True)
     )
     moved = [moves and is_differentiable(result.dtype) for result in results]
-    return found, moved, lambda tangents: _tangents(function, args, tangents, found, recorded)
+    return found, moved, lambda tangents: _tangents(function, args, tangents, found, recorded=recorded)
 
 
 def _linear_abstract(*operands: Any, avals: tuple[ShapedArray, ...], **_: Any) -> tuple[ShapedArray, ...]:
@@ -111,10 +117,15 @@ def _linear_abstract(*operands: Any, avals: tuple[ShapedArray, ...], **_: Any) -
 
 
 def _call_pull_back(
-    cotangents: Sequence[Any], args: Sequence[Any], wanted: tuple[int, ...], *, traced: Traced
+    cotangents: Sequence[Any],
+    args: Sequence[Any],
+    wanted: tuple[int, ...],
+    *,
+    traced: Traced,
+    captures: Captures | None,
 ) -> Sequence[Any]:
     given = tuple(i for i, cotangent in enumerate(cotangents) if not is_zero(cotangent))
-    return invoke(vjp(traced.function, wanted, given), [*args, *(cotangents[i] for i in given)]).leaves
+    return invoke(vjp(traced.function, wanted, given), [*args, *(cotangents[i] for i in given)], captures).leaves
 
 
 def _linear_pull_back(
@@ -126,11 +137,12 @@ def _linear_pull_back(
     results: tuple[int, ...],
     avals: tuple[ShapedArray, ...],
     recorded: Recorded | None,
+    captures: Captures | None,
 ) -> Sequence[Any]:
     given = [i for i, cotangent in enumerate(cotangents) if not is_zero(cotangent)]
     of_results, pulled = tuple(results[i] for i in given), [cotangents[i] for i in given]
     found = None if recorded is None else recorded(args, wanted, of_results, pulled)
-    return invoke(vjp(function, wanted, of_results), [*args, *pulled]).leaves if found is None else found
+    return invoke(vjp(function, wanted, of_results), [*args, *pulled], captures).leaves if found is None else found
 
 
 def _linear_evaluate(
@@ -140,6 +152,7 @@ def _linear_evaluate(
     results: tuple[int, ...],
     avals: tuple[ShapedArray, ...],
     recorded: Recorded | None,
+    captures: Captures | None,
 ) -> list[Any]:
     """Forward mode: the VJP of the VJP with respect to its cotangents, at small cotangents.
 
@@ -157,7 +170,7 @@ def _linear_evaluate(
     pushforward = vjp(pullback, tuple(cotangents), tuple(range(len(arguments))))
     with function.configuration.entered():  # which may have dtypes that JAX does not make now
         near_zero = [jax.numpy.full(aval.shape, _small(aval.dtype), aval.dtype) for aval in avals]
-    return invoke(pushforward, [*args, *near_zero, *tangents]).leaves
+    return invoke(pushforward, [*args, *near_zero, *tangents], captures).leaves
 
 
 def _small(dtype: Any) -> float:

@@ -5,14 +5,13 @@ to unoptimized HLO (no device is needed), jaxlib converts it to StableHLO, and t
 being lowered gets it as one function, shared by all calls of the same trace. What remains is
 pure StableHLO: no custom call back into TensorFlow.
 
-The values that captured variables and tensors have at this moment become constants of the
+The values that captured variables and tensors had when the call was traced become constants of the
 program, with a `CaptureWarning`.
 """
 
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,14 +21,13 @@ from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import func, stablehlo
 from jax.interpreters import mlir
 
+from jaxtf.calltf._captures import Captures, warn_of_captures
 from jaxtf.calltf._common_form import CommonForm, NoCommonForm
-from jaxtf.calltf._declared import shape_text
 from jaxtf.calltf._divisions import guard_divisions
 from jaxtf.calltf._effects import CALL_TF_ORDERED_EFFECT
-from jaxtf.calltf._errors import LIMITATIONS, CallByNameError, CaptureWarning, CompilationError, UnsupportedError
+from jaxtf.calltf._errors import LIMITATIONS, CallByNameError, CompilationError, UnsupportedError
 from jaxtf.calltf._guards import Guards
 from jaxtf.calltf._jax import dimension_values, hlo_to_stablehlo, ir_types, is_for_export, token_type
-from jaxtf.calltf._notes import users_level
 from jaxtf.calltf._primitive import call_tf_compiled_p, call_tf_p, refuse_variable_writes
 from jaxtf.calltf._symbolic_traced import SymbolicTraced
 from jaxtf.calltf._traced import Traced
@@ -39,17 +37,26 @@ TENSORFLOW_PLATFORMS = {"cpu": "CPU", "cuda": "GPU", "rocm": "GPU", "tpu": "TPU"
 
 
 def lower_call(
-    ctx: mlir.LoweringRuleContext, *args: ir.Value, traced: Traced, tensorflow_platform: str
+    ctx: mlir.LoweringRuleContext,
+    *args: ir.Value,
+    traced: Traced,
+    captures: Captures | None,
+    tensorflow_platform: str,
 ) -> Sequence[ir.Value]:
     """The results of a call: of the function that TensorFlow compiled for the platform."""
     if traced.function.staging.by_name:
         return _lower_by_name(ctx, args, traced)
     refuse_variable_writes(traced)
-    warn_of_captures(traced)
-    constants = [mlir.ir_constant(value) for value in traced.captured_values()]
+    operands = _with_captures(args, traced, captures)
     if isinstance(traced, SymbolicTraced):
-        return _lower_symbolic(ctx, [*args, *constants], traced, tensorflow_platform)
-    return _lower_compiled(ctx, [*args, *constants], traced, tensorflow_platform)
+        return _lower_symbolic(ctx, operands, traced, tensorflow_platform)
+    return _lower_compiled(ctx, operands, traced, tensorflow_platform)
+
+
+def _with_captures(args: Sequence[ir.Value], traced: Traced, captures: Captures | None) -> list[ir.Value]:
+    """The arguments, and the values of captures as constants."""
+    warn_of_captures(traced.function.name, traced.captured)
+    return [*args, *(mlir.ir_constant(value) for value in traced.captured_values(captures))]
 
 
 def _lower_program(
@@ -86,13 +93,17 @@ def _lower_by_name(ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], trac
             "  remedy: convert the function that contains it, or leave call_tf_graph=True out"
         )
     if traced.captured:
-        raise UnsupportedError(
-            f"call_tf: {traced.function} has call_tf_graph=True and captures variables or tensors, which a call by "
-            "name does not pass\n  remedy: pass them as arguments"
-        )
+        raise _refused_captures(traced)
     if not isinstance(traced, SymbolicTraced):
         traced.refuse_lost_sizes()
     return _call_by_name(ctx, args, traced)
+
+
+def _refused_captures(traced: Traced) -> UnsupportedError:
+    return UnsupportedError(
+        f"call_tf: {traced.function} has call_tf_graph=True and captures variables or tensors, which a call by "
+        "name does not pass\n  remedy: pass them as arguments"
+    )
 
 
 def _call_by_name(ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], traced: Traced) -> Sequence[ir.Value]:
@@ -189,24 +200,6 @@ def _lower_symbolic(
     ]
 
 
-def warn_of_captures(traced: Traced) -> None:
-    """Warns that the values of captured variables and tensors become constants."""
-    captures = [
-        f"{'tf.Variable ' + value.name if isinstance(value, tf.Variable) else 'tf.Tensor'}"
-        f" {value.dtype.name}{shape_text(value.shape)}"
-        for value in traced.captured
-    ]
-    if captures:
-        warnings.warn(
-            "call_tf works best with a TensorFlow function that does not capture variables or tensors from the "
-            f"context. The following captures were found in {traced.function}: {', '.join(captures)}. Their "
-            "present values become constants of the compiled program\n"
-            f"  remedy: pass them as arguments; see {LIMITATIONS}",
-            CaptureWarning,
-            stacklevel=users_level(2),
-        )
-
-
 def check_result_types(traced: Traced, found: Sequence[ir.Type], expected: Sequence[ir.Type]) -> None:
     """Refuses a compiled function with other result shapes than those that JAX was given.
 
@@ -228,17 +221,23 @@ def check_result_types(traced: Traced, found: Sequence[ir.Type], expected: Seque
 
 
 # The platform that jaxtf.serialization lowers for where jaxtf.convert translates a module to TensorFlow operations:
-# there the function is called as it is, with what it captures.
+# there the function is called as it is.
 _GRAPH_MODE = ("tf",)
 
 
-def _lower_elsewhere(ctx: mlir.LoweringRuleContext, *args: ir.Value, traced: Traced) -> Sequence[ir.Value]:
+def _lower_elsewhere(
+    ctx: mlir.LoweringRuleContext, *args: ir.Value, traced: Traced, captures: Captures | None
+) -> Sequence[ir.Value]:
     if lowering_platforms(ctx) == _GRAPH_MODE:
-        if not traced.function.staging.by_name:  # TensorFlow compiles it when it runs
-            traced.refuse_if_not_compiled()
-            if not isinstance(traced, SymbolicTraced):
-                traced.refuse_lost_sizes()
-        return _call_by_name(ctx, args, traced)
+        if traced.function.staging.by_name:  # with tables, queues, ..., and tensors, which have one value for ever
+            if any(isinstance(each, tf.Variable) for each in traced.captured):
+                raise _refused_captures(traced)
+            warn_of_captures(traced.function.name, [each for each in traced.captured if each.dtype != tf.resource])
+            return _call_by_name(ctx, args, traced)
+        traced.refuse_if_not_compiled()  # TensorFlow compiles it when it runs
+        if not isinstance(traced, SymbolicTraced):
+            traced.refuse_lost_sizes()
+        return _call_by_name(ctx, _with_captures(args, traced, captures), traced)
     raise UnsupportedError(
         f"call_tf: {traced.function} cannot be lowered for {lowering_platforms(ctx)}: TensorFlow compiles for "
         f"{', '.join(TENSORFLOW_PLATFORMS)}\n  remedy: call it outside of staged contexts"

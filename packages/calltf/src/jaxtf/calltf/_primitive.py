@@ -5,6 +5,8 @@
     call_tf_compiled   results of a traced function for its arguments and the values of its captures, to be executed
     call_tf_linear     the derivative of a function at its arguments, applied to tangents
 
+What is staged has the values that variables had when it was traced (`captures`); its derivatives have the same.
+
 `invoke` calls a `Function`. Where JAX evaluates and every argument has a value, TensorFlow
 runs eagerly, once; if some argument is being differentiated, the finished results are bound
 to it by `call_tf_evaluated`, so that neither Python side effects nor value-dependent shapes
@@ -27,6 +29,7 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 
 from jaxtf.calltf import _graph
+from jaxtf.calltf._captures import Captures, warn_of_captures
 from jaxtf.calltf._effects import CALL_TF_EFFECT, CALL_TF_ORDERED_EFFECT
 from jaxtf.calltf._errors import LIMITATIONS, VariableWriteError
 from jaxtf.calltf._function import Function, Results, UserFunction
@@ -45,14 +48,19 @@ for _primitive in (call_tf_p, call_tf_evaluated_p, call_tf_compiled_p, call_tf_l
     _primitive.multiple_results = True
 
 
-def invoke(function: Function, args: Sequence[Any]) -> Results:
+def invoke(function: Function, args: Sequence[Any], captures: Captures | None = None) -> Results:
     """Calls a function with flat arrays or tracers, now or as part of the program being staged.
+
+    Args:
+      function: The function.
+      args: Its arguments.
+      captures: The values of variables in the program that it is a derivative for; None for those that they have now.
 
     Raises:
       DynamicShapeError, VariableWriteError, UnsupportedError: Staged, and not possible there.
       Whatever the TensorFlow function raises.
     """
-    if evaluating():
+    if captures is None and evaluating():
         if not any(isinstance(arg, jax.core.Tracer) for arg in args):
             return evaluate(function, args)
         values = [concrete_value(arg) for arg in args]
@@ -67,7 +75,16 @@ def invoke(function: Function, args: Sequence[Any]) -> Results:
     args = vary_alike(args)
     traced = function.trace([jax.typeof(arg) for arg in args])
     refuse_variable_writes(traced)
-    return Results(call_tf_p.bind(*args, traced=traced), traced.tree)
+    return Results(call_tf_p.bind(*args, traced=traced, captures=_values_of(traced, captures)), traced.tree)
+
+
+def _values_of(traced: Traced, captures: Captures | None) -> Captures | None:
+    """The values of what a trace captures, in the program; None if it captures nothing, or is called by name."""
+    if captures is None and traced.captured and not traced.function.staging.by_name:
+        captures = Captures(are_constants=not evaluating())
+    if captures is not None:
+        captures(traced.captured)
+    return captures
 
 
 def evaluate(function: Function, values: Sequence[Any]) -> Results:
@@ -76,7 +93,7 @@ def evaluate(function: Function, values: Sequence[Any]) -> Results:
     with outside_of_graphs(), outside_of_traces(), function.configuration.entered():
         if function.is_compiled:
             traced = function.trace(values)
-            return Results(executed(traced, values), traced.tree)
+            return Results(executed(traced, values, None), traced.tree)
         results = function.run([to_tensor(value) for value in values])
         return Results([to_array(leaf) for leaf in results.leaves], results.tree)
 
@@ -93,7 +110,7 @@ def refuse_variable_writes(traced: Traced) -> None:
         )
 
 
-def executed(traced: Traced, values: Sequence[Any]) -> list[Any]:
+def executed(traced: Traced, values: Sequence[Any], captures: Captures | None) -> list[Any]:
     """The results of a trace for concrete arrays: TensorFlow compiles it to HLO, and JAX that to a program.
 
     Not TensorFlow, whose XLA drops NaN in maxima and minima, and has casts of integers of 4 bits wrong (2.21). What
@@ -107,7 +124,7 @@ def executed(traced: Traced, values: Sequence[Any]) -> list[Any]:
     if traced.function.staging.by_name:
         with outside_of_graphs():
             return [to_array(result) for result in traced(list(map(to_tensor, values)))]
-    captured = traced.captured_values()
+    captured = traced.captured_values(captures)
     # Captured values are arguments here, of the dtypes that they have.
     with jax.disable_jit(False), jax.enable_x64(True) if captured else nullcontext():
         found: list[Any] = _program(traced)(*_together(values), *captured)
@@ -135,13 +152,15 @@ def _together(values: Sequence[Any]) -> Sequence[Any]:
     return together
 
 
-def _call_impl(*args: Any, traced: Traced) -> list[Any]:
+def _call_impl(*args: Any, traced: Traced, captures: Captures | None) -> list[Any]:
     """Evaluates a staged call op by op (jax.core.eval_jaxpr)."""
+    if captures is not None and captures.are_constants:
+        warn_of_captures(traced.function.name, traced.captured)
     with outside_of_traces(), traced.function.configuration.entered():
-        return executed(traced, args)
+        return executed(traced, args, captures)
 
 
-def _call_abstract(*args: Any, traced: Traced) -> tuple[tuple[ShapedArray, ...], set[Any]]:
+def _call_abstract(*args: Any, traced: Traced, captures: Captures | None) -> tuple[tuple[ShapedArray, ...], set[Any]]:
     results = varying_like(traced.avals, args)
     if traced.function.staging.ordered:
         return results, {CALL_TF_ORDERED_EFFECT}

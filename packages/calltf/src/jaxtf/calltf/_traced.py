@@ -16,6 +16,7 @@ from jax.core import ShapedArray
 from jax.tree_util import PyTreeDef
 
 from jaxtf.calltf import _graph
+from jaxtf.calltf._captures import Captures
 from jaxtf.calltf._dynamic_sizes import unsafe_operations
 from jaxtf.calltf._errors import (
     LIMITATIONS,
@@ -23,6 +24,7 @@ from jaxtf.calltf._errors import (
 )
 from jaxtf.calltf._jax import custom_call_targets, has_dynamic_sizes, has_stablehlo
 from jaxtf.calltf._notes import without_libraries
+from jaxtf.calltf._opened import opened
 from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs
 from jaxtf.serialization.interop import CalledFunction
 
@@ -92,8 +94,11 @@ class Traced:
 
     @functools.cached_property
     def called_function(self) -> CalledFunction:
-        """For the exporter: the function that a call by name calls."""
-        return CalledFunction(self.concrete.name.decode(), self.concrete)
+        """For the exporter: what a call by name calls, with the arguments and, unless it captures these, captures."""
+        called = self.concrete
+        if self.captured and not self.function.staging.by_name:
+            called = opened(f"call_tf_{self.function.symbol}", self.concrete, self.captured, self.specs)
+        return CalledFunction(called.name.decode(), called)
 
     @functools.cached_property
     def captured(self) -> list[Any]:
@@ -101,15 +106,15 @@ class Traced:
         variables = {id(variable.handle): variable for variable in self.concrete.graph.variables}
         return [variables.get(id(captured), captured) for captured in self.concrete.captured_inputs]
 
-    def captured_values(self) -> list[np.ndarray[Any, Any]]:
-        """The values of the captures, now.
+    def captured_values(self, captures: Captures | None) -> list[np.ndarray[Any, Any]]:
+        """The values of the captures in a program; None for those that they have now.
 
         Raises:
           CompilationError: A captured resource that is not a variable (a hash table, an iterator).
         """
         self._require_values()
         with outside_of_graphs():
-            return [np.asarray(value.numpy()) for value in self.captured]
+            return [np.asarray(value.numpy()) for value in (captures or Captures())(self.captured)]
 
     def _require_values(self) -> None:
         if any(value.dtype == tf.resource for value in self.captured):
