@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from jax import lax
+from jax._src.config import config_states
 from jax.extend.core import Primitive
 
 from jaxtf.calltf import ResultError, _jax, call_tf
+from jaxtf.calltf._configuration import _configuration
 from jaxtf.calltf._primitive import call_tf_evaluated_p, call_tf_linear_p
 
 STAGES = pytest.mark.parametrize("stage", [lambda f: f, jax.jit], ids=["eager", "jit"])
@@ -286,6 +288,73 @@ def test_a_derivative_is_taken_under_the_configuration_of_the_call(name, inside,
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def other_value(setting):
+    """Another value than a setting of JAX has; None if there is none to be drawn from its name and value."""
+    if setting.name.startswith("jax_transfer_guard"):
+        return "disallow"
+    if setting.name == "jax_default_prng_impl":
+        return "rbg"
+    return not setting.value if isinstance(setting.value, bool) else None
+
+
+def settings_of_jax():
+    return {name: setting.value for name, setting in config_states.items()}
+
+
+# Without those by which nothing runs, or runs otherwise than this test has it.
+NOT_TRIED = ("jax_no_execution", "jax_no_tracing", "jax_disable_jit")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, each in config_states.items() if other_value(each) is not None and name not in NOT_TRIED]
+)
+def test_a_derivative_is_taken_under_the_settings_of_its_call_not_of_an_earlier_one(name):
+    """A first call, with a setting that it had alone, decides nothing of a later one."""
+    _configuration.cache_clear()
+    setting = config_states[name]
+    with setting(other_value(setting)):
+        jax.make_jaxpr(call_tf(tf.sin))(np.ones(3, np.float32))
+    expected, found = settings_of_jax(), []
+
+    def function(x):
+        found.append(settings_of_jax())
+        return x**2
+
+    _, pull_back = jax.vjp(call_tf(function), jnp.ones(3))
+    with jax.numpy_dtype_promotion("strict"):  # tracing depends on it: the settings of the call are made again
+        jax.make_jaxpr(pull_back)(jnp.ones(3))
+    assert found[1:]
+    assert all(each == expected for each in found)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, jax.jit, jax.vmap])
+def test_a_derivative_has_the_random_keys_of_its_call(transform):
+    def function(x):
+        with jax.ensure_compile_time_eval():
+            return x * float(jax.random.normal(jax.random.key(0)))
+
+    expected = {name: float(jax.random.normal(jax.random.key(0, impl=name))) for name in ("threefry2x32", "rbg")}
+    _configuration.cache_clear()
+    for inside, outside in (("threefry2x32", "rbg"), ("rbg", "threefry2x32")):
+        with jax.default_prng_impl(inside):
+            y, pull_back = jax.vjp(transform(call_tf(function)), jnp.ones(3))
+        with jax.default_prng_impl(outside):
+            np.testing.assert_allclose(y, np.full(3, expected[inside]), rtol=1e-6)
+            np.testing.assert_allclose(jax.jit(pull_back)(jnp.ones(3))[0], np.full(3, expected[inside]), rtol=1e-6)
+
+
+def test_a_derivative_is_guarded_where_it_runs():
+    """What guards transfers and looks for NaN is of the program that runs, not of the call that it belongs to."""
+    _configuration.cache_clear()
+    for guarded in (jax.transfer_guard("disallow"), jax.debug_nans(True), jax.debug_infs(True)):
+        with guarded:
+            jax.make_jaxpr(call_tf(tf.sin))(np.ones(3, np.float32))
+    np.testing.assert_array_equal(jax.grad(lambda x: call_tf(tf.math.square)(x).sum())(jnp.ones(3)), [2, 2, 2])
+    _, push_forward = jax.linearize(call_tf(tf.math.sqrt), -jnp.ones(3))
+    with jax.enable_x64(True):
+        assert np.isnan(jax.vmap(push_forward)(jnp.eye(3, dtype=jnp.float32))).any()
 
 
 def test_a_program_is_evaluated_under_the_configuration_of_its_calls():

@@ -225,6 +225,27 @@ def test_a_vjp_is_traced_as_jax_was_set_for_the_function():
     assert "HIGHEST" not in export(product)(ShapeDtypeStruct((3, 3), F32)).vjp().mlir_module()
 
 
+def test_what_guards_or_looks_for_nan_is_not_of_the_function():
+    found = []
+
+    @jax.custom_vjp
+    def product(x):
+        return x * 2
+
+    def seen(x):
+        config = jax.config
+        found.append((config.jax_debug_nans, config.jax_transfer_guard_host_to_device, config.jax_default_prng_impl))
+        return x * 2, None
+
+    product.defvjp(seen, lambda _, cotangent: (cotangent * 2,))
+    spec = ShapeDtypeStruct((3,), F32)
+    with jax.debug_nans(True), jax.transfer_guard_host_to_device("disallow"), jax.default_prng_impl("rbg"):
+        exported = export(product)(spec)
+    with jax.debug_infs(True):
+        exported.vjp()
+    assert found == [(False, None, "rbg")]
+
+
 def test_an_export_without_vjp_says_how_to_get_one(exported):
     bare = Exported(**{name: getattr(exported, name) for name in exported.__dataclass_fields__ if name != "_make_vjp"})
     assert not bare.has_vjp()

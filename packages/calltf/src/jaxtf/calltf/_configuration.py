@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from jaxtf.serialization.interop import tracing_configuration, tracing_settings
+from jaxtf.serialization.interop import calling_configuration, tracing_settings
 
 __all__ = ["Configuration"]
 
@@ -27,7 +27,7 @@ class Configuration:
 
     Attributes:
       context: What tracing depends on: settings, and the meshes and axes around it.
-      settings: Makes a context in which every setting is as it is here.
+      settings: Makes a context in which each of these settings is as it is here.
     """
 
     context: Hashable
@@ -36,13 +36,14 @@ class Configuration:
     @staticmethod
     def now() -> Configuration:
         """The one that is in force in this thread."""
-        return _configuration(tracing_configuration())
+        return _configuration(calling_configuration())
 
     def entered(self) -> AbstractContextManager[None]:
         """A context in which these settings are in force; meshes and axes are those around it."""
-        return nullcontext() if self.context == tracing_configuration() else self.settings()
+        return nullcontext() if self.context == calling_configuration() else self.settings()
 
 
 @functools.lru_cache(_CONFIGURATIONS_KEPT)
 def _configuration(context: Hashable) -> Configuration:
+    """The one of a context that is in force. It is kept for the context, which all its settings are read from."""
     return Configuration(context, tracing_settings())

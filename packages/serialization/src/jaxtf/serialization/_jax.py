@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jax
@@ -42,6 +43,7 @@ __all__ = [
     "Lowering",
     "ShardingTypeError",
     "add_function",
+    "calling_configuration",
     "constraint_texts",
     "default_rule",
     "device_count",
@@ -134,6 +136,8 @@ PRIVATE_NAMES = {
         "0.12.0.1",
         "every setting of JAX: what tracing depends on, beyond those that `jax` has a context for, is to be as it was",
     ),
+    "jax._src.config.State.swap_local": ("0.12.0.1", "whether tracing depends on a setting: seen by another value"),
+    "jax._src.config.State.set_local": ("0.12.0.1", "what ends that"),
     "jax._src.config.trace_context": (
         "0.12.0.1",
         "what of JAX's configuration `jax.jit` keys its own cache by (x64, matmul precision, promotion, ..., not "
@@ -389,19 +393,44 @@ def tracing_configuration() -> Hashable:
     return context
 
 
+# What functions read where they make random keys: `jax.jit` does not key by these settings.
+_OF_KEYS = ("jax_default_prng_impl", "jax_enable_custom_prng")
+_prng_impl, _custom_prng = map(_settings.__getitem__, _OF_KEYS)
+
+
+def calling_configuration() -> Hashable:
+    """A hashable value that differs whenever a function that JAX has not traced yet may compute something else."""
+    return _trace_context(), _prng_impl.value, _custom_prng.value
+
+
 def tracing_settings() -> Callable[[], AbstractContextManager[None]]:
-    """What JAX is set to now, in this thread; it returns a context in which JAX is set so again."""
-    values = {name: setting.value for name, setting in _settings.items()}
+    """What JAX is set to now, in this thread, as far as `calling_configuration` depends on it.
+
+    What it returns makes a context in which JAX is set so again. What guards transfers, looks for NaN, logs or compiles
+    stays as it is around that: it is of the program that runs, not of what was traced.
+    """
+    values = {name: setting.value for name, setting in _settings.items() if _decides(name)}
 
     @contextmanager
     def set_again() -> Iterator[None]:
         with ExitStack() as stack:
-            for name, setting in _settings.items():
-                if name in values and setting.value != values[name]:
-                    stack.enter_context(setting(values[name]))
+            for name, value in values.items():
+                if _settings[name].value != value:
+                    stack.enter_context(_settings[name](value))
             yield
 
     return set_again
+
+
+@cache
+def _decides(name: str) -> bool:
+    """Whether `calling_configuration` depends on this setting, which gets another value for that, in this thread."""
+    setting, before = _settings[name], calling_configuration()
+    value = setting.swap_local(object())
+    try:
+        return calling_configuration() != before
+    finally:
+        setting.set_local(value)
 
 
 def releases() -> tuple[str, str]:

@@ -32,7 +32,8 @@
 - `rewrite_for_xla`: writes operations of a module otherwise where a release of XLA does not compute what they say.
 - `computes_by_devices`, `misread_by_xla`: what in the bytes of a module XLA does not compute as it says.
 - `shape_assertion`: a check of sizes in a module, by which it is refused with a text.
-- `tracing_configuration`: a hashable value that differs whenever JAX would trace or lower differently.
+- `tracing_configuration`: a hashable value that differs whenever JAX would trace or lower differently;
+  `calling_configuration`: likewise for a function that JAX has not traced yet.
 - `vary_alike`, `varying_like`: calls inside of `jax.shard_map`.
 
 These names keep their parameters and meaning as long as the minor version of jaxtf-serialization stays, which
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._export.unlowered import vjp_unavailable
     from jaxtf.serialization._jax import (
         add_function,
+        calling_configuration,
         is_literal,
         lowering_platforms,
         of_one_equation,
@@ -136,6 +138,7 @@ __all__ = [
     "argument_paths",
     "as_jitted",
     "callee_of",
+    "calling_configuration",
     "closed_over",
     "comparator_keys",
     "comparison_direction",
@@ -213,6 +216,7 @@ _MODULES = {
     "as_jitted": "_export.jitted",
     "closed_over": "_export.closed_over",
     "callee_of": "_program.calls",
+    "calling_configuration": "_jax",
     "comparator_keys": "_program.regions",
     "comparison_direction": "_program.regions",
     "computes_by_devices": "_bytecode.for_xla",
