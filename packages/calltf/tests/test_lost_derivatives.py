@@ -4,6 +4,7 @@ Operations are drawn and their derivatives compared with differences: a fixed nu
 type, others each time, in the session `random_operations`.
 """
 
+import contextlib
 import dataclasses
 
 import jax
@@ -148,6 +149,70 @@ def test_an_eager_derivative_that_is_not_lost_is_tensorflows(name):
     function, due = NOT_LOST[name]
     x = jnp.ones(1) * 3 if "number" in name else jnp.float32(3)
     assert jax.grad(total(function))(x) == due
+
+
+# What a function does on one value of a flag of Python, and on the other: nothing, or something else with the same
+# operations. Each pair has the derivative of the second at 3, or the name of what it loses.
+def made_of(x):
+    return tf.one_hot([0, 1], 2, on_value=x)
+
+
+STATES = {
+    "not used": (lambda x: x * 2.0, lambda x: x * made_of(x)[0, 0], "OneHot (on_value)"),
+    "counted": (
+        lambda x: x * x + tf.cast(tf.math.count_nonzero(made_of(x)), tf.float32),
+        lambda x: x * x + tf.reduce_sum(made_of(x)),
+        "OneHot (on_value)",
+    ),
+    "a gradient of its own": (
+        lambda x: tf.custom_gradient(lambda x: (tf.reduce_sum(made_of(x)), lambda u: 2 * u))(x) * x,
+        lambda x: tf.identity(tf.reduce_sum(made_of(x))) * x,
+        "OneHot (on_value)",
+    ),
+    "recomputed": (
+        lambda x: tf.custom_gradient(lambda x: (tf.reduce_sum(made_of(x)), lambda u: 2 * u))(x) * x,
+        lambda x: tf.recompute_grad(lambda x: tf.reduce_sum(made_of(x)))(x) * x,
+        "OneHot (on_value)",
+    ),
+    "in a function": (
+        lambda x: tf.function(lambda x: (made_of(x), x * x))(x)[1],
+        lambda x: tf.function(lambda x: (made_of(x), x * x))(x)[0] * x,
+        "OneHot (on_value)",
+    ),
+    "stopped": (lambda x: x * made_of(x)[0, 0], lambda x: x * made_of(tf.stop_gradient(x))[0, 0], 3.0),
+    "no longer": (lambda x: x * made_of(x)[0, 0], lambda x: tf.reduce_sum(made_of(x)) * 0 + x * x, "OneHot (on_value)"),
+    "no longer used": (lambda x: x * made_of(x)[0, 0], lambda x: tf.constant(7.0), 0.0),
+}
+EAGER = {
+    "grad": jax.grad,
+    "jvp": DERIVATIVES["forward"],
+    "grad of grad": lambda f: jax.grad(jax.grad(lambda x: f(x) * x)),
+    "jvp of grad": lambda f: DERIVATIVES["forward"](jax.grad(lambda x: f(x) * x)),
+}
+
+
+@pytest.mark.parametrize("kind", EAGER)
+@pytest.mark.parametrize("state", STATES)
+def test_an_eager_derivative_is_that_of_what_python_does_now(state, kind):
+    before, after, due = STATES[state]
+    flag = False
+    call = call_tf(lambda x: after(x) if flag else before(x))
+
+    def function(x):
+        return call(x).sum()
+
+    x = jnp.float32(3)
+    for derivative in (EAGER[kind], lambda f: jax.jit(jax.grad(f))):
+        with contextlib.suppress(UnsupportedError):
+            derivative(function)(x)
+    flag = True
+    if isinstance(due, str):
+        with pytest.raises(UnsupportedError) as refused:
+            EAGER[kind](function)(x)
+        assert due in str(refused.value)
+    else:
+        expected = {"grad": due, "jvp": due * 3, "grad of grad": 2 * due, "jvp of grad": 2 * due * 3}[kind]
+        np.testing.assert_allclose(EAGER[kind](function)(x), expected, rtol=1e-5)
 
 
 def test_python_runs_once_where_nothing_may_be_lost():

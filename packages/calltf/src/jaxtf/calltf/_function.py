@@ -308,9 +308,10 @@ class UserFunction(Function):
 
     @property
     def is_graph(self) -> bool:
-        """Whether it is a `tf.function`, or of a SavedModel."""
+        """Whether it is a `tf.function`, or of a SavedModel, and does not run as Python (`tf.config`)."""
         types = tf.types.experimental
-        return isinstance(self._callable, types.GenericFunction | types.ConcreteFunction)
+        is_one = isinstance(self._callable, types.GenericFunction | types.ConcreteFunction)
+        return is_one and not tf.config.functions_run_eagerly()
 
     def call(self, tensors: Sequence[Any]) -> Results:
         """Calls it with tensors in the structure of the arguments."""

@@ -31,7 +31,7 @@ _CONTROL_FLOW = re.compile(r"(Stateless)?(If|While|Case)|TensorList.*|Optional.*
 _LIST_WRITE = "TensorListSetItem"
 # Linear ops, parts of gradients, that TensorFlow declares not differentiable, so that its tape
 # silently passes zeros on. Among all such declarations, these are wrong. Seen in TensorFlow 2.21.
-_LINEAR_WITHOUT_GRADIENT = {
+LINEAR_WITHOUT_GRADIENT = {
     "ResizeBilinearGrad",
     "FakeQuantWithMinMaxArgsGradient",
     "FakeQuantWithMinMaxVarsGradient",
@@ -42,7 +42,7 @@ _LINEAR_WITHOUT_GRADIENT = {
 
 def stateful_ops(concrete: Any) -> frozenset[str]:
     """Types of the ops, anywhere in a concrete function, that do more than compute their results."""
-    return frozenset(filter(does_more_than_compute, set(_op_types(concrete))))
+    return frozenset(filter(does_more_than_compute, set(op_types(concrete))))
 
 
 def does_more_than_compute(op_type: str) -> bool:
@@ -57,7 +57,7 @@ def variable_writes(stateful: frozenset[str]) -> list[str]:
 
 def has_assertions(concrete: Any) -> bool:
     """Whether there are assertions, which TensorFlow checks where it does not compile the graph."""
-    return _ASSERTION in _op_types(concrete)
+    return _ASSERTION in op_types(concrete)
 
 
 def may_assert(op_type: str) -> bool:
@@ -67,13 +67,13 @@ def may_assert(op_type: str) -> bool:
 
 def ops_without_compiler(concrete: Any) -> list[str]:
     """Types of the ops, anywhere in it, for which TensorFlow's compiler has no kernel; sorted."""
-    types = {op for op in _op_types(concrete) if operation_definition(op) is not None}
+    types = {op for op in op_types(concrete) if operation_definition(op) is not None}
     return sorted(op for op in types if not (op.startswith("Placeholder") or is_compilable(op)))
 
 
 def has_control_flow(concrete: Any) -> bool:
     """Whether the graph branches, loops, or keeps lists of tensors, as loops do."""
-    return any(_CONTROL_FLOW.fullmatch(op) for op in _op_types(concrete))
+    return any(_CONTROL_FLOW.fullmatch(op) for op in op_types(concrete))
 
 
 def has_growing_lists(concrete: Any) -> bool:
@@ -83,15 +83,15 @@ def has_growing_lists(concrete: Any) -> bool:
 
 def has_functions_of_python(concrete: Any) -> bool:
     """Whether it calls tf.py_function."""
-    return "EagerPyFunc" in _op_types(concrete)
+    return "EagerPyFunc" in op_types(concrete)
 
 
 def linear_ops_without_gradient(concrete: Any) -> list[str]:
     """Types of the ops in the graph that are linear, but that TensorFlow gives the gradient zero; sorted."""
-    return sorted(set(_op_types(concrete)) & _LINEAR_WITHOUT_GRADIENT)
+    return sorted(LINEAR_WITHOUT_GRADIENT.intersection(op_types(concrete)))
 
 
-def _op_types(concrete: Any) -> Iterator[str]:
+def op_types(concrete: Any) -> Iterator[str]:
     """The type of every op that a call of the concrete function may reach."""
     return (node.op for node in nodes(concrete))
 

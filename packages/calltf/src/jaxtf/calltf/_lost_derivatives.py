@@ -114,8 +114,8 @@ def lost_derivatives(concrete: Any, arguments: Sequence[int], results: Sequence[
     return sorted(_any_of([found[index] for index in results if index < len(found)]).lost)
 
 
-def lost_in_call(library: Library, name: str, depends: Sequence[bool]) -> frozenset[str]:
-    """As `lost_derivatives`, of a function of a library; any of its results.
+def lost_in_call(library: Library, name: str, depends: Sequence[bool]) -> list[frozenset[str]]:
+    """As `lost_derivatives`, of each result of a function of a library.
 
     Args:
       library: It and what it calls.
@@ -123,12 +123,12 @@ def lost_in_call(library: Library, name: str, depends: Sequence[bool]) -> frozen
       depends: Of each argument, whether it depends on what is differentiated with respect to.
     """
     values = [_Value(depends=each) for each in depends]
-    return _any_of(_Follower(library, twice=False).results(library.body(name), values)).lost
+    return [value.lost for value in _Follower(library, twice=False).results(library.body(name), values)]
 
 
-def lost_of_operation(op: Any, depends: Sequence[bool]) -> frozenset[str]:
-    """As `lost_derivatives`, of one operation; any of its results."""
-    return _any_of(_by_itself(op, [_Value(depends=each) for each in depends], _lost_operands)).lost
+def lost_of_operation(op: Any, depends: Sequence[bool]) -> list[frozenset[str]]:
+    """As `lost_derivatives`, of each result of one operation."""
+    return [value.lost for value in _by_itself(op, [_Value(depends=each) for each in depends], _lost_operands)]
 
 
 @functools.cache

@@ -69,6 +69,7 @@ __all__ = [
     "is_function",
     "is_recomputed",
     "is_stateful",
+    "is_unrecorded",
     "library_of",
     "observed",
     "operation_definition",
@@ -79,6 +80,9 @@ __all__ = [
 # (nests, composite tensors, checks of dtypes). Seen in TensorFlow 2.19.1, 2.20.0 and 2.21.
 _tape_new, _tape_removed = _pywrap_tfe.TFE_Py_TapeSetNew, _pywrap_tfe.TFE_Py_TapeSetRemove
 _tape_watch, _tape_gradient = _pywrap_tfe.TFE_Py_TapeWatch, _pywrap_tfe.TFE_Py_TapeGradient
+
+# Whether no tape of this thread records what runs: within what is to have a gradient of its own.
+is_unrecorded = _pywrap_tfe.TFE_Py_TapeSetIsStopped
 
 
 def eager_type(value: Any) -> int | None:

@@ -40,28 +40,25 @@ class Seen:
 
     Attributes:
       tape: Has the gradients.
+      observer: Has what ran; None if nobody looked.
     """
 
     def __init__(self, function: Function, watched: Mapping[int, Any], persistent: bool = False):
         self.tape = Tape(list(watched.values()), persistent)
-        is_followed = tf.executing_eagerly() and not function.is_graph and not isinstance(function, VectorJacobian)
-        self._observer = Observer(watched.items()) if is_followed else None
+        is_followed = tf.executing_eagerly() and not _differentiated(function).is_graph
+        self.observer = Observer(watched.items()) if is_followed else None
         self._entered = ExitStack()
 
     def __enter__(self) -> Seen:
         with ExitStack() as entered:
             entered.enter_context(self.tape)
-            if self._observer is not None:
-                entered.enter_context(observed(self._observer))
+            if self.observer is not None:
+                entered.enter_context(observed(self.observer))
             self._entered = entered.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._entered.close()
-
-    def lost(self, arguments: Sequence[int]) -> list[str]:
-        """Operations that ran and by which derivatives with respect to these may be lost."""
-        return [] if self._observer is None else self._observer.lost(arguments)
 
 
 class VectorJacobian(Derived):
@@ -110,6 +107,8 @@ class VectorJacobian(Derived):
         """
         sources = [args[i] for i in self._arguments]
         targets = [results[i] for i in self._results]
+        if seen.observer is not None:
+            self._refuse_what_ran(args, targets, seen.observer)
         try:
             gradients = seen.tape.gradients(targets, sources, [_conjugate(cotangent) for cotangent in cotangents])
         except LookupError as error:
@@ -120,7 +119,7 @@ class VectorJacobian(Derived):
             )
             raise
         if tf.executing_eagerly():
-            self._refuse_if_lost(args, [gradient is not None for gradient in gradients], seen.lost(self._arguments))
+            self._refuse_if_lost(args, [gradient is not None for gradient in gradients], seen.observer)
         return [
             tf.zeros_like(args[i]) if gradient is None else self._dense(gradient, args[i], i)
             for i, gradient in zip(self._arguments, gradients, strict=True)
@@ -145,25 +144,51 @@ class VectorJacobian(Derived):
             "  remedy: let the tf.custom_gradient in it return gradients of the shapes and dtypes of its arguments"
         )
 
-    def _refuse_if_lost(self, args: Sequence[Any], has_gradients: Sequence[bool], seen: Sequence[str]) -> None:
+    def _refuse_if_lost(self, args: Sequence[Any], has_gradients: Sequence[bool], observer: Observer | None) -> None:
         """Refuses in eager mode what tracing refuses: derivatives that TensorFlow takes for zero, or for others.
 
-        Where tracing would run Python of the user again, it is asked only where there is reason: about arguments
-        without any gradient, or about all, if what ran may have lost some.
+        What ran was observed, and asked. A trace, one for all runs of the same types of operations, is asked about
+        arguments without any gradient, which may have gone through NumPy, and about all where nobody looked.
 
         Args:
           args: Those of the function.
           has_gradients: Of the arguments that it was differentiated with respect to, whether there was a gradient.
-          seen: Operations that ran and by which derivatives may be lost.
+          observer: What looked when it ran, if it is the user's Python.
         """
-        of_all = bool(seen) or self._function.is_graph
+        of_all = self._function.is_graph
         asked = tuple(i for i, found in zip(self._arguments, has_gradients, strict=True) if of_all or not found)
         if asked:
-            signature = tuple((tuple(tensor.shape), jax_dtype(tensor.dtype)) for tensor in args)
-            lost = self._lost(signature, asked)
-            self._refuse(seen if lost is None else lost)
+            types = frozenset() if observer is None else frozenset(observer.types)
+            self._refuse(self._lost(_signature(args), asked, types) or ())
 
-    def _lost_derivatives(self, signature: Signature, arguments: tuple[int, ...]) -> list[str] | None:
+    def _refuse_what_ran(self, args: Sequence[Any], targets: Sequence[Any], observer: Observer) -> None:
+        """The same of the user's Python, which may be in another state than when it was traced.
+
+        Only where a function with a gradient of its own may be around what lost a derivative, it is traced, anew.
+        """
+        lost = observer.lost(self._arguments, targets)
+        names = sorted({each.name for each in lost})
+        if self._twice:
+            self._refuse_linear(sorted(_graph.LINEAR_WITHOUT_GRADIENT.intersection(map(_type_of, names))))
+            if "EagerPyFunc" in observer.types:
+                self._refuse(self._lost_in_function(_signature([*args, *targets])))
+        if lost and not self._is_forward(args):  # of which the first derivative, which ran within, was asked
+            is_certain = any(each.is_certain for each in lost)
+            self._refuse(names if is_certain else self._lost_in_new_trace(_signature(args), names))
+
+    def _lost_in_new_trace(self, signature: Signature, names: list[str]) -> list[str]:
+        """The operations by which derivatives are lost in what Python does now; `names` if that is something else."""
+        try:
+            graph = self._function.graph(signature)
+        except Exception:  # not a function for tracing: nothing is known
+            return names
+        if set(map(_type_of, names)) - set(_graph.op_types(graph)):
+            return names
+        return lost_derivatives(graph, self._arguments, self._results)
+
+    def _lost_derivatives(
+        self, signature: Signature, arguments: tuple[int, ...], _: frozenset[str]
+    ) -> list[str] | None:
         try:
             graph = self._function.graph(signature)
         except Exception:  # not a function for tracing: nothing is known
@@ -176,6 +201,14 @@ class VectorJacobian(Derived):
                 f"call_tf: a derivative of {_own_name(self)} needs that of {', '.join(lost)}, which TensorFlow does "
                 "not define, and takes for zero, or has wrong\n"
                 "  remedy: apply tf.stop_gradient to that operand, if zero is meant, or use other ops"
+            )
+
+    def _refuse_linear(self, types: Sequence[str]) -> None:
+        if types:
+            raise UnsupportedError(
+                f"call_tf: forward mode or a second derivative of {_own_name(self)} needs "
+                f"the gradient of {', '.join(types)}, which TensorFlow defines as zero\n"
+                "  remedy: use reverse mode once (jax.grad, jax.vjp), or other ops (another method of tf.image.resize)"
             )
 
     def known_results(self, signature: Signature) -> Sequence[ShapedArray]:
@@ -201,13 +234,8 @@ class VectorJacobian(Derived):
 
     def _trace_signature(self, signature: Signature) -> Traced:
         traced = super()._trace_signature(signature)
-        found = _graph.linear_ops_without_gradient(traced.concrete) if self._twice else []
-        if found:
-            raise UnsupportedError(
-                f"call_tf: forward mode or a second derivative of {_own_name(self)} needs "
-                f"the gradient of {', '.join(found)}, which TensorFlow defines as zero\n"
-                "  remedy: use reverse mode once (jax.grad, jax.vjp), or other ops (another method of tf.image.resize)"
-            )
+        if self._twice:
+            self._refuse_linear(_graph.linear_ops_without_gradient(traced.concrete))
         self._refuse_if_lost_in_trace(signature)
         if self._twice and _graph.has_functions_of_python(traced.concrete):
             self._refuse(self._lost_within(signature))
@@ -215,13 +243,18 @@ class VectorJacobian(Derived):
 
     def _refuse_if_lost_in_trace(self, signature: Signature) -> None:
         args, function = signature[: len(signature) - len(self._results)], self._function
-        if isinstance(function, VectorJacobian):
-            first_cotangent = len(args) - len(function._results)
-            if all(index >= first_cotangent for index in self._arguments):  # it is linear in these: forward mode
-                function._refuse_if_lost_in_trace(args)
-                return
+        if self._is_forward(args) and isinstance(function, VectorJacobian):
+            function._refuse_if_lost_in_trace(args)
+            return
         traced = function.trace([ShapedArray(*argument) for argument in args])
         self._refuse(lost_derivatives(traced.concrete, self._arguments, self._results))
+
+    def _is_forward(self, args: Sequence[Any]) -> bool:
+        """Whether what is differentiated is linear in the arguments that it is differentiated with respect to."""
+        function = self._function
+        if not isinstance(function, VectorJacobian):
+            return False
+        return all(index >= len(args) - len(function._results) for index in self._arguments)
 
     def _lost_in_function(self, signature: Signature) -> list[str]:
         """What first and second derivatives lose in the function that is not a derivative, whatever it returns."""
@@ -240,9 +273,9 @@ class VectorJacobian(Derived):
         return once + lost_derivatives(graph, twice, derivative._results, twice=True)
 
     def _look_ahead(self, tensors: Sequence[Any]) -> None:
-        """Refuses in eager mode what tracing refuses, as far as the function can be traced."""
-        if self._twice:
-            signature = tuple((tuple(tensor.shape), jax_dtype(tensor.dtype)) for tensor in tensors)
+        """Refuses in eager mode what tracing refuses of what is not observed, as far as it can be traced."""
+        if self._twice and _differentiated(self).is_graph:
+            signature = _signature(tensors)
             try:
                 self.trace([ShapedArray(*argument) for argument in signature])
             except UnsupportedError:
@@ -251,9 +284,23 @@ class VectorJacobian(Derived):
                 self._refuse(self._lost_within(signature))
 
 
+def _type_of(name: str) -> str:
+    """The type of an operation that is named with its operand."""
+    return name.partition(" ")[0]
+
+
 def _own_name(derivative: Function) -> str:
     """The name of the function that a derivative is of, of whatever order."""
-    return _own_name(derivative._function) if isinstance(derivative, VectorJacobian) else derivative.name
+    return _differentiated(derivative).name
+
+
+def _differentiated(function: Function) -> Function:
+    """The function that a derivative is of, of whatever order; any other function itself."""
+    return _differentiated(function._function) if isinstance(function, VectorJacobian) else function
+
+
+def _signature(tensors: Sequence[Any]) -> Signature:
+    return tuple((tuple(tensor.shape), jax_dtype(tensor.dtype)) for tensor in tensors)
 
 
 def _conjugate(tensor: Any) -> Any:
