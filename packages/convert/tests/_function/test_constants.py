@@ -64,6 +64,23 @@ def native(function, *specs):
 SPEC = jax.ShapeDtypeStruct((2, 4), np.float32)
 
 
+@pytest.mark.parametrize("native_serialization", [True, False])
+@pytest.mark.parametrize("is_large", [True, False])
+def test_a_result_of_64_bits_has_a_gradient_where_64_bit_types_are_off(is_large, native_serialization):
+    scale = jnp.full(20000 if is_large else 3, 3.0)
+
+    def function(x):
+        with jax.enable_x64(True):
+            return jnp.sin(jnp.asarray(x, jnp.float64)) * scale[:3]
+
+    x = tf.constant([1.0, 2.0, 3.0])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = convert(function, native_serialization=native_serialization)(x)
+    assert y.dtype == tf.float64
+    np.testing.assert_allclose(tape.gradient(y, x), 3 * np.cos(x), rtol=1e-6)
+
+
 @pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_gradients_are_those_of_jax(name, wrap):

@@ -172,6 +172,24 @@ def test_a_vjp_has_types_of_64_bits_as_the_function_has(x64):
     np.testing.assert_allclose(found, [0, 0.5, 1])
 
 
+def test_a_vjp_has_64_bits_where_the_function_computes_them_with_64_bit_types_off():
+    def function(x):
+        with jax.enable_x64(True):
+            return jnp.sin(jnp.asarray(x, jnp.float64)) * 3
+
+    x = np.float32([1, 2, 3])
+    exported = export(function)(ShapeDtypeStruct((3,), F32))
+    blob = exported.serialize(vjp_order=2)
+    for vjp in (exported.vjp(), deserialize(blob).vjp()):
+        assert [aval.dtype.name for aval in vjp.in_avals] == ["float32", "float64"]
+        with jax.enable_x64(True):
+            [found] = vjp.call(x, np.ones(3))
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, 3 * np.cos(x), rtol=1e-6)
+    found = jax.grad(lambda x: exported.call(x).astype(F32).sum())(x)
+    np.testing.assert_allclose(found, 3 * np.cos(x), rtol=1e-6)
+
+
 ONES, ONE = np.ones(3, F32), np.ones((), F32)
 CLOSES_OVER = {
     "an array": lambda x: x * ONES,

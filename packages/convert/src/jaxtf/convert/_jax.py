@@ -15,6 +15,8 @@ import numpy as np
 from jax._src.core import trace_state_clean
 from jax.extend.core import ClosedJaxpr
 
+from jaxtf.serialization.interop import specification
+
 __all__ = [
     "called_jaxpr",
     "canonical_dtype",
@@ -65,10 +67,10 @@ def is_weak(array: jax.Array) -> bool:
     return bool(jax.typeof(array).weak_type)
 
 
-def cotangent_specification(aval: Any) -> jax.ShapeDtypeStruct:
+def cotangent_specification(aval: Any) -> Any:
     """What to trace a cotangent with, for a result of this aval: `float0` for integers and booleans."""
     is_inexact = jax.numpy.issubdtype(aval.dtype, np.inexact)
-    return jax.ShapeDtypeStruct(aval.shape, aval.dtype if is_inexact else float0)
+    return specification(aval.shape, aval.dtype if is_inexact else float0)
 
 
 # Primitives that compute what a jaxpr among their parameters does, and the parameter.

@@ -32,6 +32,7 @@
 - `rewrite_for_xla`: writes operations of a module otherwise where a release of XLA does not compute what they say.
 - `computes_by_devices`, `misread_by_xla`: what in the bytes of a module XLA does not compute as it says.
 - `shape_assertion`: a check of sizes in a module, by which it is refused with a text.
+- `specification`: of an argument, with the dtype that it has.
 - `tracing_configuration`: a hashable value that differs whenever JAX would trace or lower differently;
   `calling_configuration`: likewise for a function that JAX has not traced yet.
 - `vary_alike`, `varying_like`: calls inside of `jax.shard_map`.
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
         tracing_configuration,
         tracing_settings,
     )
-    from jaxtf.serialization._jax_values.avals import is_differentiable
+    from jaxtf.serialization._jax_values.avals import is_differentiable, specification
     from jaxtf.serialization._jax_values.containers import unwrapped
     from jaxtf.serialization._jax_values.derivatives import (
         is_zero,
@@ -177,6 +178,7 @@ __all__ = [
     "set_tokens",
     "shape_assertion",
     "single_operation",
+    "specification",
     "static_parameters",
     "token_of",
     "tracing_configuration",
@@ -253,6 +255,7 @@ _MODULES = {
     "set_tokens": "_jax",
     "shape_assertion": "_export.dimensions",
     "single_operation": "_program.regions",
+    "specification": "_jax_values.avals",
     "static_parameters": "_export.jitted",
     "token_of": "_jax",
     "tracing_configuration": "_jax",

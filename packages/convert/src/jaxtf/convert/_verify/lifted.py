@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtf.convert import _jax
 from jaxtf.convert._verify.subject import Subject, of_function
 from jaxtf.serialization import Exported
+from jaxtf.serialization.interop import specification
 
 __all__ = ["gradient_lifted", "lifted"]
 
@@ -60,7 +61,7 @@ def _flat(exported: Exported) -> Callable[..., list[Any]]:
 
 
 def _specs(avals: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type) for aval in avals)
+    return tuple(specification(aval.shape, aval.dtype, weak_type=aval.weak_type) for aval in avals)
 
 
 def _rounds(aval: Any) -> bool:

@@ -15,6 +15,7 @@ from jaxtf.convert._verify.lifted import gradient_lifted, lifted
 from jaxtf.convert._verify.steps import Step, recording, steps_of
 from jaxtf.convert._verify.subject import Subject, of_function
 from jaxtf.serialization import LiftUnsupported
+from jaxtf.serialization.interop import specification
 
 __all__ = ["Place", "Statistics", "located"]
 
@@ -206,7 +207,7 @@ def _of_gradient(subject: Subject) -> Subject:
         _, pull_back = jax.vjp(differentiated, *(arguments[index] for index in inexact))
         return pull_back(cotangents)
 
-    specs = tuple(jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in (*leaves, *results))
+    specs = tuple(specification(spec.shape, spec.dtype) for spec in (*leaves, *results))
     return of_function(gradient, specs, has_gradient=False)
 
 

@@ -35,7 +35,7 @@ from jaxtf.serialization._export.unlowered import (
     value_of_another_trace,
     vjp_unavailable,
 )
-from jaxtf.serialization._jax_values.avals import tangent_spec, to_aval, to_shaped_array, to_spec
+from jaxtf.serialization._jax_values.avals import placement, tangent_spec, to_aval, to_shaped_array, to_spec
 from jaxtf.serialization._jax_values.derivatives import vjp_function
 from jaxtf.serialization._jax_values.effects import to_effect
 from jaxtf.serialization._jax_values.paths import argument_paths, result_paths
@@ -237,7 +237,7 @@ def _export_vjp(
     JAX is set as it was when the function was traced.
     """
     vjp = vjp_function(traced, len(arguments))
-    jitted = jax.jit(vjp, out_shardings=tuple(tangent_spec(spec).sharding for spec in arguments))
+    jitted = jax.jit(vjp, out_shardings=tuple(placement(tangent_spec(spec)) for spec in arguments))
     try:
         with settings():
             return _export(jitted, target, (*arguments, *map(tangent_spec, results)), {})

@@ -15,7 +15,17 @@ import numpy as np
 from jaxtf.serialization._errors import ArtifactError
 from jaxtf.serialization._record.avals import Aval, ExtendedDtype
 
-__all__ = ["from_dtype", "is_differentiable", "tangent_spec", "to_aval", "to_dtype", "to_shaped_array", "to_spec"]
+__all__ = [
+    "from_dtype",
+    "is_differentiable",
+    "placement",
+    "specification",
+    "tangent_spec",
+    "to_aval",
+    "to_dtype",
+    "to_shaped_array",
+    "to_spec",
+]
 
 
 def to_aval(abstract: Any) -> Aval:
@@ -44,7 +54,24 @@ def to_shaped_array(aval: Aval, shape: Sequence[Any] | None = None) -> Any:
 def to_spec(aval: Aval, sharding: Any = None) -> Any:
     """JAX's specification of an argument of this aval; a sharding other than a `NamedSharding` says nothing."""
     placed = sharding if isinstance(sharding, jax.sharding.NamedSharding) else None
-    return jax.ShapeDtypeStruct(aval.shape, from_dtype(aval.dtype), sharding=placed, weak_type=aval.weak_type)
+    return specification(aval.shape, from_dtype(aval.dtype), placed, aval.weak_type)
+
+
+def specification(shape: Sequence[Any], dtype: Any, placed: Any = None, weak_type: bool = False) -> Any:
+    """JAX's specification of an argument of this dtype, which is found and not asked for.
+
+    JAX takes the 64 bits of a `jax.ShapeDtypeStruct` for 32 where 64-bit types are off, as of what a user asks for.
+    What a function computes may have them all the same (`jax.enable_x64(True)` inside, `jax_explicit_x64_dtypes`).
+    """
+    is_kept = jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True) == dtype
+    if is_kept or placed is not None:
+        return jax.ShapeDtypeStruct(tuple(shape), dtype, sharding=placed, weak_type=weak_type)
+    return jax.core.ShapedArray(tuple(shape), dtype, weak_type=weak_type)
+
+
+def placement(spec: Any) -> Any:
+    """Where a specification has its argument; None where it says nothing."""
+    return spec.sharding if isinstance(spec, jax.ShapeDtypeStruct) else None
 
 
 _KEY_IMPLEMENTATIONS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsafe_rbg"}
@@ -74,5 +101,5 @@ def is_differentiable(dtype: Any) -> bool:
 def tangent_spec(spec: Any) -> Any:
     """The specification of a cotangent: the same for inexact dtypes, `float0` for the others."""
     if is_differentiable(spec.dtype):
-        return jax.ShapeDtypeStruct(spec.shape, spec.dtype, sharding=spec.sharding)
+        return specification(spec.shape, spec.dtype, placement(spec))
     return jax.ShapeDtypeStruct(spec.shape, jax.dtypes.float0)
