@@ -251,3 +251,24 @@ def test_an_array_can_be_deleted_while_tensorflow_refers_to_its_memory(kept):
         _, vjp = jax.vjp(call_tf(tf.sin), x)
         x.delete()
         np.testing.assert_allclose(vjp(jnp.ones(1000))[0], np.cos(expected), rtol=1e-5, atol=1e-6)
+
+
+CALLS = {
+    "eager": lambda f: f,
+    "vjp": lambda f: lambda x: jax.vjp(f, x)[1](x),
+    "jvp": lambda f: lambda x: jax.jvp(f, (x,), (x,)),
+    "vjp of vjp": lambda f: lambda x: jax.vjp(lambda x: jax.vjp(f, x)[1](x)[0], x)[1](x),
+    "vmap": jax.vmap,
+    "jit": jax.jit,
+}
+
+
+@pytest.mark.parametrize("guard", ["disallow", "disallow_explicit"])
+@pytest.mark.parametrize("name", CALLS)
+def test_what_transfers_nothing_is_no_matter_of_a_guard(name, guard):
+    x = jnp.arange(1.0, 17.0)
+    call = CALLS[name](call_tf(lambda x: x**3))
+    expected = call(x)
+    with jax.transfer_guard(guard):
+        found = call(x)
+    jax.tree.map(np.testing.assert_array_equal, found, expected)

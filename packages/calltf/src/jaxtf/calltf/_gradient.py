@@ -26,6 +26,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.core import ShapedArray
 from jax.interpreters import ad, mlir
 
@@ -168,8 +169,10 @@ def _linear_evaluate(
     pullback = vjp(function, arguments, results)
     cotangents = range(num_args, num_args + len(results))
     pushforward = vjp(pullback, tuple(cotangents), tuple(range(len(arguments))))
+    # Of values these are TensorFlow's alone: an array of JAX would be a transfer, for its guards.
+    full = jax.numpy.full if any(isinstance(x, jax.core.Tracer) for x in operands) or not evaluating() else np.full
     with function.configuration.entered():  # which may have dtypes that JAX does not make now
-        near_zero = [jax.numpy.full(aval.shape, _small(aval.dtype), aval.dtype) for aval in avals]
+        near_zero = [full(aval.shape, _small(aval.dtype), aval.dtype) for aval in avals]
     return invoke(pushforward, [*args, *near_zero, *tangents], captures).leaves
 
 

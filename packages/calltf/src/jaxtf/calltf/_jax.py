@@ -376,7 +376,11 @@ def array_over(view: np.ndarray[Any, Any]) -> jax.Array:
         array: jax.Array = jax.device_put(view)
         return array
     aval, sharding, devices = placement
-    shared: jax.Array = _xla_client.batched_device_put(aval, sharding, [view], devices, False)
+    try:
+        shared: jax.Array = _xla_client.batched_device_put(aval, sharding, [view], devices, False)
+    except jax.errors.JaxRuntimeError:  # a guard takes this for a transfer: to ask for guards first would cost 0.2 us
+        with jax.transfer_guard_host_to_device("allow"):
+            shared = _xla_client.batched_device_put(aval, sharding, [view], devices, False)
     return shared
 
 
