@@ -239,3 +239,24 @@ def test_an_error_of_the_function_under_jit_says_that_it_was_traced():
     with pytest.raises(AttributeError) as raised:
         jax.jit(call_tf(lambda x: x.numpy()))(1.0)
     assert "call_tf traced <lambda> to a TensorFlow graph" in raised.value.__notes__[0]
+
+
+STAGED = {
+    "vmap": jax.vmap,
+    "jit": jax.jit,
+    "vmap of jit": lambda f: jax.vmap(jax.jit(f)),
+    "forward": lambda f: jax.vmap(lambda x: jax.jvp(f, (x,), (x,))[0]),
+}
+
+
+@pytest.mark.parametrize("name", STAGED)
+@pytest.mark.parametrize("kind", ["nan", "inf"])
+def test_special_numbers_in_a_compiled_call_are_found_by_jax(name, kind):
+    call = STAGED[name](call_tf(lambda x: 1 / x - 1 / x if kind == "nan" else 1 / x))
+    with jax.debug_nans(True) if kind == "nan" else jax.debug_infs(True):
+        np.testing.assert_array_equal(call(jnp.ones(3)), np.zeros(3) if kind == "nan" else np.ones(3))
+        # Of what is jitted JAX runs the Python again to find the operation, and an eager call is not looked at.
+        named = rf"\('jit', '{kind}'\)" if name == "jit" else rf"invalid value \({kind}\) encountered in call_tf of "
+        with pytest.raises(FloatingPointError, match=named):
+            call(jnp.zeros(3))
+    assert not np.isfinite(call(jnp.zeros(3))).any()

@@ -167,6 +167,25 @@ def _call_abstract(*args: Any, traced: Traced, captures: Captures | None) -> tup
     return results, {CALL_TF_EFFECT} if traced.has_effect else set()
 
 
+def _compiled_impl(*operands: Any, reference: _Reference) -> list[Any]:
+    """What JAX runs by itself where it looks for NaN or infinities and has found some in the program.
+
+    Raises:
+      FloatingPointError: They are in a result.
+    """
+    kinds = [("nan", jax.config.jax_debug_nans, jax.numpy.isnan), ("inf", jax.config.jax_debug_infs, jax.numpy.isinf)]
+    with jax.debug_nans(False), jax.debug_infs(False):
+        results: list[Any] = jax.jit(lambda *xs: call_tf_compiled_p.bind(*xs, reference=reference))(*operands)
+        for i, result in enumerate(results):
+            for kind, is_asked, is_kind in kinds:
+                if is_asked and jax.numpy.issubdtype(result.dtype, jax.numpy.inexact) and is_kind(result).any():
+                    raise FloatingPointError(
+                        f"invalid value ({kind}) encountered in call_tf of {reference()}: in result[{i}]\n"
+                        f"  remedy: mend it in that function, or jax.config.update('jax_debug_{kind}s', False)"
+                    )
+    return results
+
+
 def _evaluated_impl(*_: Any, results: tuple[jax.Array, ...], **__: Any) -> list[jax.Array]:
     return list(results)
 
@@ -177,6 +196,7 @@ def _evaluated_abstract(*_: Any, results: tuple[jax.Array, ...], **__: Any) -> l
 
 call_tf_p.def_impl(_call_impl)
 call_tf_p.def_effectful_abstract_eval(_call_abstract)
+call_tf_compiled_p.def_impl(_compiled_impl)
 call_tf_compiled_p.def_abstract_eval(lambda *_, reference: reference().avals)
 call_tf_evaluated_p.def_impl(_evaluated_impl)
 call_tf_evaluated_p.def_abstract_eval(_evaluated_abstract)
