@@ -303,3 +303,15 @@ def test_the_gradient_of_a_convolution_with_much_padding_reads_what_it_is_given(
         return tape.gradient(loss, x)
 
     np.testing.assert_array_equal(jax.jit(call_tf(gradient))(x, k), gradient(tf.constant(x), tf.constant(k)))
+
+
+@pytest.mark.filterwarnings("ignore::jaxtf.calltf.CaptureWarning")
+@pytest.mark.parametrize("transform", [lambda f: jax.jit(lambda x: 1 * f(x)), jax.vmap], ids=["jit", "vmap"])
+@pytest.mark.parametrize("shape", [None, [None]])
+def test_a_captured_variable_may_get_another_shape(shape, transform):
+    variable = tf.Variable(np.ones(3, np.float32), shape=tf.TensorShape(shape))
+    call = call_tf(lambda x: x * tf.reduce_sum(variable))
+    x = jnp.arange(2, dtype=jnp.float32)
+    np.testing.assert_array_equal(transform(call)(x), x * 3)
+    variable.assign(np.full(5, 2, np.float32))
+    np.testing.assert_array_equal(transform(call)(x), x * 10)

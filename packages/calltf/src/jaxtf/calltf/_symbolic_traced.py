@@ -134,14 +134,15 @@ class SymbolicTraced(Traced):
 
     def hlos(self, platform: str) -> list[bytes]:
         """The HLO module at each sample; its parameters are the arguments, then the captures."""
-        if platform not in self._compiled:
-            self._compiled[platform] = [
+        key = platform, self._shapes_now()
+        if key not in self._compiled:
+            self._compiled[key] = [
                 replace(self, concrete=concrete, _compiled={})._hlo_of_each(
                     (concrete.structured_input_signature[0],), platform
                 )[0]
                 for concrete in self.written
             ]
-        return self._compiled[platform]
+        return self._compiled[key]
 
     def _result_aval(self, index: int) -> ShapedArray:
         assert self.scope is not None

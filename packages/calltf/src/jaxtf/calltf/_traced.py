@@ -62,7 +62,7 @@ class Traced:
     avals: tuple[ShapedArray, ...]
     element: Traced | None = None
     programs: list[Any] = field(default_factory=list)
-    _compiled: dict[str, list[bytes]] = field(default_factory=dict)
+    _compiled: dict[tuple[str, tuple[Any, ...]], list[bytes]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return self.function.name
@@ -127,7 +127,8 @@ class Traced:
     def hlo(self, platform: str) -> bytes:
         """The serialized HLO module for a platform of TensorFlow: `CPU`, `GPU`, `TPU`.
 
-        Its parameters are the arguments, then the captures. Compiled once per platform.
+        Its parameters are the arguments, then the captures. Compiled once per platform and shapes of
+        captured variables.
 
         Raises:
           CompilationError: TensorFlow cannot compile the function for the platform.
@@ -135,10 +136,17 @@ class Traced:
         return self._hlo_of_each((self.specs,), platform)[0]
 
     def _hlo_of_each(self, signatures: Sequence[Sequence[Any]], platform: str) -> list[bytes]:
-        if platform not in self._compiled:
+        key = platform, self._shapes_now()
+        if key not in self._compiled:
             compile_for = self._compile if self._compiles_for(platform) else self._compile_for_any
-            self._compiled[platform] = [compile_for(platform, specs) for specs in signatures]
-        return self._compiled[platform]
+            self._compiled[key] = [compile_for(platform, specs) for specs in signatures]
+        return self._compiled[key]
+
+    def _shapes_now(self) -> tuple[Any, ...]:
+        """The shapes that captured variables have now, of those that may get another one."""
+        values = [x for x in self.captured if isinstance(x, tf.Variable) and not x.shape.is_fully_defined()]
+        with outside_of_graphs():
+            return tuple(tuple(value.read_value().shape) for value in values)
 
     def _compiles_for(self, platform: str) -> bool:
         """Whether TensorFlow can compile for the platform in this process.
