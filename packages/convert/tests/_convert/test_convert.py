@@ -26,8 +26,8 @@ from jaxtf.convert import (
     convert_exported,
 )
 from jaxtf.convert._native.native import NativeFunction
-from jaxtf.serialization import export
-from jaxtf.shapepoly import ShapeSpecError
+from jaxtf.serialization import PlatformError, export
+from jaxtf.shapepoly import ShapeSpecError, symbolic_shape
 
 MODES = {
     "eager": lambda f: f,
@@ -483,3 +483,22 @@ def test_sizes_whose_products_and_sums_have_more_than_32_bits_are_checked(shapes
     else:
         with pytest.raises(tf.errors.InvalidArgumentError, match="Input shapes do not match"):
             called(*arguments)
+
+
+@pytest.mark.parametrize("platforms", [("cpu",), ("cuda", "cpu")])
+@pytest.mark.parametrize("shape", ["3", "b"])
+def test_a_function_that_calls_an_artifact_is_translated_with_that_for_cpu(platforms, shape):
+    def of_platform(x):
+        return jax.lax.platform_dependent(jnp.sin(x), cpu=lambda x: x * 2, default=lambda x: x + 1000)
+
+    artifact = export(of_platform, platforms=platforms)(jax.ShapeDtypeStruct(symbolic_shape(shape), jnp.float32))
+    x = np.arange(3, dtype=np.float32)
+    for function in (artifact.call, jax.grad(lambda x: artifact.call(x).sum())):
+        converted = convert(function, native_serialization=False, polymorphic_shapes=shape)
+        np.testing.assert_allclose(converted(x), function(x), rtol=1e-6)
+
+
+def test_a_function_that_calls_an_artifact_of_another_platform_is_refused_in_graph_mode():
+    artifact = export(jnp.sin, platforms=("cuda",))(jax.ShapeDtypeStruct((3,), jnp.float32))
+    with pytest.raises(PlatformError, match=r"exported for platforms .*cuda.* but it is used on .*cpu"):
+        convert(artifact.call, native_serialization=False)(np.ones(3, np.float32))

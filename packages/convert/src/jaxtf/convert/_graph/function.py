@@ -69,9 +69,7 @@ class GraphFunction(ExportedFunction):
         record_module(exported)
         self._allows_xla = allows_xla
         self._avoids = avoids
-        program = parse(exported.mlir_module_serialized)
-        if len(exported.platforms) > 1:
-            program = for_platform(program, self._platform())
+        program = for_platform(parse(exported.mlir_module_serialized), self._platform())
         self._program = plan(program, allows_xla, exported=exported)
         check(self._program)
         self._asserts = DisabledSafetyCheck.shape_assertions() not in exported.disabled_safety_checks

@@ -76,9 +76,8 @@ def surveyed(exported: Exported, *, allows_xla: bool, avoids: frozenset[str] = f
     Raises:
       GraphModeUnsupported: The whole module is refused: values that TensorFlow does not have, recursion.
     """
-    program = parse(exported.mlir_module_serialized)
-    if len(exported.platforms) > 1:
-        program = for_platform(program, exported.platforms.index("cpu") if "cpu" in exported.platforms else 0)
+    index = exported.platforms.index("cpu") if "cpu" in exported.platforms else 0
+    program = for_platform(parse(exported.mlir_module_serialized), index)
     program = plan(program, allows_xla, exported=exported)
     main = next(iter(program.functions.values())).body
     inputs = [_spec(argument) for argument in main.arguments]

@@ -33,6 +33,7 @@ from jaxtf.serialization._program.module import load_module
 from jaxtf.serialization._record.avals import dtype_name
 from jaxtf.serialization._record.checks import DisabledSafetyCheck
 from jaxtf.serialization._record.exported import Exported
+from jaxtf.serialization._record.platforms import PLATFORMS_OF_GRAPHS
 from jaxtf.shapepoly import ShapeMismatch, SymbolicOperations, evaluate, is_symbolic_dim
 
 __all__ = ["Callee", "call_exported_p", "called_avals", "new_call_primitive"]
@@ -177,6 +178,8 @@ def _as_type(value: Any, type_: Any) -> Any:
 def _platform_index(ctx: Any, exported: Exported, main_type: Any) -> Sequence[Any]:
     """The callee's platform index, as a function of the caller's, if the callee takes one."""
     platforms = _jax.lowering_platforms(ctx)
+    if tuple(platforms) == PLATFORMS_OF_GRAPHS:  # which take what there is for CPU
+        platforms = ("cpu",)
     any_platform = DisabledSafetyCheck.platform() in exported.disabled_safety_checks
     for platform in platforms:
         if platform not in exported.platforms and not any_platform:

@@ -18,7 +18,7 @@ from jaxtf.serialization._jax_values.settings import (
 from jaxtf.serialization._program import portable_artifact
 from jaxtf.serialization._record.checks import DisabledSafetyCheck, checks_of
 from jaxtf.serialization._record.negotiation import ModuleVersions, lower_of
-from jaxtf.serialization._record.platforms import check_platforms
+from jaxtf.serialization._record.platforms import PLATFORMS_OF_GRAPHS, check_platforms
 from jaxtf.serialization._record.stablehlo import check_stablehlo_version
 from jaxtf.serialization._record.tensorflow import tensorflow_reads
 from jaxtf.serialization._record.versions import (
@@ -70,7 +70,7 @@ def target_of(
 def target_for_graph(disabled_checks: Sequence[DisabledSafetyCheck]) -> Target:
     """What `export_for_graph` exports for: no platform, the newest StableHLO."""
     return Target(
-        platforms=("tf",),
+        platforms=PLATFORMS_OF_GRAPHS,
         disabled_checks=checks_of(disabled_checks),
         calling_convention_version=default_calling_convention_version(),
         stablehlo_version=portable_artifact.current_stablehlo_version(),

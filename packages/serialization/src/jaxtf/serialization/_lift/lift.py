@@ -127,11 +127,10 @@ class _ExportedFunction:
     def __init__(self, exported: Exported, platform: str | None) -> None:
         _refuse(exported)
         self._exported = exported
-        program = read_program(load_module(exported), READING)
         self._leading: list[Any] = []
         index = _platform_index(exported, platform)
+        program = for_platform(read_program(load_module(exported), READING), index)
         if len(exported.platforms) > 1:
-            program = for_platform(program, index)
             self._leading = [known_array(np.dtype(np.int32), [index], ())]
         check(program)
         checks_shapes = DisabledSafetyCheck.shape_assertions() not in exported.disabled_safety_checks

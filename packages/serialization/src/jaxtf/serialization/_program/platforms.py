@@ -35,10 +35,13 @@ def for_platform(program: Program, index: int) -> Program:
       program: Of which the main function may take the index; no function calls itself.
       index: That of the platform among those of the program.
     """
+    attributes = [each for function in program.functions.values() for each in function.argument_attributes]
+    if not any(each.get("jax.global_constant") == _INDEX for each in attributes):
+        return program
     given: defaultdict[Value, set[int | None]] = defaultdict(set)
     main = next(iter(program.functions.values()))
-    for argument, attributes in zip(main.body.arguments, main.argument_attributes, strict=True):
-        if attributes.get("jax.global_constant") == _INDEX:
+    for argument, own in zip(main.body.arguments, main.argument_attributes, strict=True):
+        if own.get("jax.global_constant") == _INDEX:
             given[argument] = {index}
     functions = dict(program.functions)
     for name in _callers_first(program):

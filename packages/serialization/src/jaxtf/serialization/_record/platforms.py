@@ -12,9 +12,11 @@ from collections.abc import Collection, Sequence
 
 from jaxtf.serialization._errors import PlatformError
 
-__all__ = ["BUILT_IN_PLATFORMS", "check_platforms"]
+__all__ = ["BUILT_IN_PLATFORMS", "PLATFORMS_OF_GRAPHS", "check_platforms"]
 
 BUILT_IN_PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+PLATFORMS_OF_GRAPHS = ("tf",)
+"""What is lowered for where a module is translated to TensorFlow's operations."""
 
 _WANTED = "platforms must be a sequence of names such as ('cpu', 'cuda')"
 
