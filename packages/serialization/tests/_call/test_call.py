@@ -191,3 +191,13 @@ def test_artifacts_that_differ_in_their_vjps_share_nothing():
 
     first, second = read(5.0), read(7.0)
     assert [jax.grad(record.call)(jnp.float32(1)) for record in (first, second)] == [5.0, 7.0]
+
+
+@pytest.mark.parametrize("size", [2**31, 2**32 + 5])
+def test_an_axis_longer_than_32_bits_count_is_refused_where_it_is_symbolic(size):
+    spec = jax.ShapeDtypeStruct(symbolic_shape("a, 0"), jnp.float32)
+    for x64 in (False, True):
+        with jax.enable_x64(x64):
+            exported = export(lambda x: jnp.array(x.shape[0]))(spec)
+            with pytest.raises(ArgumentMismatch, match=rf"args\[0\].shape\[0\] .*called with \({size}, 0\), and what"):
+                exported.call(np.zeros((size, 0), np.float32))

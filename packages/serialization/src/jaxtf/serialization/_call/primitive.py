@@ -102,6 +102,9 @@ def _are_same(one: Exported, other: Exported) -> bool:
     return True
 
 
+_LARGEST_SIZE = 2**31 - 1
+
+
 def _check_argument(exported: Exported, path: str, expected: Any, actual: Any) -> None:
     what = f"in the call of the exported function '{exported.fun_name}'"
     if len(expected.shape) != len(actual.shape):
@@ -117,6 +120,12 @@ def _check_argument(exported: Exported, path: str, expected: Any, actual: Any) -
             raise ArgumentMismatch(
                 f"Shape mismatch for {path}.shape[{axis}] (expected same constant) {what}: "
                 f"expected {expected.shape} and called with {actual.shape}"
+            )
+        if is_symbolic_dim(size) and not is_symbolic_dim(found) and found > _LARGEST_SIZE:
+            raise ArgumentMismatch(
+                f"Shape mismatch for {path}.shape[{axis}] {what}: called with {actual.shape}, and what the program "
+                "reads of a symbolic size is an integer of 32 bits\n"
+                "  remedy: export it for sizes that are constants, or split the array"
             )
 
 
