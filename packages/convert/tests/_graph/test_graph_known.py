@@ -45,3 +45,15 @@ def test_what_the_graph_computes_is_not_known():
 
 def test_eager_tensors_are_known():
     assert known_value(tf.constant(2, tf.bfloat16)) == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn])
+def test_what_a_constant_is_cast_to_is_known_with_no_warning(dtype):
+    with tf.Graph().as_default(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for value in VALUES:
+            array = np.asarray(value).astype(dtype)
+            found = known_value(tf.cast(tf.constant(array), tf.float32))
+            assert found.dtype == np.float32
+            np.testing.assert_array_equal(found, array.astype(np.float32))
+        assert known_value(tf.cast(tf.compat.v1.placeholder(dtype, [2]), tf.float32)) is None

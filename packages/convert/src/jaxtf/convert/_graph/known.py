@@ -15,11 +15,19 @@ def known_value(tensor: tf.Tensor, *, partial: bool = False) -> Any:
 
     As `tf.get_static_value`, which reads floats of 16 bits and fewer by what NumPy deprecates since 2.5 (TensorFlow
     2.21): the caller gets a warning, or an error, of what is not theirs. Of these, constants and what fills a shape
-    with one are known. With `partial`, unknown elements of a known vector are None.
+    with one are known, and what they are cast to. With `partial`, unknown elements of a known vector are None.
     """
-    if tf.is_symbolic_tensor(tensor) and tensor.dtype.is_floating and tensor.dtype.size <= 2:
-        return _small_float(tensor)
+    if tf.is_symbolic_tensor(tensor):
+        if _is_small(tensor):
+            return _small_float(tensor)
+        if tensor.op.type == "Cast" and _is_small(tensor.op.inputs[0]):
+            found = _small_float(tensor.op.inputs[0])
+            return None if found is None else found.astype(tensor.dtype.as_numpy_dtype)
     return tf.get_static_value(tensor, partial=partial)
+
+
+def _is_small(tensor: tf.Tensor) -> bool:
+    return bool(tensor.dtype.is_floating and tensor.dtype.size <= 2)
 
 
 def _small_float(tensor: tf.Tensor) -> Any:
