@@ -48,7 +48,7 @@ from tensorflow.python.framework import op_def_registry as _op_def_registry
 from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
 
 # What TensorFlow has for the gradient of an operation, by type name: None if it is declared to have none. Those of
-# `tf.custom_gradient` close over `tape_grad_fn`, and that over `grad_fn`. Seen in TensorFlow 2.19.1, 2.21, 2.22.0rc0.
+# `tf.custom_gradient` close over `tape_grad_fn`, and that over `grad_fn`. Seen in TensorFlow 2.21.
 from tensorflow.python.framework.ops import gradient_registry as _gradient_registry
 
 __all__ = [
