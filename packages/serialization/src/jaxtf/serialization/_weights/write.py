@@ -25,6 +25,8 @@ __all__ = ["Leaf", "write_model"]
 _PADDED_FROM = 2**16
 _CHUNK = 2**24
 _NO_DIGEST = "0" * 64
+# By the kind of a number's dtype, those that it may become.
+_TAKEN_BY = {"b": "b", "i": "iufc", "u": "iufc", "f": "fc", "c": "c"}
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,6 @@ def _has_number(value: Any, dtype: Any) -> bool:
     if kind in "iu":
         return bool(np.all(made.astype(object) == given.astype(object)))
     return bool(np.all(np.isfinite(made.astype(np.complex128)) == np.isfinite(given)))
-
-
-# By the kind of a number's dtype, those that it may become.
-_TAKEN_BY = {"b": "b", "i": "iufc", "u": "iufc", "f": "fc", "c": "c"}
 
 
 def write_model(
