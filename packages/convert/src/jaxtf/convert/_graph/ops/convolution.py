@@ -25,7 +25,7 @@ from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.even_terms import with_even_terms
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, spanned
 from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
-from jaxtf.convert._graph.plan.some import MAY_BE_EMPTY
+from jaxtf.convert._graph.plan.empty_batches import MAY_BE_EMPTY
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import has_only_cpu, is_compiled_for_cpu, traces_compiled
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxtf.serialization.interop import Operation, TensorType, Value, single_operation
 
-__all__ = ["EqualSizes"]
+__all__ = ["KEEP_SIZES", "EqualSizes"]
 
 _ELEMENTWISE = """
     abs add and atan2 bitcast_convert cbrt ceil clamp compare complex convert cosine count_leading_zeros divide
@@ -18,8 +18,9 @@ _ELEMENTWISE = """
     not or popcnt power real reduce_precision remainder reverse round_nearest_afz round_nearest_even rsqrt select
     shift_left shift_right_arithmetic shift_right_logical sign sine sort sqrt subtract tan tanh xor
 """
-# The result has the sizes of every operand of its rank.
-_KEEP_SIZES = frozenset(f"stablehlo.{name}" for name in _ELEMENTWISE.split())
+KEEP_SIZES = frozenset(f"stablehlo.{name}" for name in _ELEMENTWISE.split())
+"""Operations of which a result has the sizes of every operand of its rank."""
+
 _NEUTRAL = {"add": 0, "subtract": 0, "multiply": 1, "divide": 1}
 
 
@@ -92,7 +93,7 @@ class EqualSizes:
 
     def _size(self, operation: Operation, result: Value, axis: int) -> Hashable:
         """The size of a result."""
-        if operation.name in _KEEP_SIZES:
+        if operation.name in KEEP_SIZES:
             rank = _rank(result)
             alike = [self.of(value, axis) for value in operation.operands if _rank(value) == rank]
             return next((size for size in alike if _known(size) is None), (result, axis))
@@ -184,7 +185,7 @@ _RULES: Mapping[str, Any] = {
     "stablehlo.transpose": EqualSizes._transposed,
 }
 
-_COMPUTE_ALIKE = _KEEP_SIZES | _RULES.keys() | {"stablehlo.constant", "stablehlo.iota"}
+_COMPUTE_ALIKE = KEEP_SIZES | _RULES.keys() | {"stablehlo.constant", "stablehlo.iota"}
 
 
 def _known(size: Hashable) -> int | None:

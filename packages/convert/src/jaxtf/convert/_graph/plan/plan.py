@@ -13,11 +13,11 @@ import numpy as np
 
 from jaxtf.convert._graph.broadcasts import leave_to_consumers
 from jaxtf.convert._graph.plan.bounds import Bounds
+from jaxtf.convert._graph.plan.empty_batches import with_empty_batches
 from jaxtf.convert._graph.plan.folding import Folding
 from jaxtf.convert._graph.plan.patterns import PATTERNS, PATTERNS_FOR_CONSUMERS, recognized
 from jaxtf.convert._graph.plan.pools import before_relus
 from jaxtf.convert._graph.plan.rounds import kept_apart
-from jaxtf.convert._graph.plan.some import with_empty_batches
 from jaxtf.convert._graph.plan.sums import in_one
 from jaxtf.convert._graph.plan.transposes import leave_to_products
 from jaxtf.convert._graph.reshapes import as_matrices, joined, kept_dimensions

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxtf.convert._graph.plan.equal_sizes import KEEP_SIZES
 from jaxtf.serialization import Exported
 from jaxtf.serialization.interop import Block, Operation, Program, TensorType, Value, callee_of, operations_of
 from jaxtf.shapepoly import is_symbolic_dim, symbolic_dim_bounds
@@ -26,14 +27,7 @@ MAY_BE_EMPTY = "may_be_empty"
 
 _CONVOLUTIONS = ("stablehlo.convolution", "stablehlo.dynamic_conv")
 
-_ELEMENTWISE = """
-    abs add and atan2 bitcast_convert cbrt ceil clamp compare complex convert cosine count_leading_zeros divide
-    exponential exponential_minus_one floor imag is_finite log log_plus_one logistic map maximum minimum multiply negate
-    not or popcnt power real reduce_precision remainder reverse round_nearest_afz round_nearest_even rsqrt select
-    shift_left shift_right_arithmetic shift_right_logical sign sine sort sqrt subtract tan tanh xor
-"""
-# The results have the sizes of operands of their rank; of some, of the first.
-_KEEP_SIZES = frozenset(f"stablehlo.{name}" for name in _ELEMENTWISE.split())
+# The results have the sizes of the first operand.
 _KEEP_THE_FIRST = frozenset(("stablehlo.scatter", "stablehlo.select_and_scatter", "stablehlo.dynamic_update_slice"))
 # By the operand that holds the sizes of the result.
 _BY_SIZES = {
@@ -197,7 +191,7 @@ class _Known:
         """Of the sizes of a result."""
         rank, first = _rank(result), operation.operands[0] if operation.operands else result
         found: Known = ()
-        if operation.name in _KEEP_SIZES or operation.name.startswith("chlo."):
+        if operation.name in KEEP_SIZES or operation.name.startswith("chlo."):
             alike = [self._of(value) for value in operation.operands if _rank(value) == rank]
             found = tuple(map(any, zip(*alike, strict=True)))
         elif operation.name in _KEEP_THE_FIRST:
