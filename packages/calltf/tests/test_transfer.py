@@ -233,6 +233,24 @@ def test_the_mask_of_an_array_is_not_lost(wrap, value):
         wrap(call_tf(lambda x: (x, value)))(np.float32(1))
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_quantized_tensors_are_not_integers(wrap):
+    quantized = tf.quantization.quantize([0.0, 1.0], 0.0, 3.0, tf.quint8)[0]
+    with pytest.raises(ArgumentTypeError, match=r"^call_tf: args\[0\] is not an array: found .*quint8"):
+        wrap(lambda: call_tf(lambda x: x)(quantized))()
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_a_python_integer_that_does_not_fit_is_refused(wrap):
+    bits = 64 if jax.config.jax_enable_x64 else 32
+    with pytest.raises(ArgumentTypeError) as refused:
+        wrap(lambda: call_tf(lambda x: x)(2**bits))()
+    assert str(refused.value) == (
+        f"call_tf: args[0] is {2**bits}, too large for int{bits}, the dtype that JAX gives a Python integer\n"
+        "  remedy: turn on jax_enable_x64, pass a float, or an array of the dtype that you want"
+    )
+
+
 @pytest.mark.parametrize("kept", ["a tensor", "a variable", "residuals"])
 def test_an_array_can_be_deleted_while_tensorflow_refers_to_its_memory(kept):
     """With a DLPack capsule of the array itself the process ends here."""

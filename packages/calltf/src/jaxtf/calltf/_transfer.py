@@ -70,10 +70,15 @@ def jax_dtype(dtype: Any) -> np.dtype[Any]:
     Raises:
       TypeError: Not a number: string, resource, variant, quantized.
     """
-    if dtype in _WITHOUT_ELEMENTS or dtype.is_quantized:
+    if _is_not_of_numbers(dtype):
         raise TypeError(f"JAX has no dtype {dtype.name}")
     found: np.dtype[Any] = np.dtype(dtype.as_numpy_dtype)
     return found
+
+
+def _is_not_of_numbers(dtype: tf.DType) -> bool:
+    """Whether its elements are not numbers; NumPy's dtype of quantized numbers is one of plain integers."""
+    return dtype in _WITHOUT_ELEMENTS or dtype.is_quantized
 
 
 def as_array(value: Any, where: str) -> Any:
@@ -84,15 +89,21 @@ def as_array(value: Any, where: str) -> Any:
       where: The address of the argument, as the user would write it.
 
     Raises:
-      ArgumentTypeError: Anything else, a masked array, or a dtype that TensorFlow does not have.
+      ArgumentTypeError: Anything else, a masked array, an integer that does not fit, a dtype TensorFlow does not have.
     """
     if isinstance(value, jax.Array):
         if _is_taken_as_it_is(value.dtype, bool(jax.config.jax_enable_x64)):
             return value
-    elif _is_tensor(value) and value.dtype not in _WITHOUT_ELEMENTS:
+    elif _is_tensor(value) and not _is_not_of_numbers(value.dtype):
         value = numpy_view(tf.convert_to_tensor(value))
     elif isinstance(value, _PYTHON_SCALARS) and not isinstance(value, np.generic):
-        value = jnp.asarray(value)  # refuses an integer that does not fit
+        try:
+            value = jnp.asarray(value)
+        except OverflowError as error:
+            raise ArgumentTypeError(
+                f"call_tf: {where} is {value}, too large for {canonical_dtype(int)}, the dtype that JAX gives a Python"
+                " integer\n  remedy: turn on jax_enable_x64, pass a float, or an array of the dtype that you want"
+            ) from error
     elif isinstance(value, np.ma.MaskedArray):
         raise ArgumentTypeError(
             f"call_tf: {where} is a masked array, and neither JAX nor TensorFlow has masks\n"
