@@ -135,6 +135,25 @@ def test_they_run_in_graphs(name, mode):
         jax.tree.map(lambda x, y: assert_close(x.numpy(), y), converted(a), FUNCTIONS[name](a))
 
 
+def lu_of_any_sizes(x):
+    factors, _, permutation = lax.linalg.lu(x)
+    return factors, permutation.astype(jnp.float32)
+
+
+@pytest.mark.slow(1)
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("name", ["det", "slogdet", "solve", "inv", "lu"])
+def test_graph_mode_factors_matrices_of_any_size(name, dtype, mode):
+    function = lu_of_any_sizes if name == "lu" else FUNCTIONS[name]
+    sizes = "(b, m, n)" if name == "lu" else "(b, n, n)"
+    converted = MODES[mode](convert(function, polymorphic_shapes=[sizes], native_serialization=False))
+    for shape in ((2, 4, 4), (1, 1, 1), (3, 5, 5), *(((2, 2, 5), (1, 5, 2)) if name == "lu" else ())):
+        a = matrices(*shape, dtype=dtype)
+        jax.tree.map(lambda x, y: assert_close(x.numpy(), y), converted(a), function(a))
+
+
 def test_least_squares_and_tall_matrices():
     a, b = matrices(6, 3, dtype="float32"), matrices(6, 2, dtype="float32", seed=1)
     found = convert(lambda a, b: tuple(jnp.linalg.lstsq(a, b)))(a, b)

@@ -18,6 +18,7 @@ from jaxtf.serialization._export import linear_algebra as linear_algebra_module
 from jaxtf.serialization._export.named_operations import call_by_name
 from jaxtf.serialization._export.reducers import lower_known_reduce_window, lower_reduce_window
 from jaxtf.serialization._export.target import LinearAlgebra
+from jaxtf.shapepoly import is_symbolic_dim
 
 __all__ = ["overriding_rules"]
 
@@ -96,7 +97,16 @@ def _named_rules() -> Any:
     return (
         *((primitive, functools.partial(call_by_name, primitive.name)) for primitive in named),
         *((primitive, _rule_of(function, primitive.multiple_results)) for primitive, function in written_out.items()),
+        (jax.lax.linalg.lu_p, _lower_lu),
     )
+
+
+def _lower_lu(ctx: Any, operand: Any) -> Any:
+    """By JAX's rule, which counts the columns in Python; where their number is symbolic, by ours."""
+    _, pivots, _ = _jax.result_avals(ctx)
+    if is_symbolic_dim(pivots.shape[-1]):
+        return _rule_of(linear_algebra_module.lu, True)(ctx, operand)
+    return _jax.default_rule(jax.lax.linalg.lu_p)(ctx, operand)
 
 
 def _rule_of(function: Callable[..., Any], multiple_results: bool) -> Callable[..., Any]:
