@@ -48,6 +48,28 @@ def nonzero(scope: SymbolicScope, expression: Expression) -> bool:
     raise _error(scope, f"'{text}' != 0", decider.witnesses_of_nonzero(expression), advice)
 
 
+def unequal(scope: SymbolicScope, left: Expression, right: Expression, what: str) -> None:
+    """Returns where two expressions are equal for no sizes.
+
+    Args:
+      what: Which values depend on it, as a line of the error.
+
+    Raises:
+      InconclusiveDimensionOperation: They are equal for some sizes, or that there are none cannot be decided.
+    """
+    decider, difference = scope.algebra.decider, left - right
+    if decider.is_never_zero(difference):
+        return
+    texts = tuple(map(scope.algebra.text, (left, right)))
+    advice = [
+        f"  {what}",
+        *advice_on_nonzero(decider, difference, f"'{scope.algebra.text(difference)}'"),
+        f'  if they are always equal for you, add the constraint "{" == ".join(texts)}"',
+    ]
+    comparison = " != ".join(f"'{text}'" for text in texts)
+    raise _error(scope, comparison, decider.witnesses_of_nonzero(difference), advice)
+
+
 def _decide(
     scope: SymbolicScope, difference: Expression, left: Expression, relation: Literal[">=", ">"], right: Expression
 ) -> bool:

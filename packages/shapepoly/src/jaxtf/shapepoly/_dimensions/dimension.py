@@ -7,8 +7,9 @@ the attributes at the end of the class; it needs no call of registration, becaus
 `dimension_as_value`, the first thing JAX does, makes sure that JAX knows the class.
 
 Equality is total: True where both denote the same value for all sizes, otherwise False, also where
-they are equal for some sizes. What can only be one integer is that integer, and no dimension equals
-an integer. Equal dimensions hash equal, because the hash is taken from the values at a few fixed sizes.
+they are equal for some sizes; a few functions of JAX, whose values would be wrong there, get an error
+(`branches`). What can only be one integer is that integer, and no dimension equals an integer. Equal
+dimensions hash equal, because the hash is taken from the values at a few fixed sizes.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any, Protocol, Self, TypeVar, cast, overload
 
 from jaxtf.shapepoly._dimensions import comparison
+from jaxtf.shapepoly._dimensions.branches import DECIDED_BY_EQUALITY, decided_by
+from jaxtf.shapepoly._dimensions.operands import as_integer, is_array
 from jaxtf.shapepoly._dimensions.scope import SymbolicScope
 from jaxtf.shapepoly._errors import JaxRequiredError, ScopeError
 from jaxtf.shapepoly._expressions.evaluation import Arithmetic, evaluate_expression, evaluate_integer
@@ -265,23 +269,35 @@ class Dimension:
     # Comparisons
 
     def __eq__(self, other: object) -> Any:
-        if self is other:
-            return True
-        if isinstance(other, Dimension):
-            if self._scope is not other._scope:
-                return False
-            return self._scope.algebra.equal(self._expression, other._expression)
-        if _as_integer(other) is not None:
-            if self._scope.algebra.logger is not None:
-                self._scope.algebra.log_integer(self._expression, other)
-            return False  # what can only be one integer is that integer, and no dimension
-        return self._with_array(other, operator.eq) if _is_array(other) else NotImplemented
+        return True if self is other else self._equals(other, sys._getframe(1))
 
     def __ne__(self, other: object) -> Any:
-        equal = self.__eq__(other)
+        equal = True if self is other else self._equals(other, sys._getframe(1))
         if isinstance(equal, bool):
             return not equal
         return equal if equal is NotImplemented else ~equal
+
+    def _equals(self, other: object, asking: FrameType) -> Any:
+        if isinstance(other, Dimension):
+            if self._scope is not other._scope:
+                return False
+            equal = self._scope.algebra.equal(self._expression, other._expression)
+            if not equal and asking.f_code.co_name in DECIDED_BY_EQUALITY:
+                self._check_unequal(other._expression, asking)
+            return equal
+        if (value := as_integer(other)) is not None:
+            if self._scope.algebra.logger is not None:
+                self._scope.algebra.log_integer(self._expression, other)
+            if asking.f_code.co_name in DECIDED_BY_EQUALITY:
+                self._check_unequal(integer(value), asking)
+            return False  # what can only be one integer is that integer, and no dimension
+        return self._with_array(other, operator.eq) if is_array(other) else NotImplemented
+
+    def _check_unequal(self, other: Expression, asking: FrameType) -> None:
+        """Raises where values depend on whether the two are equal, in the function that asks, and they may be."""
+        what = decided_by(asking)
+        if what is not None:
+            comparison.unequal(self._scope, self._expression, other, what)
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -404,7 +420,7 @@ class Dimension:
         if isinstance(other, Dimension):
             self._check_scope(other, operation)
             return other._expression
-        value = _as_integer(other)
+        value = as_integer(other)
         return None if value is None else integer(value)
 
     def _required(self, other: Any, operation: str) -> Expression:
@@ -430,7 +446,7 @@ class Dimension:
         """Applies an operation to the JAX value of this dimension and a float or an array."""
         if isinstance(other, Dimension):
             self._check_scope(other, operation.__name__)
-        elif not (isinstance(other, int | float | complex) or _is_array(other)):
+        elif not (isinstance(other, int | float | complex) or is_array(other)):
             return NotImplemented
         value = self.dimension_as_value()
         operand = other.dimension_as_value() if isinstance(other, Dimension) else other
@@ -450,21 +466,6 @@ def _from_text(text: str, scope: SymbolicScope) -> Dimension:
     (parsed,) = parse_shape(text, scope.algebra).dimensions
     assert parsed.value is not None, "a dimension does not print as a placeholder"
     return Dimension(parsed.value, scope)
-
-
-def _as_integer(value: object) -> int | None:
-    """Returns the value of anything that Python takes for an integer; None for anything else."""
-    if not hasattr(value, "__index__"):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:  # arrays, and JAX values that are not known yet
-        return None
-
-
-def _is_array(value: object) -> bool:
-    """Returns whether a value is an array of NumPy, JAX or their kind, or one of their scalars."""
-    return hasattr(value, "dtype") and hasattr(value, "shape")
 
 
 def compatibility_module(wanted: str = "tracing with symbolic dimensions") -> Any:
