@@ -177,11 +177,21 @@ def differs_of_two_results(name, function, *arguments):
                 print("differs:", name, np.ravel(ours)[:9], np.ravel(result)[:9])
 
 
+# A difference from what is negated is a sum by then.
+DIFFERENCES = {
+    "a difference": lambda x, w, b: x @ w - (-b),
+    "a difference from a product": lambda x, w, b: b - (-(x @ w)),
+}
+
+
 for name, function in MAXIMA.items():
     differs(name, function, X)
 random = np.random.default_rng(0)
 for shape in SHAPES:
     x, w, b = (random.normal(size=size).astype(np.float32) for size in ((4, 2), (2, 3), shape))
+    for name, function in DIFFERENCES.items():
+        differs(f"{name} and {shape}", function, x, w, b)
+        differs(f"{name} and {shape}, one row", function, x[:1], w, b)
     for name, activation in ACTIVATIONS.items():
         differs(f"{name}, bias of {shape}", lambda x, w, b, f=activation: f(x @ w + b), x, w, b)
     for name, activation in NEAR_GELU.items():

@@ -92,7 +92,7 @@ def _changed(
     sizes = _types(operation, made)
     if not any(_is_whole(type_, result.type, i in made) for i, type_ in enumerate(sizes)):
         made.pop(min(made) if operation.name == "stablehlo.power" else max(made))
-    if operation.name == "stablehlo.add":
+    if operation.name in ("stablehlo.add", "stablehlo.subtract"):
         made = _without_fused_products(operation, made)
     operands = tuple(made[i][-1].results[0] if i in made else v for i, v in enumerate(operation.operands))
     return [new for found in made.values() for new in found], replace(operation, operands=operands)
@@ -107,7 +107,8 @@ def _without_fused_products(operation: Operation, made: dict[int, list[Operation
     """Those smaller operands of a sum that TensorFlow adds correctly; a matrix stays broadcast if the bias is larger.
 
     Grappler (2.21) fuses `matmul(a, b) + c` where all sizes of `c` but the last are 1, however many there are, and the
-    result then has the shape of the product. A product may be one of a function around.
+    result then has the shape of the product. A product may be one of a function around; a difference from what is
+    negated is a sum by then.
     """
     types = _types(operation, made)
     assert all(isinstance(type_, TensorType) for type_ in types), "operands of a sum are arrays"
