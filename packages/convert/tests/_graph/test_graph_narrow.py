@@ -45,6 +45,10 @@ MOVED = {
     "select": lambda x: jnp.where(jnp.arange(x.shape[0]) % 2 == 0, x, x[::-1]),
     "full": lambda x: lax.full((3,), 1, x.dtype),
     "many": lambda x: lax.full((5000,), 1, x.dtype),
+    "equal constants": lambda x: lax.concatenate([x, np.ones(3, x.dtype), np.ones(5000, x.dtype)], 0),
+    "equal constants in a branch": lambda x: lax.cond(
+        is_positive(x), lambda: x[:2], lambda: jnp.asarray(np.ones(2, x.dtype))
+    ),
     "a loop of them": lambda x: lax.fori_loop(0, 3, lambda i, y: y[::-1], x),
     "a loop that takes them": lambda x: lax.fori_loop(0, 3, lambda i, y: y + x.astype(jnp.float32), jnp.zeros(x.shape)),
     "a branch that gives them": lambda x: lax.cond(is_positive(x), lambda: x, lambda: x[::-1]),

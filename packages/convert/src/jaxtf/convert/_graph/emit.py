@@ -24,7 +24,7 @@ from jaxtf.convert._graph.calls import functions_kept
 from jaxtf.convert._graph.elementwise import check_elementwise
 from jaxtf.convert._graph.errors import is_of_tensorflow, unsupported
 from jaxtf.convert._graph.grappler import between_functions
-from jaxtf.convert._graph.kernels import check_computes, check_kernels, takes_few_kernels
+from jaxtf.convert._graph.kernels import FEW_KERNELS, check_computes, check_kernels, takes_few_kernels
 from jaxtf.convert._graph.late_constants import LateConstants
 from jaxtf.convert._graph.optimizer import MOST_ELEMENTS_LOOKED_AT, uniform_of
 from jaxtf.convert._graph.registry import Bound, Entry
@@ -326,8 +326,12 @@ def _named(operation: Operation) -> AbstractContextManager[Any]:
 
 
 def _constant(value: np.ndarray[Any, Any]) -> tf.Tensor:
-    """A constant; of equal elements, one of them is in the graph."""
-    if value.size > 1 and (not any(value.strides) or _has_equal_elements(value)):
+    """A constant; of equal elements, one of them is in the graph, if TensorFlow fills arrays of its dtype."""
+    if (
+        value.size > 1
+        and tf.as_dtype(value.dtype) not in FEW_KERNELS
+        and (not any(value.strides) or _has_equal_elements(value))
+    ):
         return tf.fill(value.shape, nodes.constant(value.flat[0]))
     return nodes.constant(value)
 

@@ -14,9 +14,9 @@ from jaxtf.convert._graph.errors import unsupported
 from jaxtf.convert._tf import has_kernel, run_as_function
 from jaxtf.serialization.interop import Operation, TensorType
 
-__all__ = ["check_computes", "check_kernels", "takes_few_kernels", "without_switches"]
+__all__ = ["FEW_KERNELS", "check_computes", "check_kernels", "takes_few_kernels", "without_switches"]
 
-_FEW = frozenset((*MOVED, *UNCAST))
+FEW_KERNELS = frozenset((*MOVED, *UNCAST))
 # They compute nothing with the elements that they take. TensorFlow has no others of what it does not cast.
 _NAMES = """
     bitcast_convert broadcast broadcast_in_dim case composite concatenate convert dynamic_broadcast_in_dim
@@ -32,7 +32,7 @@ _BRANCHES = frozenset(("If", "StatelessIf", "While", "StatelessWhile"))
 
 def takes_few_kernels(operation: Operation) -> bool:
     """Whether an operand or a result is of such a dtype."""
-    return any(dtype in _FEW for dtype in _dtypes(operation))
+    return any(dtype in FEW_KERNELS for dtype in _dtypes(operation))
 
 
 def _dtypes(operation: Operation) -> Iterator[tf.DType]:
@@ -60,7 +60,7 @@ def check_kernels(operation: Operation, made: Sequence[tf.Operation]) -> None:
       GraphModeUnsupported: There is no kernel for the dtypes.
     """
     for node in made:
-        few = [x.dtype.base_dtype for x in (*node.inputs, *node.outputs) if x.dtype.base_dtype in _FEW]
+        few = [x.dtype.base_dtype for x in (*node.inputs, *node.outputs) if x.dtype.base_dtype in FEW_KERNELS]
         if few and not has_kernel(node):
             raise unsupported(operation, f"TensorFlow has no {node.type} of {few[0].name}")
 
@@ -72,5 +72,5 @@ def without_switches(results: Sequence[tf.Tensor]) -> None:
     node = results[0].op
     while node.type == "Identity":
         node = node.inputs[0].op
-    if node.type in _BRANCHES and any(x.dtype.base_dtype in _FEW for x in (*node.inputs, *node.outputs)):
+    if node.type in _BRANCHES and any(x.dtype.base_dtype in FEW_KERNELS for x in (*node.inputs, *node.outputs)):
         run_as_function(node)
