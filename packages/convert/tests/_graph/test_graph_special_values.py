@@ -287,6 +287,19 @@ def test_zero_minus_zero_is_zero_and_not_its_negation(dtype, mode):
             same_as_jax(lambda x: [1 / (0 - x), jnp.asarray(-0.0, x.dtype) - x], x, mode=mode)
 
 
+@pytest.mark.parametrize("allows_xla", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_maximum_with_negative_zero_is_no_relu(dtype, mode, allows_xla):
+    with jax.enable_x64(True):
+        x = np.array([-1, -np.inf, 2, np.nan], dtype)  # of 0 and -0 either may be given
+        bound = np.array(-0.0, dtype)
+        functions = [lambda x: 1 / jnp.maximum(x, bound), lambda x: 1 / jnp.maximum(np.full(4, bound), x)]
+        functions += [lambda x: 1 / lax.reduce_window(jnp.maximum(x, bound), -np.inf, lax.max, (1,), (1,), "VALID")]
+        for function in functions:
+            same_as_jax(function, x, mode=mode, allows_xla=allows_xla)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("count", [1, 16, 19])  # kernels take several numbers at once, and the rest one by one
 def test_complex_quotients_by_zero_by_infinity_and_of_it(count, mode):

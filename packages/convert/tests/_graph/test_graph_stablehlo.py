@@ -247,6 +247,13 @@ def test_arguments_that_do_not_fit_are_refused(args, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize(("dtype", "value"), [("ui8", 300), ("ui8", -1), ("i32", 2**40), ("i32", 2**31)])
+def test_an_integer_that_the_dtype_does_not_have_is_refused(dtype, value):
+    text = f"func.func @main(%x: tensor<{dtype}>) -> tensor<{dtype}> {{ return %x : tensor<{dtype}> }}"
+    with pytest.raises(ArgumentTypeError, match=f"^argument 0 of 'main' is {value}, and u?int"):
+        convert_stablehlo(text)(value)
+
+
 def test_what_is_not_a_module_is_refused():
     with pytest.raises(ConversionOptionError, match="convert_stablehlo needs a StableHLO module: Unable to parse"):
         convert_stablehlo("def f(): pass")
@@ -338,6 +345,73 @@ def test_sizes_that_must_be_equal_are_not_broadcast(compiled):
                 traced(ones[:1], ones)
     with pytest.raises(tf.errors.InvalidArgumentError, match="another size"):
         convert_stablehlo(products)(ones[:1], ones)
+
+
+FORMS = {
+    "a relu": """func.func @main(%x: tensor<?xf32>, %like: tensor<?xf32>) -> tensor<?xf32> {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %n = stablehlo.get_dimension_size %like, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+      %shape = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+      %zeros = stablehlo.dynamic_broadcast_in_dim %zero, %shape, dims = []
+        : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
+      %0 = stablehlo.maximum %x, %zeros : tensor<?xf32>
+      return %0 : tensor<?xf32>
+    }""",
+    "a softmax": """func.func @main(%x: tensor<?x4xf32>, %like: tensor<?x4xf32>) -> tensor<?x4xf32> {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %lowest = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %four = stablehlo.constant dense<4> : tensor<1xi32>
+      %n = stablehlo.get_dimension_size %like, dim = 0 : (tensor<?x4xf32>) -> tensor<i32>
+      %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+      %shape = stablehlo.concatenate %n1, %four, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+      %max = stablehlo.reduce(%x init: %lowest) applies stablehlo.maximum across dimensions = [1]
+        : (tensor<?x4xf32>, tensor<f32>) -> tensor<?xf32>
+      %maxima = stablehlo.dynamic_broadcast_in_dim %max, %shape, dims = [0]
+        : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x4xf32>
+      %shifted = stablehlo.subtract %x, %maxima : tensor<?x4xf32>
+      %e = stablehlo.exponential %shifted : tensor<?x4xf32>
+      %sum = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1]
+        : (tensor<?x4xf32>, tensor<f32>) -> tensor<?xf32>
+      %sums = stablehlo.dynamic_broadcast_in_dim %sum, %shape, dims = [0]
+        : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x4xf32>
+      %0 = stablehlo.divide %e, %sums : tensor<?x4xf32>
+      return %0 : tensor<?x4xf32>
+    }""",
+}
+
+
+@pytest.mark.parametrize("enable_xla", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_sizes_within_a_form_that_is_known_by_a_name_are_compared(form, enable_xla):
+    function = convert_stablehlo(FORMS[form], enable_xla=enable_xla)
+    x = X if form == "a softmax" else X[0]
+    expected = jax.nn.softmax(x) if form == "a softmax" else jax.nn.relu(x)
+    np.testing.assert_allclose(function(x, x), expected, rtol=1e-6)
+    for called in (function, tf.function(function, autograph=False)):
+        with pytest.raises((ArgumentTypeError, tf.errors.InvalidArgumentError)):
+            called(x[:1], x)
+
+
+def test_what_is_broadcast_before_a_mean_is_taken_has_its_size():
+    text = """func.func @main(%x: tensor<?x4xf32>, %like: tensor<?xf32>) -> tensor<?x1xf32> {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %one = stablehlo.constant dense<1> : tensor<1xi32>
+      %four = stablehlo.constant dense<4.0> : tensor<f32>
+      %n = stablehlo.get_dimension_size %like, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+      %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+      %shape = stablehlo.concatenate %n1, %one, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+      %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
+        : (tensor<?x4xf32>, tensor<f32>) -> tensor<?xf32>
+      %sums = stablehlo.dynamic_broadcast_in_dim %sum, %shape, dims = [0]
+        : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x1xf32>
+      %counts = stablehlo.dynamic_broadcast_in_dim %four, %shape, dims = []
+        : (tensor<f32>, tensor<2xi32>) -> tensor<?x1xf32>
+      %0 = stablehlo.divide %sums, %counts : tensor<?x1xf32>
+      return %0 : tensor<?x1xf32>
+    }"""
+    for rows, n in ((1, 3), (3, 3), (1, 1)):
+        expected = np.broadcast_to(X[:rows].mean(1, keepdims=True), (n, 1))
+        np.testing.assert_allclose(convert_stablehlo(text)(X[:rows], np.ones(n, "f")), expected, rtol=1e-6)
 
 
 def test_a_broadcast_that_the_module_writes_is_one():

@@ -26,7 +26,7 @@ from jaxtf.convert._native.consumer import installed_reads
 from jaxtf.convert._native.custom_calls import checked_checks
 from jaxtf.convert._native.native import NativeFunction
 from jaxtf.convert._values.arguments import read, refuse_specification
-from jaxtf.convert._values.dtypes import as_tensor, dtype_matches, range_of, tf_dtype
+from jaxtf.convert._values.dtypes import as_tensor, check_range, dtype_matches, tf_dtype
 from jaxtf.convert._values.names import argument_names
 from jaxtf.convert._values.structure import flat_arguments
 from jaxtf.serialization import (
@@ -270,16 +270,6 @@ def _remedy(value: Any) -> str:
     return "make it an array, with np.asarray" if isinstance(value, list | tuple) else "pass an array or a tensor"
 
 
-def _check_range(value: int, dtype: tf.DType, what: str) -> None:
-    """Refuses an integer that the dtype does not have; NumPy and TensorFlow would take it modulo a power of 2."""
-    least, greatest = range_of(dtype)
-    if not least <= value <= greatest:
-        raise ArgumentTypeError(
-            f"{what} is {value}, and {dtype.name}, the dtype that it was exported with, has integers from {least} to "
-            f"{greatest}\n  remedy: pass a number in that range, or export the function with a wider dtype"
-        )
-
-
 def _readable(exported: Exported) -> Exported:
     """The exported function in a StableHLO version that this TensorFlow reads."""
     reads, own = installed_reads(), ModuleVersions(exported.calling_convention_version, exported.stablehlo_version)
@@ -337,7 +327,7 @@ class ExportedConversion:
             )
         refuse_specification(value, lambda: name)
         if type(value) is int:
-            _check_range(value, dtype, f"{name} of the exported function '{exported.fun_name}'")
+            check_range(value, dtype, f"{name} of the exported function '{exported.fun_name}'")
         tensor = as_tensor(value, dtype)
         if tensor.shape.rank is not None and tensor.shape.rank != aval.ndim:
             raise ArgumentMismatch(

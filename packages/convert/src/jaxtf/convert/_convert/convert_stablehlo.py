@@ -17,7 +17,7 @@ from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError
 from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import check, plan
-from jaxtf.convert._values.dtypes import as_tensor, dtype_matches
+from jaxtf.convert._values.dtypes import as_tensor, check_range, dtype_matches
 from jaxtf.convert._values.narrow import check_boundary
 from jaxtf.serialization import Exported, deserialize
 from jaxtf.serialization.interop import TensorType, custom_call_targets
@@ -133,6 +133,8 @@ def _tensors(name: str, args: Sequence[Any], specifications: Sequence[tf.TensorS
         if not dtype_matches(value, specification.dtype):
             found = getattr(value, "dtype", type(value).__name__)
             raise ArgumentTypeError(f"{expected}, found {getattr(found, 'name', found)}")
+        if type(value) is int:
+            check_range(value, specification.dtype, f"argument {index} of '{name}'")
         tensor = as_tensor(value, specification.dtype)
         if not specification.shape.is_compatible_with(tensor.shape):
             raise ArgumentTypeError(f"{expected}, found {tensor.dtype.name}{tensor.shape}")

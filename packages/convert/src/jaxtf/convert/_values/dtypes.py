@@ -18,7 +18,7 @@ from jaxtf.convert._errors import ArgumentTypeError
 from jaxtf.convert._values.arguments import WeakVariable, read, refuse_masked
 from jaxtf.serialization.interop import require_jax
 
-__all__ = ["as_tensor", "dtype_matches", "dtype_of_val", "is_float0", "numpy_dtype", "range_of", "tf_dtype"]
+__all__ = ["as_tensor", "check_range", "dtype_matches", "dtype_of_val", "is_float0", "numpy_dtype", "tf_dtype"]
 
 
 def is_float0(dtype: Any) -> bool:
@@ -116,9 +116,28 @@ def dtype_matches(value: Any, dtype: tf.DType) -> bool:
     return bool(found == dtype)
 
 
-def range_of(dtype: tf.DType) -> tuple[int, int]:
+def _range_of(dtype: tf.DType) -> tuple[int, int]:
     """The least and the greatest Python integer that can be passed for a dtype: those of 64 bits where it rounds."""
     return (int(dtype.min), int(dtype.max)) if dtype.is_integer else (-(2**63), 2**64 - 1)
+
+
+def check_range(value: int, dtype: tf.DType, what: str) -> None:
+    """Refuses an integer that the dtype does not have; NumPy and TensorFlow would take it modulo a power of 2.
+
+    Args:
+      value: A Python integer.
+      dtype: What the function takes for it.
+      what: What it is, for the message.
+
+    Raises:
+      ArgumentTypeError: The dtype does not have it.
+    """
+    least, greatest = _range_of(dtype)
+    if not least <= value <= greatest:
+        raise ArgumentTypeError(
+            f"{what} is {value}, and {dtype.name}, the dtype that it was exported with, has integers from {least} to "
+            f"{greatest}\n  remedy: pass a number in that range, or export the function with a wider dtype"
+        )
 
 
 def dtype_of_val(val: Any) -> tf.DType:

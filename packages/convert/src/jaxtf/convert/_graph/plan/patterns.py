@@ -27,11 +27,26 @@ Pattern = Callable[[Operation, Sources], Operation | None]
 _FLOATS = (tf.float32, tf.float64)
 
 
-def recognized(block: Block, sources: Sources, patterns: Mapping[str, Sequence[Pattern]]) -> Block:
-    """The block with the forms that patterns find, by the name of the last operation of each."""
+def recognized(
+    block: Block, sources: Sources, patterns: Mapping[str, Sequence[Pattern]], only_static: bool = False
+) -> Block:
+    """The block with the forms that patterns find, by the name of the last operation of each.
+
+    Args:
+      block: The block.
+      sources: The operations that values come from.
+      patterns: What to look for.
+      only_static: Whether a form takes the place of operations on known sizes alone: those of others are compared when
+        they are emitted, and forms compare nothing.
+    """
+    static = {value: made for value, made in sources.items() if _is_static(made)} if only_static else sources
 
     def form(operation: Operation) -> Operation:
-        found = (pattern(operation, sources) for pattern in patterns.get(operation.name, ()))
+        stays = operation.name in _IN_PLACE
+        if only_static and not stays and not _is_static(operation):
+            return operation
+        seen = sources if stays else static
+        found = (pattern(operation, seen) for pattern in patterns.get(operation.name, ()))
         return next(filter(None, found), operation)
 
     operations = tuple(map(form, block.operations))
@@ -49,10 +64,10 @@ def _with_use_of_value(operation: Operation, used: Container[Value]) -> Operatio
 
 
 def relu(operation: Operation, sources: Sources) -> Operation | None:
-    """`maximum(x, 0)`; and `maximum(x, -inf)`, which is `x`."""
+    """`maximum(x, 0)`, not that with -0, which is -0 for negative numbers; and `maximum(x, -inf)`, which is `x`."""
     for value, bound in (operation.operands, operation.operands[::-1]):
         lowest = uniform_value(bound, sources)
-        if _is_float(value) and lowest == 0:
+        if _is_float(value) and lowest == 0 and not np.signbit(lowest):
             return replace(operation, name="jaxtf.relu", operands=(value,), attributes={})
         if lowest == -np.inf and value.type == operation.results[0].type:
             return same_as(value, operation)
@@ -145,6 +160,16 @@ PATTERNS_FOR_CONSUMERS: Mapping[str, Sequence[Pattern]] = {
     "stablehlo.multiply": (gelu,),
 }
 """The same, and those that differ in what the comments say, for consumers that know no other form (TFLite)."""
+
+
+# The operation stays; what it does is known by attributes.
+_IN_PLACE = frozenset(("stablehlo.reduce", "stablehlo.sort"))
+
+
+def _is_static(operation: Operation) -> bool:
+    """Whether the sizes of all operands and results are known."""
+    types = (value.type for value in (*operation.operands, *operation.results))
+    return all(type_.is_static for type_ in types if isinstance(type_, TensorType))
 
 
 def _is_float(value: Value) -> bool:

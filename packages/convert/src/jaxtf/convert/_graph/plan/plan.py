@@ -51,7 +51,7 @@ def plan(
         Bounds(program),
         _sizes_known,
         Folding(program),
-        partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS),
+        partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS, only_static=checks_operands),
         *((partial(before_relus, functions=program.functions),) if allows_xla else ()),
         *((partial(in_one, only_static=checks_operands),) if allows_xla else ()),
         partial(leave_to_consumers, only_static=checks_operands),
