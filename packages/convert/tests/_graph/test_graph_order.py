@@ -73,6 +73,7 @@ PROGRAMS = {
     "by its size": (lambda x: jnp.arccos(x / jnp.sqrt(x * x)), (np.arange(1, 400, dtype=np.float32),)),
     "reciprocal of a root": (lambda x: 1 / jnp.sqrt(x), (np.float32(4.0 ** np.arange(-30, 30)),)),
     "logarithm of a sum": (lambda x: jnp.log(1 + x), (np.float32([1e-9] * 8),)),
+    "logarithm of what a negative is subtracted from": (lambda x: jnp.log(1 - (-x)), (np.float32([1e-9, -1e-10] * 4),)),
     "power less one": (lambda x: jnp.exp(x) - 1, (np.float32([1e-9] * 8),)),
     "logarithm of a softmax": (lambda x: jnp.log(jax.nn.softmax(x)), (np.float32([0, -1000]),)),
     "quotient by a large constant": (lambda x: x / np.float32([3e38] * 8), (np.float32([3e38] * 8),)),
@@ -89,6 +90,7 @@ RESULTS = {
     "by its negated size": np.zeros_like,
     "reciprocal of a root": lambda x: 1 / np.sqrt(x),
     "logarithm of a sum": np.zeros_like,
+    "logarithm of what a negative is subtracted from": np.zeros_like,
     "power less one": np.zeros_like,
     "negative power less one": np.zeros_like,
     "logarithm of a softmax": lambda x: np.float32([0, -np.inf]),
@@ -144,24 +146,45 @@ def test_in_functions_of_the_graph_and_what_they_are_called_with():
         np.testing.assert_array_equal(ours.numpy(), expected)
 
 
+# How a factor is applied -> the factor, the elements of the kernel and of the operand.
+SCALES = {
+    "product": (jnp.multiply, 1e30, 1e30, 1e-30),
+    "quotient": (jnp.divide, 1e-30, 1e30, 1e-30),
+    "small product": (jnp.multiply, 1e-30, 1e-30, 1e30),
+    "small quotient": (jnp.divide, 1e30, 1e-30, 1e30),
+}
+
+
 @pytest.mark.parametrize("which", ["before", "after"])
-@pytest.mark.parametrize("rank", [2, 3])
-def test_a_factor_is_not_taken_into_a_kernel_where_that_overflows(rank, which):
-    letters = "HWD"[:rank]
-    names = f"N{letters}C", f"{letters}IO", f"N{letters}C"
-    kernel = np.full((3,) * rank + (2, 2), 1e30, np.float32)
-    large = np.float32(1e30)
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("features", ["first", "last"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_factor_is_not_taken_into_a_kernel_where_that_overflows(rank, features, scale, which):
+    """Nor where one of the two becomes a constant later: in a function around, which gives it."""
+    letters, (apply, *numbers) = "HWD"[:rank], SCALES[scale]
+    names = ("N{}C", "{}IO", "N{}C") if features == "last" else ("NC{}", "OI{}", "NC{}")
+    dimensions = lax.conv_dimension_numbers(*(((1,) * (rank + 2),) * 2), [name.format(letters) for name in names])
+    (factor, element, value), places = np.float32(numbers), (3,) * rank
+    kernel = np.full((2, 2, *places) if features == "first" else (*places, 2, 2), element)
+    x = np.full((1, 2, *places) if features == "first" else (1, *places, 2), value)
 
-    def function(x):
-        x = x.transpose(0, *range(2, rank + 2), 1) if which == "before" else x
-        scaled = x * large if which == "before" else x
-        made = lax.conv_general_dilated(scaled, kernel, (1,) * rank, "VALID", dimension_numbers=names)
-        return made if which == "before" else made * large
+    def function(x, factor, kernel):
+        x = apply(x, factor) if which == "before" else x
+        made = lax.conv_general_dilated(x, kernel, (1,) * rank, "VALID", dimension_numbers=dimensions)
+        return made if which == "before" else apply(made, factor)
 
-    places = (4,) * rank
-    x = np.full((1, 2, *places) if which == "before" else (1, *places, 2), 1e-30, np.float32)
-    found = tf.function(convert(function, native_serialization=False), autograph=False)(x).numpy()
-    np.testing.assert_allclose(found, np.full_like(found, 3**rank * 2 * 1e30), rtol=1e-5)
+    by_feature = np.full((2, *(1,) * rank) if features == "first" else 2, factor)
+    late = convert(function, native_serialization=False)
+    made_constant = [
+        tf.function(convert(lambda x, f=f: function(x, f, kernel), native_serialization=False), autograph=False)
+        for f in (factor, by_feature)
+    ]
+    made_late = tf.function(lambda x: late(x, tf.constant(factor), tf.constant(kernel)), autograph=False)
+    expected = value * element * 2 * 3**rank
+    expected = expected * factor if apply is jnp.multiply else expected / factor
+    for made in (*made_constant, made_late):
+        found = made(x).numpy()
+        np.testing.assert_allclose(found, np.full_like(found, expected), rtol=1e-5)
 
 
 @pytest.mark.parametrize("exponent", [-1, 0, 0.5, -0.5, 1, 2, 3])

@@ -311,6 +311,29 @@ def test_complex_quotients_by_zero_by_infinity_and_of_it(count, mode):
     same_as_jax(lambda x, y: [x / y, lax.reciprocal(y), (2 + 1j) / y], x, y, mode=mode)
 
 
+EQUAL_TERMS = {
+    "twice": lambda x: x + x,
+    "three times": lambda x: x + x + x,
+    "four times": lambda x: (x + x) + (x + x),
+    "less the negative": lambda x: x - (-x),
+    "conjugates": lambda x: jnp.conj(x) + jnp.conj(x),
+    "equal expressions": lambda x: (x * 2) + (x * 2),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("allows_xla", [False, True])
+@pytest.mark.parametrize("name", EQUAL_TERMS)
+def test_a_sum_of_equal_complex_numbers_has_the_sums_of_their_parts(name, allows_xla, mode):
+    x = np.array([complex(0, -np.inf), -0.0 - 2j, -0.0 - 0j, 1 + 2j, complex(3e38, 0)], np.complex64)
+
+    def parts(x):
+        z = EQUAL_TERMS[name](x)
+        return [lax.real(z), lax.imag(z)]
+
+    same_as_jax(parts, x, mode=mode, allows_xla=allows_xla)
+
+
 MONOTONIC = (jnp.sqrt, jnp.log, jnp.log1p, lax.rsqrt, jnp.arccosh, jnp.arcsin, jnp.arccos, jnp.arctanh, jnp.negative)
 MONOTONIC += (jnp.exp, jnp.expm1, jnp.tanh, jax.scipy.special.erf, jax.nn.relu, jax.nn.sigmoid, jnp.sign, jnp.floor)
 

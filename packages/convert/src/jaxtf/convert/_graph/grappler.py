@@ -56,6 +56,7 @@ __all__ = [
 
 _SUMS = frozenset(("Add", "AddV2", "AddN", "Sub"))
 _PRODUCTS = frozenset(("Mul", "RealDiv", "Div"))
+_MOVES_ELEMENTS = frozenset(("Transpose", "Reshape", "Squeeze", "ExpandDims", "ReverseV2"))
 _CONVOLUTIONS = frozenset(("Conv2D", "Conv3D"))
 _TAKEN_TOGETHER = _SUMS | _PRODUCTS | {"Exp", "Softmax", "Sqrt"}
 
@@ -76,18 +77,30 @@ def in_order(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[[tf.T
     kind = _SUMS if op_type in _SUMS else _PRODUCTS
 
     def apply(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
-        left, right = _beside_matmul(op_type, left, right)
+        left, right = _beside_matmul(op_type, left, _beside_equal(op_type, right))
         result = make(left, right)
         if result.dtype.is_integer or not tf.is_symbolic_tensor(result) or traces_compiled():
             return result
         for operand, other in ((left, right), (right, left)):
             maker = maker_of(operand)
-            is_scaled = kind is _PRODUCTS and maker is not None and maker.type in _CONVOLUTIONS
-            if maker is not None and (maker.type in kind or (is_scaled and _overflow(maker.inputs[1], other))):
+            if maker is None:
+                continue
+            is_scaled = kind is _PRODUCTS and maker.type in _CONVOLUTIONS
+            if maker.type in kind or (is_scaled and _may_overflow(maker.inputs[1], other, op_type)):
                 _left(maker)
         return result
 
     return apply
+
+
+def _beside_equal(op_type: str, right: tf.Tensor) -> tf.Tensor:
+    """The right operand, which Grappler does not take for the left one where that changes the value.
+
+    Of `x + x`, and of `x - (-x)`, it makes `2 * x`, in which the imaginary part of a complex x is multiplied by 0, and
+    the real one too: that is NaN of infinity, and loses the sign of 0.
+    """
+    is_sum = op_type in _SUMS and right.dtype.is_complex and tf.is_symbolic_tensor(right) and not traces_compiled()
+    return hidden(right) if is_sum else right
 
 
 def _left(maker: tf.Operation) -> None:
@@ -141,11 +154,15 @@ def after_matmul(product: tf.Tensor, contracted: int | None, columns: int | None
 def before_convolution(operand: tf.Tensor, kernel: tf.Tensor) -> None:
     """Has an operand be computed before the convolution with a kernel.
 
-    Grappler multiplies a kernel that is constant by a constant that its operand, or its result, is multiplied by. That
-    is not rounded as without, and is kept from it only where such a product is infinite or 0.
+    Grappler multiplies a kernel that is constant by a constant that its operand, or its result, is multiplied by, or by
+    the reciprocal of one that they are divided by. That is not rounded as without, and is kept from it only where such
+    a product may be infinite or 0.
     """
     maker = maker_of(operand)
-    if maker is not None and maker.type == "Mul" and any(_overflow(kernel, factor) for factor in maker.inputs):
+    if maker is None or maker.type not in _PRODUCTS:
+        return
+    factors = maker.inputs if maker.type == "Mul" else maker.inputs[1:]
+    if any(_may_overflow(kernel, factor, maker.type) for factor in factors):
         left_by_grappler(maker)
 
 
@@ -179,16 +196,37 @@ def _pads_between(paddings: tf.Tensor) -> bool:
     return rows is not None and all(row is not None and not np.any(row) for row in (rows[0], rows[-1]))
 
 
-def _overflow(*factors: tf.Tensor) -> bool:
-    """Whether a product of elements is out of the range of the dtype; of factors that are both known."""
-    known = [known_value(factor) for factor in factors]
-    if any(factor is None or not factor.size for factor in known) or not factors[0].dtype.is_floating:
+def _may_overflow(kernel: tf.Tensor, factor: tf.Tensor, op_type: str) -> bool:
+    """Whether Grappler may multiply two constants of which a product is out of the range of the dtype.
+
+    Args:
+      kernel: One of them.
+      factor: The other; what is divided by, where `op_type` is that of a quotient.
+      op_type: What the factor is for.
+    """
+    if not kernel.dtype.is_floating:
         return False
-    sizes = [np.abs(factor.astype(np.float64)) for factor in known]
+    known = [elements for elements in map(_elements, (kernel, factor)) if elements is not None]
+    if len(known) < 2:
+        return all(may_be_constant(tensor) or may_be_result(tensor) for tensor in (kernel, factor))
+    if not all(elements.size for elements in known):
+        return False
+    sizes = [np.abs(elements.astype(np.float64)) for elements in known]
+    if op_type != "Mul":
+        with np.errstate(divide="ignore"):
+            sizes[1] = 1 / sizes[1]
     greatest = np.prod([np.max(size) for size in sizes])
     least = np.prod([np.min(size, where=size > 0, initial=np.inf) for size in sizes])
-    smallest, largest = _range_of(factors[0].dtype)
+    smallest, largest = _range_of(kernel.dtype)
     return not (greatest <= largest and least >= smallest)
+
+
+def _elements(tensor: tf.Tensor) -> np.ndarray | None:
+    """The elements of a tensor, in any order, where they are known."""
+    while tf.is_symbolic_tensor(tensor) and tensor.op.type in _MOVES_ELEMENTS:
+        tensor = tensor.op.inputs[0]
+    found: np.ndarray | None = known_value(tensor)
+    return found
 
 
 def _range_of(dtype: tf.DType) -> tuple[float, float]:
@@ -310,10 +348,10 @@ def larger(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
 def logarithm(operand: tf.Tensor) -> tf.Tensor:
     """The logarithm.
 
-    Grappler makes Log1p of `log(1 + x)`, which is x where the sum is 1, and LogSoftmax of `log(softmax(x))`, which is a
-    number where the softmax is 0.
+    Grappler makes Log1p of `log(1 + x)` and of `log(1 - (-x))`, which is x where the sum is 1, and LogSoftmax of
+    `log(softmax(x))`, which is a number where the softmax is 0.
     """
-    return _LOG(_apart_from(("Add", "AddV2", "Softmax"), operand))
+    return _LOG(_apart_from(("Add", "AddV2", "Sub", "Softmax"), operand))
 
 
 def _apart_from(op_types: Collection[str], operand: tf.Tensor) -> tf.Tensor:
