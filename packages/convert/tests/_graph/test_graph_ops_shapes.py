@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from jax import lax
 
+from jaxtf.convert import convert
 from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import plan
@@ -178,3 +179,21 @@ def test_amounts_of_padding_may_be_operands():
     for low, high in ((1, 2), (-1, 0), (2, -3)):
         found = run_module(module, x, np.array([low], np.int32), np.array([high], np.int32))
         assert_identical(found, run_jax(lambda x, p=(low, high, 0): lax.pad(x, np.float32(9), (p,)), x))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1, 1, 1, 2), (5000,)], ids=["many dimensions", "many rows"])
+def test_an_update_that_turns_out_to_be_empty_changes_nothing(shape, mode):
+    """So large a part, or of so many dimensions, that each element is chosen by itself."""
+
+    def function(x):
+        return lax.dynamic_update_slice(x, -x[..., 1:], (0,) * x.ndim)
+
+    sizes = ", ".join(map(str, shape))
+    converted = convert(function, polymorphic_shapes=[f"({sizes}, b)"], native_serialization=False)
+    if mode != "eager":
+        open_size = tf.TensorSpec((*shape, None), tf.float32)
+        converted = tf.function(converted, [open_size], autograph=False, jit_compile=mode == "compiled")
+    for b in (1, 2, 4):
+        x = np.arange(np.prod(shape) * b, dtype=np.float32).reshape(*shape, b)
+        np.testing.assert_array_equal(converted(x), function(x))

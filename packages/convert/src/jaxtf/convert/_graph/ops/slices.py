@@ -17,6 +17,7 @@ from jaxtf.convert._graph._support import (
     index_dtype,
     is_empty,
     one_by_one,
+    pad,
     same,
     sizes,
     sliced,
@@ -132,6 +133,9 @@ def _selected(operand: tf.Tensor, update: tf.Tensor, begin: Sequence[Size], part
     """Every element from the update where it lies there, else from the operand."""
     rank = operand.shape.rank
     shape, extent = sizes(operand), sizes(update)
+    # An element is read for each of the operand, also where there turn out to be none.
+    unknown = [int(axis in partial and not isinstance(size, int)) for axis, size in enumerate(extent)]
+    update = pad(update, None, [0] * rank, unknown) if any(unknown) else update
     inside = None
     for axis in partial:
         dtype = index_dtype(shape[axis])
@@ -139,5 +143,5 @@ def _selected(operand: tf.Tensor, update: tf.Tensor, begin: Sequence[Size], part
         here = tf.logical_and(position >= 0, position < extent[axis])
         here = tf.reshape(here, [-1 if i == axis else 1 for i in range(rank)])
         inside = here if inside is None else tf.logical_and(inside, here)
-        update = tf.gather(update, tf.minimum(tf.maximum(position, 0), extent[axis] - 1), axis=axis)
+        update = tf.gather(update, tf.maximum(tf.minimum(position, extent[axis] - 1), 0), axis=axis)
     return tf.where(inside, update, operand)
