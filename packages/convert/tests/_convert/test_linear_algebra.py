@@ -154,6 +154,65 @@ def test_graph_mode_factors_matrices_of_any_size(name, dtype, mode):
         jax.tree.map(lambda x, y: assert_close(x.numpy(), y), converted(a), function(a))
 
 
+def product_of(u, s, vh):
+    return (u * s[..., None, :]) @ vh
+
+
+def product_of_eigenvectors(w, v):
+    return product_of(v, w, adjoint(v))
+
+
+# Functions that grow as their matrices do.
+HOMOGENEOUS = {
+    "svdvals": jnp.linalg.svdvals,
+    "svd": lambda x: product_of(*jnp.linalg.svd(x, full_matrices=False)),
+    "qr": lambda x: jnp.matmul(*jnp.linalg.qr(x)),
+    "eigvalsh": lambda x: jnp.linalg.eigvalsh(hermitian(x)),
+    "eigh": lambda x: product_of_eigenvectors(*jnp.linalg.eigh(hermitian(x))),
+    "eigvals": lambda x: jnp.sort(jnp.abs(jnp.linalg.eigvals(x))),
+}
+SCALES = {"float32": (-60, -24, 60, 110), "float64": (-900, -60, 60, 900), "complex64": (-60, 60)}
+# TensorFlow compiles no eigenvalues of a general matrix, and no singular values of a complex one.
+NOT_COMPILED = {("eigvals", dtype) for dtype in SCALES} | {(name, "complex64") for name in ("svd", "svdvals")}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", SCALES)
+@pytest.mark.parametrize("name", HOMOGENEOUS)
+def test_factorizations_in_graph_mode_are_as_exact_for_any_scale(name, dtype, mode):
+    if mode == "compiled" and (name, dtype) in NOT_COMPILED:
+        pytest.skip("TensorFlow does not compile it")
+    with jax.enable_x64(True):
+        function, a = HOMOGENEOUS[name], matrices(2, 4, 4, dtype=dtype)
+        converted = MODES[mode](convert(function, native_serialization=False))
+        of_one = np.asarray(function(a))
+        tolerance = 2e-5 if mode == "compiled" else 2000 * np.finfo(of_one.dtype).eps
+        for power in SCALES[dtype]:
+            scale = np.array(2.0**power, of_one.real.dtype)
+            found = converted(a * scale).numpy() / scale
+            np.testing.assert_allclose(found, of_one, rtol=0, atol=tolerance * np.abs(of_one).max())
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", HOMOGENEOUS)
+@pytest.mark.parametrize("element", [np.nan, np.inf, -np.inf])
+def test_a_matrix_with_an_element_that_is_no_number_gives_nan(element, name, mode):
+    if mode == "compiled" and (name, "float32") in NOT_COMPILED:
+        pytest.skip("TensorFlow does not compile it")
+    a = matrices(2, 3, 3, dtype="float32")
+    a[0, 1, 0] = element  # of the first column, from which QR starts
+    found = MODES[mode](convert(HOMOGENEOUS[name], native_serialization=False))(a).numpy()
+    assert np.isnan(found[0]).all()
+    np.testing.assert_allclose(found[1], HOMOGENEOUS[name](a[1]), atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cholesky_factor_is_that_of_the_real_diagonal(mode):
+    a = np.complex64([[4 + 2j, 1], [1, 3 - 5j]])
+    converted = convert(lambda a: lax.linalg.cholesky(a, symmetrize_input=False), native_serialization=False)
+    np.testing.assert_allclose(MODES[mode](converted)(a), np.linalg.cholesky([[4, 1], [1, 3]]), rtol=1e-6)
+
+
 def test_least_squares_and_tall_matrices():
     a, b = matrices(6, 3, dtype="float32"), matrices(6, 2, dtype="float32", seed=1)
     found = convert(lambda a, b: tuple(jnp.linalg.lstsq(a, b)))(a, b)

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph._support import as_shape, refuse, sizes, widening
 from jaxtf.convert._graph.errors import unsupported
+from jaxtf.convert._graph.ops.scales import scaled
 from jaxtf.convert._graph.registry import Bound, refuses, translates
 
 IN_32_BITS = widening(float32=("bfloat16", "float16"))
@@ -37,11 +38,13 @@ def parameters(bound: Bound) -> Mapping[str, Any]:
 
 @translates("stablehlo.cholesky", computed_in=IN_32_BITS)
 def cholesky(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
-    """The triangular factor of a positive definite matrix, of which one triangle is read; zeros in the other.
+    """The triangular factor of a positive definite matrix, of which one triangle is read, and the real diagonal.
 
     Differs: raises for a matrix that is not positive definite, where XLA gives NaN.
     Source: StableHLO specification, `cholesky`.
     """
+    if operand.dtype.is_complex:
+        operand = tf.linalg.set_diag(operand, tf.cast(tf.math.real(tf.linalg.diag_part(operand)), operand.dtype))
     if bound.get("lower", False):
         return tf.linalg.cholesky(operand)
     return tf.linalg.adjoint(tf.linalg.cholesky(tf.linalg.adjoint(operand)))
@@ -77,8 +80,10 @@ def eigh(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     given = parameters(bound)
     if given.get("subset_by_index") not in (None, (), "None", "none"):
         refuse(bound, "a subset of the eigenvalues")
-    values, vectors = tf.linalg.eigh(operand if given.get("lower", True) else tf.linalg.adjoint(operand))
-    values = tf.math.real(values)
+    matrices = scaled(operand)
+    finite = matrices.finite
+    values, vectors = tf.linalg.eigh(finite if given.get("lower", True) else tf.linalg.adjoint(finite))
+    values, vectors = matrices.or_nan(matrices.restored(tf.math.real(values))), matrices.or_nan(vectors)
     return (vectors, values) if bound.result_types[0].rank == operand.shape.rank else (values, vectors)
 
 
@@ -92,10 +97,11 @@ def svd(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, ...]:
     given = parameters(bound)
     if given.get("subset_by_index") not in (None, (), "None", "none"):
         refuse(bound, "a subset of the singular values")
+    matrices = scaled(operand)
     if not given.get("compute_uv", True):
-        return (tf.linalg.svd(operand, compute_uv=False),)
-    values, left, right = tf.linalg.svd(operand, full_matrices=bool(given.get("full_matrices", False)))
-    return values, left, tf.linalg.adjoint(right)
+        return (matrices.or_nan(matrices.restored(tf.linalg.svd(matrices.finite, compute_uv=False))),)
+    values, left, right = tf.linalg.svd(matrices.finite, full_matrices=bool(given.get("full_matrices", False)))
+    return tuple(map(matrices.or_nan, (matrices.restored(values), left, tf.linalg.adjoint(right))))
 
 
 @translates("custom_call.jaxtf.qr", computed_in=IN_32_BITS)
@@ -108,8 +114,9 @@ def qr(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     given = parameters(bound)
     if given.get("pivoting", False):
         raise unsupported(bound.operation, "TensorFlow has no factorization with pivoting", _REMEDY)
-    unitary, upper = tf.linalg.qr(operand, full_matrices=bool(given.get("full_matrices", True)))
-    return unitary, upper
+    matrices = scaled(operand)
+    unitary, upper = tf.linalg.qr(matrices.matrices, full_matrices=bool(given.get("full_matrices", True)))
+    return unitary, matrices.restored(upper)
 
 
 @translates("custom_call.jaxtf.eig")
@@ -120,12 +127,14 @@ def eig(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, ...]:
     Source: `jax.lax.linalg.eig`.
     """
     given = parameters(bound)
+    matrices = scaled(operand)
     left, right = (bool(given.get(f"compute_{side}_eigenvectors", True)) for side in ("left", "right"))
     if not (left or right):
-        return (tf.linalg.eigvals(operand),)
-    values, vectors = tf.linalg.eig(operand)
-    results = [values]
+        return (matrices.or_nan(matrices.restored(tf.linalg.eigvals(matrices.finite))),)
+    values, vectors = tf.linalg.eig(matrices.finite)
+    results = [matrices.or_nan(matrices.restored(values))]
     if left:
         inverse = tf.linalg.adjoint(tf.linalg.inv(vectors))
-        results.append(inverse / tf.cast(tf.linalg.norm(inverse, axis=-2, keepdims=True), inverse.dtype))
-    return (*results, vectors) if right else tuple(results)
+        unit = inverse / tf.cast(tf.linalg.norm(inverse, axis=-2, keepdims=True), inverse.dtype)
+        results.append(matrices.or_nan(unit))
+    return (*results, matrices.or_nan(vectors)) if right else tuple(results)
