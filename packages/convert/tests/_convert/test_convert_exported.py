@@ -1,8 +1,9 @@
 """Exported functions and artifacts in TensorFlow."""
 
+import dataclasses
 from collections import OrderedDict
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -246,8 +247,33 @@ def test_a_node_that_only_jax_takes_apart_is_reported_by_its_path():
     box = jax.tree_util.Partial
     converted = convert_exported(export(lambda p: p.args[0] + 1)(box(abs, jax.ShapeDtypeStruct((), jnp.float32))))
     assert converted(box(abs, 1.0)) == 2
-    with pytest.raises(ArgumentMismatch, match=r"args\[0\]: a Partial of another structure than when exported"):
+    with pytest.raises(ArgumentMismatch, match=r"args\[0\]\[<flat index 0>\]\[1\]: in the call, not when exported"):
         converted(box(abs, 1.0, 2.0))
+    with pytest.raises(ArgumentMismatch, match=r"args\[0\]: a Partial when exported, a float in the call"):
+        converted(1.0)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Scaled:
+    """A node with a static field."""
+
+    x: Any
+    factor: int = dataclasses.field(metadata={"static": True})
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "graph"])
+@pytest.mark.parametrize("is_read", [False, True], ids=["exported", "read"])
+def test_static_fields_are_those_of_the_export(native, is_read):
+    exported = export(lambda s: s.x * s.factor)(Scaled(jax.ShapeDtypeStruct((), jnp.float32), 3))
+    exported = deserialize(exported.serialize()) if is_read else exported
+    converted = convert_exported(exported, native_serialization=native)
+    assert converted(Scaled(np.float32(2), 3)) == 6
+    with pytest.raises(
+        ArgumentMismatch,
+        match=r"\n  args\[0\] must be a .*Scaled with the auxiliary data \(3,\), as exported; found \(4,\)$",
+    ):
+        converted(Scaled(np.float32(2), 4))
 
 
 class Moments(NamedTuple):

@@ -1,6 +1,8 @@
 """Pytree structures without JAX, against JAX's own treedefs."""
 
-from collections import OrderedDict
+import ast
+import dataclasses
+from collections import OrderedDict, defaultdict
 from typing import NamedTuple
 
 import jax
@@ -260,3 +262,193 @@ def test_a_node_that_from_children_does_not_make_is_refused():
     read = Tree(PyTreeDefKind.CUSTOM, (), custom=CustomNode(name="test_tree.Broken", auxdata_bytes=b"m"))
     with pytest.raises(ArtifactError, match=r"'test_tree\.Broken' in the artifact cannot be made by from_children: "):
         read.treedef  # noqa: B018
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Static:
+    """A dataclass with a static field."""
+
+    x: object
+    k: int = dataclasses.field(default=3, metadata={"static": True})
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Derived(Static):
+    """A node type of its own, of a class derived from another."""
+
+
+class Keyed:
+    """A node of as many children as it has keys, in the order in which they were given."""
+
+    def __init__(self, **items):
+        self.items = items
+
+
+class Swapped(NamedTuple):
+    """A named tuple that its author registered with JAX: other children than its fields."""
+
+    unit: object
+    first: object
+    second: object
+
+
+jax.tree_util.register_pytree_node(
+    Keyed,
+    lambda node: (list(node.items.values()), tuple(node.items)),
+    lambda keys, children: Keyed(**dict(zip(keys, children, strict=True))),
+)
+jax.tree_util.register_pytree_node(
+    Swapped, lambda node: ((node.second, node.first), node.unit), lambda unit, c: Swapped(unit, c[1], c[0])
+)
+
+
+class Compares:
+    """Auxiliary data that cannot be compared, as an array of NumPy."""
+
+    def __eq__(self, other):
+        raise ValueError("the truth value of an array is ambiguous")
+
+    __hash__ = None
+
+
+@pytest.fixture(scope="module")
+def registrations_with_auxiliary_data(registrations):
+    def as_literal(auxdata):
+        return repr(auxdata).encode()
+
+    for kind in (Static, Derived, Keyed, Swapped):
+        register_pytree_node_serialization(
+            kind,
+            serialized_name=f"test_tree.{kind.__name__}",
+            serialize_auxdata=as_literal,
+            deserialize_auxdata=lambda auxdata: ast.literal_eval(auxdata.decode()),
+        )
+
+
+def of_an_artifact(tree):
+    """The tree as an artifact has it."""
+    custom = tree.custom and CustomNode(**dict(zip(("name", "auxdata_bytes"), tree.custom.for_artifact(), strict=True)))
+    return Tree(tree.kind, tuple(map(of_an_artifact, tree.children)), tree.keys, custom)
+
+
+def has_swapped(tree):
+    is_swapped = tree.custom is not None and tree.custom.node_type is Swapped
+    return is_swapped or any(map(has_swapped, tree.children))
+
+
+kinds_of_nodes = st.recursive(
+    st.just(0.0),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2),
+        st.builds(Static, inner, st.sampled_from([3, 4, 3.5])),
+        st.builds(Derived, inner, st.sampled_from([3, 4])),
+        st.builds(Registered, inner, inner),
+        st.builds(Swapped, st.sampled_from(["m", "s"]), inner, inner),
+        st.lists(st.tuples(st.sampled_from("abc"), inner), max_size=3).map(lambda items: Keyed(**dict(items))),
+        st.lists(st.tuples(st.sampled_from("abc"), inner), max_size=3).map(lambda items: OrderedDict(dict(items))),
+        st.lists(st.tuples(st.sampled_from("abc"), inner), max_size=3).map(
+            lambda items: defaultdict(float, dict(items))
+        ),
+    ),
+    max_leaves=4,
+)
+
+
+@pytest.mark.usefixtures("registrations_with_auxiliary_data")
+@given(kinds_of_nodes, kinds_of_nodes)
+def test_a_value_is_taken_apart_where_jax_says_that_its_structure_is_the_same(exported, called):
+    expected, found = jax.tree.structure(exported), jax.tree.structure(called)
+    in_jax = Tree.of_treedef(expected)
+    for tree in (in_jax, of_an_artifact(in_jax)):
+        if tree.has_opaque:
+            continue  # it takes any node with the same keys
+        if expected == found:
+            leaves = list(range(found.num_leaves))
+            assert tree.flatten(jax.tree.unflatten(found, leaves)) == leaves
+            if not has_swapped(in_jax):
+                assert jax.tree.structure(tree.unflatten(leaves)) == expected
+        else:
+            try:
+                leaves = tree.flatten(called)
+            except ArgumentMismatch:
+                continue
+            assert any(leaf != 0.0 for leaf in leaves), "a node in the place of an array, and no node of another kind"
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "message"),
+    [
+        (Static(1), Static(1, 4), "args must be a Static with the auxiliary data (3,), as exported; found (4,)"),
+        (
+            [Keyed(a=1, b=2)],
+            [Keyed(b=2, a=1)],
+            "args[0] must be a Keyed with the auxiliary data ('a', 'b'), as exported; found ('b', 'a')",
+        ),
+        (Static(1), Derived(1), "args must be a Static; found Derived"),
+        (Static(1), 1, "args must be a Static; found int (1)"),
+        (Static(1, Compares()), Static(1, Compares()), "args must be a Static whose auxiliary data can be compared"),
+        (
+            Static(1, "x" * 500 + "a"),
+            Static(1, "x" * 500 + "b"),
+            f"args must be a Static with the auxiliary data ...{'x' * 40}a',), as exported; found ...{'x' * 40}b',)",
+        ),
+        (
+            Static(Keyed(a=1)),
+            Static(Keyed(a=(1, 2), b=3)),
+            "args[<flat index 0>] must be a Keyed with the auxiliary data ('a',), as exported; found ('a', 'b')",
+        ),
+    ],
+)
+def test_nodes_with_other_auxiliary_data_are_refused(expected, found, message):
+    with pytest.raises(ArgumentMismatch) as caught:
+        Tree.of_treedef(jax.tree.structure(expected)).flatten(found)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.usefixtures("registrations_with_auxiliary_data")
+def test_a_named_tuple_that_jax_does_not_take_apart_by_its_fields_is_not_made_by_them():
+    tree = of_an_artifact(Tree.of_treedef(jax.tree.structure([Swapped("m", 1, 2)])))
+    for make in (lambda: tree.treedef, lambda: tree.unflatten([1, 2])):
+        with pytest.raises(ArtifactError, match="a named tuple whose children for JAX are not its fields, cannot be"):
+            make()
+
+
+class Bag:
+    """A node whose number of children is not in its auxiliary data."""
+
+    def __init__(self, *items):
+        self.items = items
+
+
+jax.tree_util.register_pytree_node(Bag, lambda bag: (bag.items, None), lambda _, items: Bag(*items))
+
+
+def test_a_node_with_another_number_of_children_is_refused():
+    with pytest.raises(ArgumentMismatch, match=r"^args must be a Bag with 2 children, as exported; found 3$"):
+        Tree.of_treedef(jax.tree.structure(Bag(1, 2))).flatten(Bag(1, 2, 3))
+
+
+def test_a_call_with_an_opaque_node_compares_the_other_nodes():
+    class Unnamed(NamedTuple):
+        x: object
+
+    @jax.tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Known:
+        x: object
+        k: int = dataclasses.field(default=1, metadata={"static": True})
+
+    register_pytree_node_serialization(
+        Known,
+        serialized_name="test_tree.Known",
+        serialize_auxdata=lambda auxdata: repr(auxdata).encode(),
+        deserialize_auxdata=lambda auxdata: ast.literal_eval(auxdata.decode()),
+    )
+    x = jnp.float32(1)
+    read = deserialize(export(lambda u, s: u.x * 1000 + s.x * s.k)(Unnamed(x), Known(x, 3)).serialize())
+    assert float(read.call(Unnamed(x), Known(x, 3))) == 1003
+    for call in (read.call, read.lift()):
+        with pytest.raises(ArgumentMismatch, match=r"args\[1\] must be a Known with the auxiliary data \(3,\)"):
+            call(Unnamed(x), Known(x, 4))

@@ -1,5 +1,6 @@
 """A program with its weights: what is written comes back, mapped and shared, and what is damaged is refused."""
 
+import dataclasses
 import gc
 import hashlib
 import importlib.util
@@ -19,6 +20,7 @@ import pytest
 from jaxtf.serialization import (
     ArgumentMismatch,
     ArtifactError,
+    ExportedModel,
     SerializationError,
     VersionError,
     VjpUnavailable,
@@ -522,3 +524,32 @@ def test_a_call_with_too_few_or_too_many_arguments_is_refused(tmp_path, argnums,
         ArgumentMismatch, match=f"takes {wanted} positional arguments besides its weights; found {count}"
     ):
         load(tmp_path / "m").call(*[weights] * count)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Scaled:
+    """Weights with a static field."""
+
+    w: object
+    factor: int = dataclasses.field(metadata={"static": True})
+
+
+def test_weights_with_other_static_fields_than_exported_are_refused(tmp_path):
+    program, three, four = export(lambda p, x: p.w * p.factor + x), Scaled(np.float32(2), 3), Scaled(np.float32(2), 4)
+    exported = program(three, np.float32(0))
+    save(tmp_path / "m", exported, three)
+    model = load(tmp_path / "m", params=three)
+    assert float(model.call(1.0)) == 7
+    for bind in (
+        lambda: save(tmp_path / "n", exported, four),
+        lambda: ExportedModel(exported, four),
+        lambda: load(tmp_path / "m", params=four),
+        lambda: model.with_params(four),
+    ):
+        with pytest.raises(
+            ArgumentMismatch,
+            match=r"params for args\[0\] must be a .*Scaled with the auxiliary data \(3,\), as exported; found \(4,\)",
+        ):
+            bind()
+    assert not (tmp_path / "n").exists()

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
-from jaxtf.serialization import ArgumentMismatch, Exported, Tree
+from jaxtf.serialization import ArgumentMismatch, Exported, OpaqueNode, Tree
 
 __all__ = ["flat_arguments"]
 
@@ -38,16 +38,20 @@ def _differences(tree: Tree, value: Any, path: str) -> Iterator[str]:
     """A line for each place where a value has another structure than a tree."""
     if tree.kind.name == "LEAF":
         return
-    if not isinstance(value, expected := _type_of(tree)):
+    expected = _type_of(tree)
+    if expected is not OpaqueNode and not isinstance(value, expected):  # of an opaque one any node may be in the place
         yield f"  {path}: {_named(expected)} when exported, {_named(type(value))} in the call"
         return
-    steps, items = _steps(tree, expected), _items(value)
-    if steps is None or items is None:  # of a custom type that only JAX takes apart
+    if not tree.is_known_to_python:
         try:
-            tree.flatten(value, path)
-        except ArgumentMismatch:
-            yield f"  {path}: {_named(expected)} of another structure than when exported"
+            children = tree.children_of(value, path)
+        except ArgumentMismatch as error:
+            yield f"  {error}"
+            return
+        for child, (step, item) in zip(tree.children, children, strict=True):
+            yield from _differences(child, item, step)
         return
+    steps, items = _steps(tree, expected), _items(value)
     for step, child in steps.items():
         if step in items:
             yield from _differences(child, items[step], f"{path}{step}")
@@ -68,28 +72,24 @@ def _type_of(tree: Tree) -> type[Any]:
     return built_in[tree.kind.name]
 
 
-def _steps(tree: Tree, node_type: type[Any]) -> dict[str, Tree] | None:
-    """The nodes below a node by their step in a path; None where these are known to JAX alone."""
+def _steps(tree: Tree, node_type: type[Any]) -> dict[str, Tree]:
+    """The nodes below a node by their step in a path."""
     if hasattr(node_type, "_fields"):
         keys = [f".{name}" for name in node_type._fields]
     elif node_type is OrderedDict and tree.custom is not None:
         keys = [f"[{key!r}]" for key in tree.custom.for_jax()[1]]
-    elif tree.custom is not None:
-        return None
     else:
         keys = [f"[{key!r}]" for key in (tree.keys or range(len(tree.children)))]
     return dict(zip(keys, tree.children, strict=True))
 
 
-def _items(value: Any) -> dict[str, Any] | None:
-    """What is in a container by its step in a path; None for other values."""
+def _items(value: Any) -> dict[str, Any]:
+    """What is in a container by its step in a path."""
     if isinstance(value, dict):
         return {f"[{key!r}]": item for key, item in value.items()}
     if hasattr(value, "_fields"):
         return {f".{name}": item for name, item in zip(value._fields, value, strict=True)}
-    if isinstance(value, list | tuple):
-        return {f"[{index}]": item for index, item in enumerate(value)}
-    return {} if value is None else None
+    return {f"[{index}]": item for index, item in enumerate(value or ())}
 
 
 def _named(node_type: type[Any]) -> str:

@@ -12,6 +12,7 @@ Knows pytrees; nothing of arrays or of bytes.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,8 @@ from jaxtf.serialization._record.registration import (
 __all__ = ["LEAF", "CustomNode", "Tree"]
 
 _BUILT_IN: dict[type[Any], Kind] = {type(None): Kind.NONE, tuple: Kind.TUPLE, list: Kind.LIST, dict: Kind.DICT}
+# Of two texts that differ, a message shows so many characters, and so many of them before the difference.
+_SHOWN, _SHOWN_BEFORE = 200, 40
 _TYPES = {kind: node_type for node_type, kind in _BUILT_IN.items()}
 
 
@@ -187,10 +190,23 @@ class Tree:
         """
         if self._treedef is not None:
             return self._treedef
-        node_data = None if self.kind is Kind.LEAF else self._node_data()
-        children = [child.treedef for child in self.children]
+        return self._treedef_over([child.treedef for child in self.children])
+
+    def _treedef_over(self, children: list[Any]) -> Any:
+        """JAX's treedef of this node over those of its children."""
         trees = jax_trees()
+        node_data = None if self.kind is Kind.LEAF else self._own_data
+        if node_data is not None and hasattr(node_data[0], "_fields") and not self.is_known_to_python:
+            raise ArtifactError(  # JAX 0.10.2 makes the treedef of its fields, whatever is registered
+                f"a node of {node_data[0]}, a named tuple whose children for JAX are not its fields, cannot be made\n"
+                "  remedy: use a class for it that is not a named tuple, and export again"
+            )
         return trees.PyTreeDef.from_node_data_and_children(trees.default_registry, node_data, children)
+
+    @cached_property
+    def _own_data(self) -> tuple[type[Any], Any]:
+        """The type and the auxiliary data, as JAX keeps them."""
+        return self._node_data()
 
     def _node_data(self) -> tuple[type[Any], Any]:
         if self.kind is Kind.DICT:
@@ -202,6 +218,8 @@ class Tree:
     def flatten(self, value: Any, path: str = "args") -> list[Any]:
         """The leaves of a nested value of this structure; needs JAX only for custom types other than namedtuples.
 
+        Nodes of custom types must be of the same type, with equal auxiliary data and as many children.
+
         Raises:
           ArgumentMismatch: The value has another structure; the message says where.
           ArtifactError: It has nodes of a custom type that is not registered here.
@@ -212,13 +230,17 @@ class Tree:
         """
         if self.kind is Kind.LEAF:
             return [value]
-        steps = self._children_of(value, path)
+        steps = self.children_of(value, path)
         return [
             leaf for child, (step, item) in zip(self.children, steps, strict=True) for leaf in child.flatten(item, step)
         ]
 
-    def _children_of(self, value: Any, path: str) -> list[tuple[str, Any]]:
-        """Path and value of each child, after checking that the value is a node of this kind."""
+    def children_of(self, value: Any, path: str) -> list[tuple[str, Any]]:
+        """Path and value of each child, after checking that the value is a node of this kind.
+
+        Raises:
+          ArgumentMismatch, ArtifactError, ImportError: As `flatten`.
+        """
         if self.kind is Kind.NONE:
             fits, items = value is None, {}
         elif self.kind is Kind.DICT:
@@ -237,15 +259,56 @@ class Tree:
         assert self.custom is not None, "a custom node says of what type"
         if self.custom.opaque is not None:
             return self._children_of_opaque(self.custom.opaque, value, path)
-        node_type, auxdata = self.custom.for_jax()
+        node_type, auxdata = self._own_data
+        if not self.is_known_to_python:
+            return self._children_known_to_jax(value, path)
         if not isinstance(value, node_type) or (node_type is OrderedDict and tuple(value) != auxdata):
             raise ArgumentMismatch(f"{path} must be {self._described()}; found {type(value).__name__} ({value!r:.60})")
-        if hasattr(node_type, "_fields"):
-            return [(f"{path}.{name}", item) for name, item in zip(node_type._fields, value, strict=True)]
         if node_type is OrderedDict:
             return [(f"{path}[{key!r}]", item) for key, item in value.items()]
-        children, _ = jax_trees().default_registry.flatten_one_level(value)
+        return [(f"{path}.{name}", item) for name, item in zip(node_type._fields, value, strict=True)]
+
+    def _children_known_to_jax(self, value: Any, path: str) -> list[tuple[str, Any]]:
+        """The children of a node of the same type, with equal auxiliary data, as JAX takes it apart."""
+        node_type, auxdata = self._own_data
+        if type(value) is not node_type:  # a derived class is another node type of JAX's, or a leaf
+            raise ArgumentMismatch(f"{path} must be {self._described()}; found {type(value).__name__} ({value!r:.60})")
+        items, found = jax_trees().default_registry.flatten_one_level(value)
+        try:
+            is_same = bool(auxdata == found)
+        except Exception as error:
+            raise ArgumentMismatch(
+                f"{path} must be {self._described()} whose auxiliary data can be compared: {error}"
+            ) from error
+        if not is_same:
+            expected_text, found_text = _differing_texts(repr(auxdata), repr(found))
+            raise ArgumentMismatch(
+                f"{path} must be {self._described()} with the auxiliary data {expected_text}, as exported; found "
+                f"{found_text}"
+            )
+        children = tuple(items)
+        if len(children) != len(self.children):
+            raise ArgumentMismatch(
+                f"{path} must be {self._described()} with {len(self.children)} children, as exported; found "
+                f"{len(children)}"
+            )
         return [(f"{path}[<flat index {index}>]", item) for index, item in enumerate(children)]
+
+    @cached_property
+    def is_known_to_python(self) -> bool:
+        """Whether it is of Python, an OrderedDict or a named tuple whose children are its fields: JAX need not take it
+        apart.
+        """
+        if self.custom is None or self.custom.opaque is not None:
+            return self.custom is None
+        node_type, _ = self._own_data
+        if not hasattr(node_type, "_fields"):
+            return node_type is OrderedDict
+        if "jax" not in sys.modules:
+            return True  # nobody registered another way
+        example = tuple.__new__(node_type, node_type._fields)
+        flattened = jax_trees().default_registry.flatten_one_level(example)
+        return flattened is not None and flattened[1] is node_type
 
     def _children_of_opaque(self, opaque: Opaque, value: Any, path: str) -> list[tuple[str, Any]]:
         """The children of any node with the same keys and, as far as they are plain, auxiliary data."""
@@ -260,9 +323,10 @@ class Tree:
                 f"found {type(value).__name__} with {', '.join(keys) or 'none'}"
             )
         if opaque.static is not None and static is not None and opaque.static != static:
+            expected_text, found_text = _differing_texts(opaque.static, static)
             raise ArgumentMismatch(
-                f"{path} must be a {opaque.class_name} with the auxiliary data {opaque.static:.200}, as exported; "
-                f"found {static:.200}"
+                f"{path} must be a {opaque.class_name} with the auxiliary data {expected_text}, as exported; found "
+                f"{found_text}"
             )
         return [(path + key, item) for key, item in zip(keys, items, strict=True)]
 
@@ -274,7 +338,7 @@ class Tree:
                 return f"a dict with the keys {', '.join(map(repr, self.keys)) or '(none)'}"
             case Kind.CUSTOM:
                 assert self.custom is not None, "a custom node says of what type"
-                return f"a {self.custom.for_jax()[0].__name__}"
+                return f"a {self._own_data[0].__name__}"
             case _:
                 return f"a {self.kind.name.lower()} of length {len(self.children)}"
 
@@ -307,16 +371,10 @@ class Tree:
         assert self.custom is not None, "a custom node says of what type"
         if self.custom.opaque is not None:
             return OpaqueNode(self.custom.opaque, items)
-        node_type, auxdata = self.custom.for_jax()
-        if hasattr(node_type, "_fields"):
-            return node_type(*items)
-        if node_type is OrderedDict:
-            return OrderedDict(zip(auxdata, items, strict=True))
-        trees = jax_trees()
-        one_level = trees.PyTreeDef.from_node_data_and_children(
-            trees.default_registry, self._node_data(), [LEAF.treedef] * len(items)
-        )
-        return trees.tree_unflatten(one_level, items)
+        node_type, auxdata = self._own_data
+        if self.is_known_to_python:
+            return OrderedDict(zip(auxdata, items, strict=True)) if node_type is OrderedDict else node_type(*items)
+        return jax_trees().tree_unflatten(self._treedef_over([LEAF.treedef] * len(items)), items)
 
     @cached_property
     def has_opaque(self) -> bool:
@@ -374,6 +432,14 @@ def _of_treedef(treedef: Any) -> Tree:
         return Tree(kind, children, tuple(auxdata))
     custom = CustomNode(node_type, auxdata, child_count=len(children)) if kind is Kind.CUSTOM else None
     return Tree(kind, children, custom=custom)
+
+
+def _differing_texts(expected: str, found: str) -> tuple[str, str]:
+    """Two different texts, as long as a message shows them: from a little before the first difference."""
+    first = next((at for at, (one, other) in enumerate(zip(expected, found, strict=False)) if one != other), 0)
+    start = max(0, first - _SHOWN_BEFORE)
+    shown = [text[start : start + _SHOWN] + "..." * (len(text) > start + _SHOWN) for text in (expected, found)]
+    return ("..." * bool(start) + shown[0], "..." * bool(start) + shown[1])
 
 
 def _opaque_of(node_type: type[Any], auxdata: Any, child_count: int) -> Opaque:
