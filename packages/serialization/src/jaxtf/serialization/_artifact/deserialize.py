@@ -25,6 +25,7 @@ from jaxtf.serialization._artifact.fields import (
 )
 from jaxtf.serialization._artifact.notes import FunctionNotes, Notes
 from jaxtf.serialization._artifact.shardings import ShardingReader
+from jaxtf.serialization._artifact.steps import with_steps
 from jaxtf.serialization._artifact.trailer import writer_of
 from jaxtf.serialization._artifact.trees import tree
 from jaxtf.serialization._bytecode.portable import stablehlo_facts
@@ -149,15 +150,20 @@ class _Function:
         check_count("results", out_structure.leaf_count, len(out_avals))
         in_shardings = self._for_each(given_in, in_avals, "arguments")
         out_shardings = self._for_each(given_out, out_avals, "results")
+        in_names = self._names(in_structure, None if notes is None else notes.arguments, "args", "kwargs")
+        out_names = self._names(out_structure, None if notes is None else notes.results)
+        if notes is not None:
+            in_structure = with_steps(in_structure, in_names, has_roots=True)
+            out_structure = with_steps(out_structure, out_names, has_roots=False)
         return Exported(
             fun_name=required(table.function_name, "the name of the function"),
             in_structure=in_structure,
             in_avals=in_memory(in_avals, in_shardings),
-            in_names=self._names(in_structure, None if notes is None else notes.arguments, "args", "kwargs"),
+            in_names=in_names,
             in_shardings=in_shardings,
             out_structure=out_structure,
             out_avals=in_memory(out_avals, out_shardings),
-            out_names=self._names(out_structure, None if notes is None else notes.results),
+            out_names=out_names,
             out_shardings=out_shardings,
             platforms=self._platforms(),
             ordered_effects=tuple(map(self._effect, table.ordered_effects or ())),

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from jaxtf.serialization._errors import SerializationError
+from jaxtf.serialization._record.dataclass_fields import fields_of
 from jaxtf.serialization._record.opaque import Opaque, OpaqueNode
 
 __all__ = [
@@ -240,7 +241,8 @@ def register_library(library: str | ModuleType) -> tuple[str, ...]:
         if hasattr(node_type, "_fields") and issubclass(node_type, tuple):
             register_namedtuple_serialization(node_type, serialized_name=name)
         elif _keeps_plain_data(node_type):
-            _register(Registration(node_type, name, _literal_bytes, _of_literal_bytes), node_type)
+            to_bytes, of_bytes = (functools.partial(take, node_type) for take in (_fields_bytes, _of_fields_bytes))
+            _register(Registration(node_type, name, to_bytes, of_bytes), node_type)
         else:
             continue
         registered.append(name)
@@ -265,8 +267,30 @@ def _literal_bytes(auxdata: Any) -> Any:
         return NotImplemented
 
 
-def _of_literal_bytes(auxdata: bytes) -> Any:
-    return ast.literal_eval(auxdata.decode())
+def _fields_bytes(node_type: type[Any], auxdata: Any) -> Any:
+    """Auxiliary data of a class of a library: the static fields of a dataclass by their names, others as a literal."""
+    fields = fields_of(node_type, jax_trees())
+    if fields is None or not fields.static or not isinstance(auxdata, tuple) or len(auxdata) != len(fields.static):
+        return _literal_bytes(auxdata)
+    literal = _literal_bytes(dict(zip(fields.static, auxdata, strict=True)))
+    return literal if literal is NotImplemented else _BY_NAMES + literal
+
+
+def _of_fields_bytes(node_type: type[Any], auxdata: bytes) -> Any:
+    """The reverse, in the order that the class has here; of artifacts without names, in the order that they have."""
+    literal = ast.literal_eval(auxdata.removeprefix(_BY_NAMES).decode())
+    if not auxdata.startswith(_BY_NAMES):
+        return literal
+    fields = fields_of(node_type, jax_trees())
+    static = () if fields is None or fields.static is None else fields.static
+    if not isinstance(literal, dict) or sorted(static) != sorted(map(str, literal)):
+        here, written = (", ".join(map(repr, names)) or "none" for names in (static, literal))
+        raise ValueError(f"its static fields are {here}, those in the artifact {written}")
+    return tuple(literal[name] for name in static)
+
+
+# Begins auxiliary data that are the static fields of a dataclass by their names.
+_BY_NAMES = b"fields:"
 
 
 def _compatibility() -> ModuleType:

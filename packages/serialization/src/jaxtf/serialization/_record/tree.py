@@ -15,11 +15,12 @@ import itertools
 import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from jaxtf.serialization._errors import ArgumentMismatch, ArtifactError, SerializationError
+from jaxtf.serialization._record.dataclass_fields import fields_of
 from jaxtf.serialization._record.kinds import PyTreeDefKind as Kind
 from jaxtf.serialization._record.opaque import PREFIX, Opaque, OpaqueNode, static_text
 from jaxtf.serialization._record.registration import (
@@ -163,12 +164,14 @@ class Tree:
       children: The nodes below it.
       keys: Of a dictionary: the key of each child.
       custom: Of a custom type: which.
+      steps: Of a custom type in an artifact: the step to each child when it was written; None where that is unknown.
     """
 
     kind: Kind
     children: tuple[Tree, ...] = ()
     keys: tuple[Any, ...] = ()
     custom: CustomNode | None = None
+    steps: tuple[str | None, ...] = field(default=(), compare=False, repr=False)
     # What it was made from, where that is known: JAX's treedef.
     _treedef: Any = field(default=None, compare=False, repr=False)
 
@@ -179,7 +182,7 @@ class Tree:
 
     def __reduce__(self) -> tuple[type[Tree], tuple[Any, ...]]:
         # Without JAX's treedef, which does not pickle with custom types: it is made again.
-        return Tree, (self.kind, self.children, self.keys, self.custom)
+        return Tree, (self.kind, self.children, self.keys, self.custom, self.steps)
 
     @cached_property
     def treedef(self) -> Any:
@@ -206,7 +209,42 @@ class Tree:
     @cached_property
     def _own_data(self) -> tuple[type[Any], Any]:
         """The type and the auxiliary data, as JAX keeps them."""
-        return self._node_data()
+        node_data = self._node_data()
+        if self.custom is not None and self.custom.name is not None and self.custom.opaque is None:
+            self._check_class(self.custom.name, *node_data)
+        return node_data
+
+    def _check_class(self, name: str, node_type: type[Any], auxdata: Any) -> None:
+        """Refuses a class that has other children here than where the artifact was written, or in another order.
+
+        Keys of a dataclass are its fields and must be the same. Other classes may have changed the keys alone; children
+        with the same keys in another order are others.
+        """
+        fields = fields_of(node_type, jax_trees()) if is_dataclass(node_type) else None
+        keys = self._keys_in_class(node_type, auxdata) if fields is None else fields.keys
+        written = tuple(key if step is None else step for key, step in zip(keys, self.steps, strict=False))
+        is_other = len(written) == len(keys) and written != keys and not any(map(_is_position, written + keys))
+        if fields is not None and len(keys) != len(self.children):
+            is_other, written = True, tuple("?" if step is None else step for step in self.steps)
+        if is_other and (fields is not None or sorted(written) == sorted(keys)):
+            raise ArtifactError(
+                f"the artifact has a pytree node of type {name!r} with the children "
+                f"{', '.join(written) or len(self.children)}; those of the class here are {', '.join(keys) or 'none'}\n"
+                "  remedy: read it with a release of the class that has the same"
+            )
+        count = len(auxdata) if isinstance(auxdata, tuple | list) else None
+        if fields is not None and fields.static is not None and count != len(fields.static):
+            raise ArtifactError(
+                f"the artifact has a pytree node of type {name!r} with the static fields {auxdata!r:.60}; the class "
+                f"here has {', '.join(fields.static) or 'none'}\n"
+                "  remedy: read it with a release of the class that has the same"
+            )
+
+    def _keys_in_class(self, node_type: type[Any], auxdata: Any) -> tuple[str, ...]:
+        """The step to each child in the class here, of a class that is no dataclass; none where they are not known."""
+        if not self.steps or None in self.steps or hasattr(node_type, "_fields") or node_type is OrderedDict:
+            return ()
+        return _keys_of(node_type, auxdata, len(self.children))
 
     def _node_data(self) -> tuple[type[Any], Any]:
         if self.kind is Kind.DICT:
@@ -292,7 +330,7 @@ class Tree:
                 f"{path} must be {self._described()} with {len(self.children)} children, as exported; found "
                 f"{len(children)}"
             )
-        return [(f"{path}[<flat index {index}>]", item) for index, item in enumerate(children)]
+        return [(path + _position(index), item) for index, item in enumerate(children)]
 
     @cached_property
     def is_known_to_python(self) -> bool:
@@ -411,7 +449,7 @@ class Tree:
                 step = f"[{self.keys[index]!r}]"
             elif self.custom is not None:
                 opaque = self.custom.opaque
-                step = f"[<flat index {index}>]" if opaque is None else opaque.keys[index]
+                step = _position(index) if opaque is None else opaque.keys[index]
             else:
                 step = f"[{index}]"
             yield from child._paths(here + step)
@@ -448,15 +486,28 @@ def _opaque_of(node_type: type[Any], auxdata: Any, child_count: int) -> Opaque:
     if node_type is opaque_node_type():
         known: Opaque = auxdata
         return known
+    return Opaque(name, _keys_of(node_type, auxdata, child_count), static_text(auxdata))
+
+
+def _keys_of(node_type: type[Any], auxdata: Any, child_count: int) -> tuple[str, ...]:
+    """The step to each child of a node of a class: those that the class has for JAX, or their positions."""
     trees = jax_trees()
     one_level = trees.PyTreeDef.from_node_data_and_children(
         trees.default_registry, (node_type, auxdata), [LEAF.treedef] * child_count
     )
     try:
-        keys, _, _ = _one_level(trees.tree_unflatten(one_level, [0.0] * child_count))
+        return _one_level(trees.tree_unflatten(one_level, [0.0] * child_count))[0]
     except Exception:  # a class that looks at its children
-        keys = tuple(f"[<flat index {index}>]" for index in range(child_count))
-    return Opaque(name, keys, static_text(auxdata))
+        return tuple(map(_position, range(child_count)))
+
+
+def _position(index: int) -> str:
+    """The step to a child that has no key."""
+    return f"[<flat index {index}>]"
+
+
+def _is_position(step: str) -> bool:
+    return step.startswith("[<flat index ")
 
 
 def _one_level(value: Any) -> tuple[tuple[str, ...], tuple[Any, ...], Any]:
