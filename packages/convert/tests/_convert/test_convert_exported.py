@@ -271,7 +271,7 @@ def test_static_fields_are_those_of_the_export(native, is_read):
     assert converted(Scaled(np.float32(2), 3)) == 6
     with pytest.raises(
         ArgumentMismatch,
-        match=r"\n  args\[0\] must be a .*Scaled with the auxiliary data \(3,\), as exported; found \(4,\)$",
+        match=r"\n  args\[0\] must be a .*Scaled with the auxiliary data .*3.*, as exported; found .*4.*$",
     ):
         converted(Scaled(np.float32(2), 4))
 

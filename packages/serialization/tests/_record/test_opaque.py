@@ -2,6 +2,8 @@
 
 import copy
 import dataclasses
+import enum
+import functools
 import importlib
 import json
 import pickle
@@ -152,11 +154,116 @@ def test_other_auxiliary_data_that_are_plain_are_refused(artifact):
 
 def test_auxiliary_data_that_are_not_plain_are_not_compared():
     loaded = deserialize(export(step)(start(apply=lambda x: x), X).serialize())
-    np.testing.assert_array_equal(loaded.call(start(apply=divmod), X).params["w"], step(start(), X).params["w"])
-    assert static_text((1, [2.5, {"a": None}], jnp.sin.__class__, np.dtype("float32"), abs)) is not None
-    assert static_text((1, lambda x: x)) is None
-    assert static_text(object()) is None
-    assert static_text("x" * 2**15) is None
+    np.testing.assert_array_equal(loaded.call(start(apply=lambda x: 0), X).params["w"], step(start(), X).params["w"])
+    with pytest.raises(ArgumentMismatch, match=r"'decay': 0\.5.*found .*'decay': 0\.9"):
+        loaded.call(start(apply=lambda x: x, decay=0.9), X)
+    assert static_text((1, lambda x: x, object())) == "(1, ?, ?)"
+
+
+def times(count):
+    def decorate(function):
+        @functools.wraps(function)
+        def multiplied(x):
+            return count * function(x)
+
+        return multiplied
+
+    return decorate
+
+
+def identity(x):
+    return x
+
+
+twice, thrice = times(2)(identity), times(3)(identity)
+jitted = jax.jit(identity)
+
+
+class Colors(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    width: int
+    act: object
+
+
+# Of each, values that differ: their texts differ, or both are unknown.
+DIFFERENT = [
+    [tuple(range(5000)), tuple(range(1, 5001)), tuple(range(4999))],
+    ["x" * 2**15 + "a", "x" * 2**15 + "b"],
+    [np.dtype([("a", "f4")]), np.dtype([("b", "i4")]), np.dtype("V4"), np.dtype((np.float32, 1)), np.dtype("f4")],
+    [np.dtype("float16"), np.dtype(">f2"), jnp.dtype(jnp.bfloat16)],
+    [np.dtype("M8[s]"), np.dtype("M8[ms]")],
+    [identity, twice, thrice, jitted],
+    [jnp.add, jnp.multiply, jax.nn.relu, jax.nn.gelu],
+    [functools.partial(identity, 1), functools.partial(identity, 2), functools.partial(step, 1), identity],
+    [Colors.RED, Colors.BLUE, 1],
+    [Config(1, abs), Config(2, abs), Config(1, max)],
+    [Moments(1, 2), Moments(2, 1), Other(1, 2), (1, 2)],
+    [np.float32(1), np.float64(1), np.float32(2)],
+    [0.0, -0.0, 0, False, None, ()],
+    [types.MappingProxyType({"a": 1}), types.MappingProxyType({"a": 2}), {"a": 1}],
+    [{"a": 1}, {"a": 2}, {"b": 1}, {1: "a"}, frozenset({1}), frozenset({2})],
+]
+
+
+@pytest.mark.parametrize("values", DIFFERENT, ids=[str(values[0])[:20] for values in DIFFERENT])
+def test_texts_of_different_data_differ(values):
+    texts = [static_text(value) for value in values]
+    assert len(set(texts)) == len(texts)
+    cannot_copy = (types.MappingProxyType, types.FunctionType, type(jitted), type(jnp.add), type(jax.nn.relu))
+    copies = [value if isinstance(value, cannot_copy) else copy.deepcopy(value) for value in values]
+    assert texts == list(map(static_text, copies))
+    assert all(len(text) < 2**15 for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("exported", "called"),
+    [(tuple(range(5000)), tuple(range(1, 5001))), (identity, twice), (np.dtype("float16"), np.dtype(">f2"))],
+    ids=["long", "wrapped", "byte order"],
+)
+def test_calls_with_other_auxiliary_data_are_refused(exported, called):
+    loaded = deserialize(export(step)(start(apply=exported), X).serialize())
+    np.testing.assert_array_equal(loaded.call(start(apply=exported), X).params["w"], step(start(), X).params["w"])
+    with pytest.raises(ArgumentMismatch, match=r"args\[0\] must be a .*State with the auxiliary data .*; found .*"):
+        loaded.call(start(apply=called), X)
+
+
+def test_a_name_is_that_of_the_function_which_the_module_has():
+    assert static_text(identity) == f"{__name__}.identity"
+    assert [static_text(jitted), static_text(twice)] == [f"{__name__}.jitted", f"{__name__}.twice"]
+    assert static_text(times(2)(identity)) == "?"
+    assert static_text(jnp.sin.__class__).endswith("PjitFunction")
+
+
+def test_static_fields_in_another_order_are_matched_by_their_names():
+    def release(*static):
+        made = dataclasses.make_dataclass("Release", ["x", *static])
+        return jax.tree_util.register_dataclass(made, ["x"], list(static))
+
+    first, second = release("k", "b"), release("b", "k")
+    loaded = deserialize(export(lambda node: node.x * node.k + node.b)(first(x=X, k=3, b=4)).serialize())
+    np.testing.assert_array_equal(loaded.call(second(x=X, k=3, b=4)), X * 3 + 4)
+    with pytest.raises(
+        ArgumentMismatch, match=r"auxiliary data \{'b': 4, 'k': 3\}, as exported; found \{'b': 3, 'k': 4"
+    ):
+        loaded.call(second(x=X, k=4, b=3))
+
+
+def test_artifacts_with_values_of_static_fields_and_no_names_are_compared(artifact):
+    name, auxdata = Tree.of_treedef(jax.tree.structure(start())).custom.for_artifact()
+    values = json.loads(auxdata)
+    for static, other in (("(0.5, builtins.abs)", "(0.9, builtins.abs)"), (None, None)):
+        written = json.dumps({**values, "static": static}).encode()
+        children = Tree.of_treedef(jax.tree.structure(start())).children
+        tree_read = Tree(PyTreeDefKind.CUSTOM, children, custom=CustomNode(name=name, auxdata_bytes=written))
+        assert len(tree_read.flatten(start())) == 3
+        if other is not None:
+            with pytest.raises(ArgumentMismatch):
+                tree_read.flatten(start(decay=0.9))
 
 
 def test_a_class_without_keys_has_those_of_its_positions():

@@ -549,7 +549,7 @@ def test_weights_with_other_static_fields_than_exported_are_refused(tmp_path):
     ):
         with pytest.raises(
             ArgumentMismatch,
-            match=r"params for args\[0\] must be a .*Scaled with the auxiliary data \(3,\), as exported; found \(4,\)",
+            match=r"params for args\[0\] must be a .*Scaled with the auxiliary data .*3.*, as exported; found .*4.*",
         ):
             bind()
     assert not (tmp_path / "n").exists()

@@ -1,17 +1,21 @@
 """Nodes of classes that nobody registered: by their qualified name, their keys, and their plain auxiliary data.
 
 Such a node is written where a type has no name in artifacts, and read where it has none. It matches any node with
-the same keys in the same order; nothing is imported by the name, which is for people. Auxiliary data that consist of
-plain values, classes and named functions are compared as a text; where they hold anything else (a closure, an object
-of the user's) they are not, and the function computes with those that it was exported with.
+the same keys in the same order; nothing is imported by the name, which is for people. Auxiliary data are compared as a
+text (`static_text`). What has none in it (a closure, an object of the user's) is not compared, and the function
+computes with the one that it was exported with.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import enum
+import functools
+import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from jaxtf.serialization._errors import ArtifactError
@@ -21,7 +25,9 @@ __all__ = ["PREFIX", "Opaque", "OpaqueNode", "static_text"]
 PREFIX = "jaxtf.opaque:"
 """What the name of such a node begins with in artifacts."""
 
-_LONGEST_STATIC = 2**14
+_LONGEST_STATIC, _SHOWN_OF_LONG = 2**14, 200
+_UNKNOWN = "?"
+_BRACKETS: dict[type[Any], str] = {tuple: "({})", list: "[{}]", set: "set({})", frozenset: "frozenset({})"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,7 @@ class Opaque:
     Attributes:
       class_name: The qualified name of its class where it was written.
       keys: The step to each child, as it is written in a path: `['w']`, `.mu`, `[0]`.
-      static: Its auxiliary data as a text; None where they are not plain.
+      static: Its auxiliary data as a text; None in artifacts of earlier releases, where they were not plain.
     """
 
     class_name: str
@@ -117,31 +123,67 @@ class OpaqueNode:
         return f"OpaqueNode({self._opaque.class_name}, {{{inside}}})"
 
 
-def static_text(value: Any) -> str | None:
-    """Auxiliary data as a text that is equal for equal data; None where they are not plain.
+def static_text(value: Any) -> str:
+    """Auxiliary data as a text that differs for different data, but for those that have no text, which are `?`.
 
-    >>> static_text((3, "relu", None, {"a": 1.5})), static_text(lambda x: x)
-    ("(3, 'relu', None, {'a': 1.5})", None)
+    Plain values, dtypes, members of enumerations, dataclasses, and what a module has by a name have a text. One that is
+    long ends in its digest.
+
+    >>> static_text((3, "relu", None, {"a": 1.5})), static_text((abs, lambda x: x))
+    ("(3, 'relu', None, {'a': 1.5})", '(builtins.abs, ?)')
     """
-    text = _text(value)
-    return text if text is None or len(text) <= _LONGEST_STATIC else None
+    try:
+        text = _text(value)
+    except Exception:  # it holds itself, or is of a class whose items or fields cannot be read
+        return _UNKNOWN
+    if len(text) <= _LONGEST_STATIC:
+        return text
+    return f"{text[:_SHOWN_OF_LONG]}... ({len(text)} characters, SHA-256 {hashlib.sha256(text.encode()).hexdigest()})"
 
 
-def _text(value: Any) -> str | None:
-    if value is None or type(value) in (bool, int, float, complex, str, bytes):
-        return repr(value)
-    if type(value) in (tuple, list):
-        parts = [_text(item) for item in value]
-        inside = None if None in parts else ", ".join(map(str, parts))
-        if inside is None or type(value) is list:
-            return None if inside is None else f"[{inside}]"
-        return f"({inside},)" if len(parts) == 1 else f"({inside})"
-    if type(value) is dict:
-        pairs = [(_text(key), _text(item)) for key, item in value.items()]
-        return None if any(None in pair for pair in pairs) else f"{{{', '.join(f'{k}: {v}' for k, v in pairs)}}}"
-    if type(value).__module__ == "numpy.dtypes":
-        return f"dtype({value.name})"
-    if isinstance(value, type | FunctionType | BuiltinFunctionType):
-        name = f"{value.__module__}.{value.__qualname__}"
-        return None if "<" in name else name
-    return None
+def _text(value: Any) -> str:
+    kind = type(value)
+    if value is None or kind in (bool, int, float, complex, str, bytes):
+        return ascii(value) if kind is str else repr(value)
+    if kind in _BRACKETS:
+        items = list(map(_text, value))
+        inside = ", ".join(items if kind in (tuple, list) else sorted(items))
+        return _BRACKETS[kind].format(inside + "," * (kind is tuple and len(items) == 1))
+    if isinstance(value, Mapping):
+        name = "" if kind is dict else _name(kind)
+        return f"{name}{{{', '.join(f'{_text(key)}: {_text(item)}' for key, item in value.items())}}}"
+    numpy = sys.modules.get("numpy")  # who describes an artifact does not import it
+    if numpy is not None and isinstance(value, numpy.dtype):
+        # The name of a structured dtype is its size alone; that of one in another byte order is the same.
+        is_named = value.isnative and value.kind in "biufc" and value.subdtype is None
+        return f"dtype({value.name})" if is_named else repr(value)
+    if numpy is not None and isinstance(value, numpy.generic):
+        return f"{_text(value.dtype)}({_text(value.item())})"
+    if isinstance(value, functools.partial):
+        return f"partial{_text((value.func, value.args, value.keywords))}"
+    if isinstance(value, enum.Enum):
+        return f"{_name(kind)}.{value.name}"
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return f"{_name(kind)}{_text(tuple(value))}"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        items = [f"{field.name}={_text(getattr(value, field.name, None))}" for field in dataclasses.fields(value)]
+        return f"{_name(kind)}({', '.join(items)})"
+    return _name(value)
+
+
+def _name(value: Any) -> str:
+    """The name that a module has for a function or class; unknown where it has none, or another object by the name.
+
+    A decorator may give a function the name of the one that it wraps: such a one is found by its own name.
+    """
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    name = getattr(value, "__name__", None) if name is None else name
+    if not isinstance(module, str) or not isinstance(name, str) or "<" in name:
+        return _UNKNOWN
+    names = vars(sys.modules[module]) if module in sys.modules else {}
+    found: Any = names.get(name.partition(".")[0])
+    for step in name.split(".")[1:]:
+        found = getattr(found, step, None)
+    if found is not value:
+        name = next((other for other, known in list(names.items()) if known is value), "")
+    return f"{module}.{name}" if name else _UNKNOWN

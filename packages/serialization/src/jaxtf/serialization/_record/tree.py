@@ -351,10 +351,13 @@ class Tree:
     def _children_of_opaque(self, opaque: Opaque, value: Any, path: str) -> list[tuple[str, Any]]:
         """The children of any node with the same keys and, as far as they are plain, auxiliary data."""
         if isinstance(value, OpaqueNode):
-            keys, items, static = value.opaque.keys, value.children, value.opaque.static
+            keys, items = value.opaque.keys, value.children
+            static = value.opaque.static
         else:
             keys, items, auxdata = _one_level(value)
-            static = static_text(auxdata)
+            static = None if opaque.static is None else _static_text(type(value), auxdata)
+            if static != opaque.static and static_text(auxdata) == opaque.static:
+                static = opaque.static  # as releases before wrote it
         if keys != opaque.keys:
             raise ArgumentMismatch(
                 f"{path} must be a {opaque.class_name} or another node with the children {', '.join(opaque.keys)}; "
@@ -486,7 +489,15 @@ def _opaque_of(node_type: type[Any], auxdata: Any, child_count: int) -> Opaque:
     if node_type is opaque_node_type():
         known: Opaque = auxdata
         return known
-    return Opaque(name, _keys_of(node_type, auxdata, child_count), static_text(auxdata))
+    return Opaque(name, _keys_of(node_type, auxdata, child_count), _static_text(node_type, auxdata))
+
+
+def _static_text(node_type: type[Any], auxdata: Any) -> str:
+    """The auxiliary data of an opaque node as a text; the static fields of a dataclass by their names, in any order."""
+    fields = fields_of(node_type, jax_trees()) if is_dataclass(node_type) else None
+    if fields is None or not fields.static or not isinstance(auxdata, tuple) or len(auxdata) != len(fields.static):
+        return static_text(auxdata)
+    return static_text(dict(sorted(zip(fields.static, auxdata, strict=True))))
 
 
 def _keys_of(node_type: type[Any], auxdata: Any, child_count: int) -> tuple[str, ...]:
