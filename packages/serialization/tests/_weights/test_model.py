@@ -553,3 +553,26 @@ def test_weights_with_other_static_fields_than_exported_are_refused(tmp_path):
         ):
             bind()
     assert not (tmp_path / "n").exists()
+
+
+def scaled(params, x):
+    return params["w"] * x
+
+
+def scaled_weights(w):
+    return {"w": w}, export(scaled)({"w": jax.ShapeDtypeStruct(np.shape(w), np.asarray(w).dtype)}, np.float32(0))
+
+
+def test_masked_arrays_are_refused(tmp_path):
+    params, exported = scaled_weights(np.ma.array([1, 2, 3], mask=[0, 1, 0], dtype=np.float32))
+    for bind in (
+        lambda: save(tmp_path / "m", exported, params),
+        lambda: ExportedModel(exported, params),
+        lambda: ExportedModel(exported, {"w": np.ones(3, np.float32)}).with_params(params),
+    ):
+        with pytest.raises(SerializationError) as caught:
+            bind()
+        assert str(caught.value) == (
+            "args[0]['w'] is a masked array of NumPy, whose mask would be lost\n"
+            "  remedy: array.filled(value) with a value for masked elements, and the mask as an argument of its own"
+        )

@@ -52,6 +52,11 @@ class Leaf:
                 "  remedy: let the function take jax.random.key_data of a key, and wrap it with "
                 "jax.random.wrap_key_data; do without values of float0"
             )
+        if isinstance(self.value, np.ma.MaskedArray):
+            raise SerializationError(
+                f"{self.path} is a masked array of NumPy, whose mask would be lost\n"
+                "  remedy: array.filled(value) with a value for masked elements, and the mask as an argument of its own"
+            )
         shape, dtype = np.shape(self.value), self.aval.dtype
         if self.is_array and np.dtype(self.value.dtype) != dtype:
             raise SerializationError(
