@@ -576,3 +576,30 @@ def test_masked_arrays_are_refused(tmp_path):
             "args[0]['w'] is a masked array of NumPy, whose mask would be lost\n"
             "  remedy: array.filled(value) with a value for masked elements, and the mask as an argument of its own"
         )
+
+
+def test_a_model_that_is_called_within_jit_first_is_called_outside_after():
+    params, exported = scaled_weights(jnp.arange(3.0))
+    model = ExportedModel(exported, params)
+    for _ in range(2):
+        np.testing.assert_array_equal(jax.jit(model.call)(np.float32(2)), [0, 2, 4])
+        np.testing.assert_array_equal(model.call(np.float32(2)), [0, 2, 4])
+    np.testing.assert_array_equal(jax.vmap(model.call)(np.float32([1, 2])), [[0, 1, 2], [0, 2, 4]])
+
+
+def test_weights_are_placed_once(monkeypatch):
+    params, exported = scaled_weights(np.arange(3, dtype=np.float32))
+    model = ExportedModel(exported, params)
+    model.call(np.float32(2))
+    monkeypatch.setattr(jax, "device_put", None)
+    model.call(np.float32(2))
+
+
+def test_weights_of_64_bits_are_placed_as_what_they_are():
+    with jax.enable_x64(True):
+        params, exported = scaled_weights(np.array([0.1, 0.2]))
+    model = ExportedModel(exported, params)
+    with jax.enable_x64(False), pytest.raises(Exception, match="float32"):
+        model.call(np.float32(2))
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(model.call(np.float32(2)), np.array([0.1, 0.2]) * 2)

@@ -227,5 +227,9 @@ def in_memory_spaces(results: Sequence[Any], exported: Exported) -> list[Any]:
 
 
 def on_default_device(arrays: Sequence[Any]) -> list[Any]:
-    """The arrays on the default device; a CPU takes those of NumPy that begin at a multiple of 64 bytes as they are."""
-    return [jax.device_put(array) for array in arrays]
+    """The arrays on the default device; a CPU takes those of NumPy that begin at a multiple of 64 bytes as they are.
+
+    They are arrays also while JAX traces, where `device_put` alone makes values of the trace.
+    """
+    with jax.ensure_compile_time_eval():
+        return [jax.device_put(array) for array in arrays]

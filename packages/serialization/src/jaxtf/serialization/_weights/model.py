@@ -123,17 +123,27 @@ class ExportedModel:
         merged = [bound.pop(number) if number in bound else next(remaining) for number in range(count) if bound or args]
         return self.exported.call(*merged, **kwargs)
 
-    @cached_property
+    @property
     def _placed(self) -> tuple[Any, ...]:
-        """The weights on the device, in the structure of each argument; what is shared there once."""
+        """The weights on the device, in the structure of each argument; what is shared there once.
+
+        They are kept for later calls, unless JAX makes arrays of another dtype of them (64-bit types are off).
+        """
+        if (kept := vars(self).get("_kept")) is not None:
+            return tuple(kept)
         require_jax("ExportedModel.call")
         distinct = {leaf.identity: leaf.value for leaf in self.leaves}
+        keeps = True
         if self.exported.nr_devices == 1:
             arrays = [value for value in distinct.values() if hasattr(value, "dtype")]
             on_device = dict(zip(map(id, arrays), _with_jax.on_default_device(arrays), strict=True))
+            keeps = all(on_device[id(array)].dtype == array.dtype for array in arrays)
             distinct = {key: on_device.get(id(value), value) for key, value in distinct.items()}
         flat = iter([distinct[leaf.identity] for leaf in self.leaves])
-        return tuple(tree.unflatten([next(flat) for _ in range(tree.leaf_count)]) for tree in self._trees)
+        placed = tuple(tree.unflatten([next(flat) for _ in range(tree.leaf_count)]) for tree in self._trees)
+        if keeps:
+            vars(self)["_kept"] = placed
+        return placed
 
     def save(
         self, path: str | os.PathLike[str], *, vjp_order: int = 0, metadata: Any = None, overwrite: bool = False
