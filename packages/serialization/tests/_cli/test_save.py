@@ -173,7 +173,7 @@ def test_a_program_with_weights_is_rewritten_with_them(program, argnums, tmp_pat
     before, after = describe(old), describe(new)
     assert (after.weights.arrays, after.weights.metadata) == (before.weights.arrays, before.weights.metadata)
     model = load(new)
-    assert model.exported.has_vjp()
+    assert (model.argnums, model.exported.has_vjp()) == (argnums, True)
     assert describe(new).functions[0].stablehlo_version == "1.9.0"
     np.testing.assert_array_equal(model.call(*() if argnums == (0, 1) else (X,)), dense(shared, X))
     assert run(capsys, *words)[0] == 2  # it exists

@@ -603,3 +603,65 @@ def test_weights_of_64_bits_are_placed_as_what_they_are():
         model.call(np.float32(2))
     with jax.enable_x64(True):
         np.testing.assert_array_equal(model.call(np.float32(2)), np.array([0.1, 0.2]) * 2)
+
+
+def two(p, x):
+    return p * x
+
+
+@pytest.mark.parametrize(
+    ("argnums", "params", "expected"),
+    [
+        (np.int64(0), np.float32(3), 0),
+        (np.int64(1), np.float32(3), 1),
+        ([0], (np.float32(3),), (0,)),
+        ((np.int32(1),), (np.float32(3),), (1,)),
+        (np.array([0, 1]), (np.float32(3), np.float32(2)), (0, 1)),
+    ],
+)
+def test_positions_are_integers_and_load_as_they_were_saved(argnums, params, expected, tmp_path):
+    exported = export(two)(np.float32(0), np.float32(0))
+    save(tmp_path / "m", exported, params, argnums=argnums)
+    for model in (load(tmp_path / "m"), ExportedModel(exported, params, argnums), load(tmp_path / "m", params=params)):
+        assert model.argnums == expected
+        assert type(model.argnums) is type(expected)
+        assert jax.tree.structure(model.params) == jax.tree.structure(params)
+        rest = [np.float32(2)] * (2 - len(model.positions))
+        assert model.call(*rest) == 6
+
+
+@pytest.mark.parametrize("argnums", [True, False, (True,), 0.0, "0", None, (0.0,), -1, 2, (1, 0), (0, 0)])
+def test_what_is_not_a_position_is_refused(argnums, tmp_path):
+    exported = export(two)(np.float32(0), np.float32(0))
+    for bind in (
+        lambda: save(tmp_path / "m", exported, (np.float32(3),), argnums=argnums),
+        lambda: ExportedModel(exported, (np.float32(3),), argnums),
+    ):
+        with pytest.raises(SerializationError, match="argnums must be positions of arguments of 'two', ascending"):
+            bind()
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({1: "a", "1": "b"}, "metadata must have texts for keys; found 1"),
+        ({"a": {"b": [{None: 1}]}}, "metadata must have texts for keys; found None"),
+        ({"a": "x\ud800"}, r"a text that UTF-8 does not have: ...'x\\ud800'"),
+        ({"x\ud800": 1}, r"a text that UTF-8 does not have: ...'x\\ud800'"),
+    ],
+)
+def test_metadata_that_would_be_lost_are_refused(metadata, message, tmp_path):
+    exported = export(two)(np.float32(0), np.float32(0))
+    with pytest.raises(SerializationError, match=message):
+        save(tmp_path / "m", exported, np.float32(3), metadata=metadata)
+    assert not (tmp_path / "m").exists()
+
+
+def test_keys_that_utf_8_does_not_have_are_refused(tmp_path):
+    key = "a\ud800"
+    exported = export(lambda p, x: p[key] * x)({key: np.float32(0)}, np.float32(0))
+    for write in (exported.serialize, lambda: save(tmp_path / "m", exported, {key: np.float32(2)})):
+        with pytest.raises(SerializationError, match=r"a text that UTF-8 does not have: .*\\ud800"):
+            write()
+    assert not (tmp_path / "m").exists()

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxtf.serialization._artifact.schema import ExportedTable
-from jaxtf.serialization._container.json_text import object_of
+from jaxtf.serialization._container.json_text import object_of, utf_8
 from jaxtf.serialization._errors import ArtifactError, VersionError
 
 __all__ = ["MAGIC", "TRAILER_FORMAT", "Split", "append_trailer", "check_end", "split_trailer", "writer_of"]
@@ -75,7 +75,7 @@ def append_trailer(payload: bytearray, notes: Mapping[str, Any]) -> None:
       payload: The flatbuffer.
       notes: JSON values; equal notes give equal bytes.
     """
-    encoded = json.dumps(notes, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    encoded = utf_8(json.dumps(notes, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False))
     payload += encoded
     payload += _NUMBERS.pack(len(encoded), TRAILER_FORMAT, 0)
     payload += hashlib.sha256(payload).digest()

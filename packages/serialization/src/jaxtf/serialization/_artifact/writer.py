@@ -38,6 +38,7 @@ from jaxtf.serialization._artifact.schema import (
     fields_of,
     width_of,
 )
+from jaxtf.serialization._container.json_text import utf_8
 from jaxtf.serialization._errors import SerializationError
 
 __all__ = ["MAX_SIZE", "write_payload"]
@@ -231,7 +232,7 @@ class _PayloadWriter:
         return start + 4
 
     def _text(self, text: str) -> None:
-        encoded = text.encode()
+        encoded = utf_8(text)
         self._check_size(len(encoded) + 8)
         self._out += _U32.pack(len(encoded))
         self._out += encoded

@@ -59,13 +59,21 @@ def check_place(file: str) -> None:
 
 
 def write_with_weights(
-    file: str, artifact: bytes | bytearray, leaves: Sequence[Leaf], argnums: Sequence[int], metadata: Mapping[str, Any]
+    file: str,
+    artifact: bytes | bytearray,
+    leaves: Sequence[Leaf],
+    argnums: Sequence[int],
+    metadata: Mapping[str, Any],
+    *,
+    is_tuple: bool = False,
 ) -> None:
     """Writes a program with its weights whole, and says so."""
     with errors_about(file):
         with written_whole(file) as opened:
             producer = {"jaxtf-serialization": RELEASE}
-            manifest = write_model(opened, artifact, leaves, argnums, metadata=metadata, producer=producer)
+            manifest = write_model(
+                opened, artifact, leaves, argnums, is_tuple=is_tuple, metadata=metadata, producer=producer
+            )
         size = sum(stored.entry.end - stored.entry.start for stored in manifest.arrays.values())
     progress(
         f"wrote {file}: {os.path.getsize(file):,} bytes, {len(manifest.arrays)} arrays of {size:,} bytes, "

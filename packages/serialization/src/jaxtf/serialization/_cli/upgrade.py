@@ -29,7 +29,10 @@ def upgrade_file(options: argparse.Namespace) -> int:
         written = _upgraded(options, bytes(parts.artifact))
         leaves = [] if parts.manifest is None else _leaves(source, parts.manifest, options.output)
     if parts.manifest is not None:
-        write_with_weights(options.output, written, leaves, parts.manifest.arguments, parts.manifest.metadata)
+        manifest = parts.manifest
+        write_with_weights(
+            options.output, written, leaves, manifest.arguments, manifest.metadata, is_tuple=manifest.is_tuple
+        )
         return 0
     with errors_about(options.output):
         write(options.output, written)

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jaxtf.serialization._container.json_text import object_of
+from jaxtf.serialization._container.json_text import object_of, utf_8
 from jaxtf.serialization._container.source import Source
 from jaxtf.serialization._errors import ArtifactError
 
@@ -160,7 +160,7 @@ def encode(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bytes:
             "shape": list(entry.shape),
             "data_offsets": [entry.start, entry.end],
         }
-    text = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
+    text = utf_8(json.dumps(values, ensure_ascii=False, separators=(",", ":")))
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
     if len(text) > _LARGEST_HEADER:
         raise ArtifactError(f"a header of {len(text):,} bytes would be needed; it may have {_LARGEST_HEADER:,}")

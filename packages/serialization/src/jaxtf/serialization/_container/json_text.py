@@ -10,9 +10,9 @@ import json
 import re
 from typing import Any
 
-from jaxtf.serialization._errors import ArtifactError
+from jaxtf.serialization._errors import ArtifactError, SerializationError
 
-__all__ = ["object_of"]
+__all__ = ["object_of", "utf_8"]
 
 _MARKS = re.compile(rb'[\[{,]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _COSTS = {b"{": 240, b"[": 96, b",": 48, b'"': 56}
@@ -52,3 +52,21 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("an object has a key twice")
     return found
+
+
+def utf_8(text: str) -> bytes:
+    """A text in UTF-8, in which files have texts.
+
+    Raises:
+      SerializationError: It has half of a surrogate pair, which UTF-8 does not have; the message shows where.
+
+    >>> utf_8("ä")
+    b'\\xc3\\xa4'
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise SerializationError(
+            f"a file cannot hold a text that UTF-8 does not have: ...{text[max(0, error.start - 20) : error.end]!r}\n"
+            "  remedy: a name or key without surrogates, such as text.encode('utf-8', 'replace').decode()"
+        ) from error

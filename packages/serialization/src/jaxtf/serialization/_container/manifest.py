@@ -8,6 +8,7 @@ every byte of the file. Its fields:
 | --- | --- |
 | `format` | 1 |
 | `arguments` | positions of the arguments that the weights are for |
+| `is_tuple` | true where the weights of one argument are a tuple of one pytree; left out otherwise |
 | `leaves` | for each flat value of these arguments the name of its array; a name may come twice |
 | `arrays` | of each: `dtype` (NumPy's name), `shape`, `stored` (the header's dtype, shape), `start`, `end`, `sha256` |
 | `program` | the array that holds the artifact, with its `start`, `end` and `sha256` |
@@ -29,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxtf.serialization._container.header import ITEM_SIZES, Entry, Header
-from jaxtf.serialization._container.json_text import object_of
+from jaxtf.serialization._container.json_text import object_of, utf_8
 from jaxtf.serialization._errors import ArtifactError, VersionError
 
 __all__ = [
@@ -92,6 +93,7 @@ class Manifest:
       metadata: JSON values of the user.
       producer: Releases by name.
       sha256: Of all that, so that it identifies the whole file; in hexadecimal.
+      is_tuple: Whether the weights of one argument are a tuple of one pytree; those of several are a tuple.
     """
 
     arguments: tuple[int, ...]
@@ -101,6 +103,7 @@ class Manifest:
     metadata: Mapping[str, Any]
     producer: Mapping[str, str]
     sha256: str = field(default="")
+    is_tuple: bool = False
 
 
 def stored_as(dtype: str, shape: tuple[int, ...], item_size: int) -> tuple[str, tuple[int, ...]]:
@@ -126,6 +129,7 @@ def texts_of(manifest: Manifest) -> dict[str, str]:
     values = {
         "format": FORMAT,
         "arguments": list(manifest.arguments),
+        **({"is_tuple": True} if manifest.is_tuple and len(manifest.arguments) == 1 else {}),
         "leaves": list(manifest.leaves),
         "arrays": {
             name: {
@@ -143,7 +147,7 @@ def texts_of(manifest: Manifest) -> dict[str, str]:
         "producer": dict(manifest.producer),
     }
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return {_TEXT: text, _DIGEST: hashlib.sha256(text.encode()).hexdigest()}
+    return {_TEXT: text, _DIGEST: hashlib.sha256(utf_8(text)).hexdigest()}
 
 
 def manifest_of(header: Header) -> Manifest:
@@ -200,6 +204,7 @@ def _manifest(values: dict[str, Any], header: Header, digest: str) -> Manifest:
         raise ArtifactError("the metadata and the producer of the manifest must be JSON objects")
     return Manifest(
         arguments=tuple(arguments),
+        is_tuple=values.get("is_tuple") is True,
         leaves=leaves,
         arrays=arrays,
         program=(placed, _sha256(program["sha256"])),

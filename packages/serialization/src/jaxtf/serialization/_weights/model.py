@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,6 +15,7 @@ from jaxtf.serialization import _with_jax
 from jaxtf.serialization._artifact.describe import describe
 from jaxtf.serialization._artifact.description import Description
 from jaxtf.serialization._artifact.deserialize import deserialize_bytes
+from jaxtf.serialization._container.json_text import utf_8
 from jaxtf.serialization._container.parts import parts_of
 from jaxtf.serialization._container.source import Readable, Source, opened
 from jaxtf.serialization._container.whole_file import written_whole
@@ -50,19 +53,20 @@ class ExportedModel:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "argnums", _as_python(self.argnums))
         self.leaves  # noqa: B018  they are checked
 
     @property
     def positions(self) -> tuple[int, ...]:
         """The positions of the arguments that the weights are for."""
-        return (self.argnums,) if isinstance(self.argnums, int) else self.argnums
+        return self.argnums if isinstance(self.argnums, tuple) else (self.argnums,)
 
     @property
     def _trees(self) -> tuple[Tree, ...]:
         """The structure of each of these arguments."""
         arguments = self.exported.in_structure.children[0]
         positions = self.positions
-        fits = all(isinstance(number, int) and 0 <= number < len(arguments.children) for number in positions)
+        fits = all(type(number) is int and 0 <= number < len(arguments.children) for number in positions)
         if arguments.kind is not PyTreeDefKind.TUPLE or not fits or sorted(set(positions)) != list(positions):
             raise SerializationError(
                 f"argnums must be positions of arguments of '{self.exported.fun_name}', ascending and less than "
@@ -79,7 +83,7 @@ class ExportedModel:
           SerializationError: One is of another dtype or shape, or of a dtype that files do not hold.
         """
         trees, places = self._trees, self.flat_positions
-        values = (self.params,) if isinstance(self.argnums, int) else tuple(self.params)
+        values = tuple(self.params) if isinstance(self.argnums, tuple) else (self.params,)
         if len(values) != len(trees):
             raise ArgumentMismatch(f"params must be {len(trees)} pytrees, one for each of argnums; found {len(values)}")
         flat = [
@@ -88,7 +92,7 @@ class ExportedModel:
             for leaf in tree.flatten(value, f"params for args[{position}]")
         ]
         paths = [self.exported.in_names[place] for place in places]
-        names = names_of_weights(paths, self.argnums if isinstance(self.argnums, int) else None)
+        names = names_of_weights(paths, None if isinstance(self.argnums, tuple) else self.argnums)
         return tuple(
             Leaf(path, name, self.exported.in_avals[place], value)
             for path, name, place, value in zip(paths, names, places, flat, strict=True)
@@ -157,7 +161,10 @@ class ExportedModel:
         artifact = self.exported.serialize(vjp_order)
         with written_whole(os.fspath(path)) as file:
             producer = {"jaxtf-serialization": RELEASE}
-            write_model(file, artifact, self.leaves, self.positions, metadata=values, producer=producer)
+            is_tuple = isinstance(self.argnums, tuple)
+            write_model(
+                file, artifact, self.leaves, self.positions, is_tuple=is_tuple, metadata=values, producer=producer
+            )
         return describe(path)
 
     def with_params(self, params: Any) -> ExportedModel:
@@ -219,8 +226,7 @@ def save(
     >>> load(path).call(jnp.ones((1, 3)))
     Array([[3., 3.]], dtype=float32)
     """
-    numbers = argnums if isinstance(argnums, int) else tuple(argnums)
-    model = ExportedModel(exported, params, numbers, {} if metadata is None else metadata)
+    model = ExportedModel(exported, params, _as_python(argnums), {} if metadata is None else metadata)
     return model.save(path, vjp_order=vjp_order, overwrite=overwrite)
 
 
@@ -325,13 +331,14 @@ def model_of(source: Source, params: Any = None, verify: bool = True) -> Exporte
             "  remedy: jaxtf.serialization.deserialize reads it; save writes it with weights"
         )
     exported = deserialize_bytes(parts.artifact)
-    argnums = manifest.arguments[0] if len(manifest.arguments) == 1 else manifest.arguments
+    is_tuple = manifest.is_tuple or len(manifest.arguments) != 1
+    argnums = manifest.arguments if is_tuple else manifest.arguments[0]
     if params is not None:
         return ExportedModel(exported, params, argnums, manifest.metadata)
     arrays = arrays_of(source, parts, verify)
     try:
         bound = _nested(exported, manifest.arguments, [arrays[name] for name in manifest.leaves])
-        return ExportedModel(exported, bound[0] if isinstance(argnums, int) else bound, argnums, manifest.metadata)
+        return ExportedModel(exported, bound if is_tuple else bound[0], argnums, manifest.metadata)
     except SerializationError as error:
         raise ArtifactError(f"the weights are not those of the program: {error}") from error
 
@@ -350,6 +357,18 @@ def _nested(exported: Exported, positions: Sequence[int], leaves: Sequence[Any])
     return tuple(tree.unflatten([next(flat) for _ in range(tree.leaf_count)]) for tree in trees)
 
 
+def _as_python(argnums: Any) -> Any:
+    """A position or a tuple of positions, of integers of Python; what is neither stays as it is, and is refused."""
+    if isinstance(argnums, Iterable) and not isinstance(argnums, str | bytes):
+        return tuple(map(_as_python, argnums))
+    if isinstance(argnums, bool) or not hasattr(argnums, "__index__"):
+        return argnums
+    try:
+        return operator.index(argnums)
+    except TypeError:  # an array of NumPy, or a truth value
+        return argnums
+
+
 def _json_values(metadata: Any) -> dict[str, Any]:
     """The metadata as JSON values.
 
@@ -357,9 +376,28 @@ def _json_values(metadata: Any) -> dict[str, Any]:
       SerializationError: JSON cannot hold them.
     """
     try:
+        _check_texts(metadata)
         values = json.loads(json.dumps(metadata, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise SerializationError(f"metadata must be what JSON can hold: {error}") from error
     if not isinstance(values, dict):
         raise SerializationError(f"metadata must be a dictionary, found {type(metadata).__name__}")
     return values
+
+
+def _check_texts(value: Any) -> None:
+    """Refuses keys that are not texts, as JSON may make one text of two of them, and texts that UTF-8 does not have.
+
+    Raises:
+      SerializationError: Names the key or the text.
+    """
+    if isinstance(value, dict):
+        if others := [key for key in value if not isinstance(key, str)]:
+            raise SerializationError(f"metadata must have texts for keys; found {others[0]!r:.60}")
+        for item in itertools.chain(value, value.values()):
+            _check_texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _check_texts(item)
+    elif isinstance(value, str):
+        utf_8(value)

@@ -124,6 +124,7 @@ def write_model(
     leaves: Sequence[Leaf],
     arguments: Sequence[int],
     *,
+    is_tuple: bool = False,
     metadata: Mapping[str, Any],
     producer: Mapping[str, str],
 ) -> Manifest:
@@ -134,6 +135,7 @@ def write_model(
       artifact: The program.
       leaves: The weights.
       arguments: Positions of the arguments that they are for.
+      is_tuple: Whether they are a tuple of weights, also of one argument.
       metadata: JSON values.
       producer: Releases by name.
 
@@ -147,6 +149,7 @@ def write_model(
     placed, padding, program = _placed(list(distinct.values()), len(artifact))
     manifest = Manifest(
         arguments=tuple(arguments),
+        is_tuple=is_tuple,
         leaves=tuple(distinct[leaf.identity].name for leaf in leaves),
         arrays={
             leaf.name: Stored(dtype_name(leaf.aval.dtype), np.shape(leaf.value), placed[leaf.name], _NO_DIGEST)
