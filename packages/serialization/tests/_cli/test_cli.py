@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import OrderedDict
 from pathlib import Path
 from random import Random
 
@@ -214,6 +215,33 @@ def test_diff_tells_a_vjp_that_one_file_lacks_once(capsys):
         assert lines[place + 1].startswith(f"  {three}: ")
         assert lines[place + 2] == f"  {one}: nothing"
     assert not any(line.startswith("functions[1].") for line in lines)
+
+
+@needs_jax
+@pytest.mark.parametrize(
+    ("one", "other", "texts"),
+    [
+        ((1.0, 1.0), [1.0, 1.0], ["((*, *))", "([*, *])"]),
+        ({"a": {}, "b": 1.0}, {"a": (), "b": 1.0}, ["({'a': {}, 'b': *})", "({'a': (), 'b': *})"]),
+        (1.0, {}, None),
+        (OrderedDict(a=1.0), {"a": 1.0}, ['(collections.OrderedDict[["a"]](*))', "({'a': *})"]),
+    ],
+)
+def test_diff_shows_another_structure_of_the_same_arrays(one, other, texts, capsys, tmp_path):
+    import jax.export
+
+    files = []
+    for value in (one, other):
+        exported = jax.export.export(jax.jit(lambda tree: 1.0))(value)
+        files.append(tmp_path / f"{len(files)}.bin")
+        files[-1].write_bytes(exported.serialize())
+    code, out, _ = run(capsys, "diff", *map(str, files))
+    assert code == 1
+    if texts is not None:
+        place = out.splitlines().index("functions[0].in_tree")
+        assert out.splitlines()[place + 1 : place + 3] == [
+            f"  {file}: ({text}, {{}})" for file, text in zip(files, texts, strict=True)
+        ]
 
 
 def test_upgrade_adds_a_trailer_and_keeps_the_rest(capsys, tmp_path):

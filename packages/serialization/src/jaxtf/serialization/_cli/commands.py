@@ -14,6 +14,7 @@ from typing import Any
 from jaxtf.serialization._artifact.describe import describe_bytes, describe_source
 from jaxtf.serialization._artifact.description import Description
 from jaxtf.serialization._artifact.reader import read_payload
+from jaxtf.serialization._artifact.schema import PyTreeDefTable
 from jaxtf.serialization._artifact.trailer import split_trailer
 from jaxtf.serialization._cli.child import PRINT, in_child
 from jaxtf.serialization._cli.files import (
@@ -28,6 +29,7 @@ from jaxtf.serialization._cli.files import (
 )
 from jaxtf.serialization._container.parts import parts_of
 from jaxtf.serialization._container.source import Source
+from jaxtf.serialization._record.kinds import PyTreeDefKind
 from jaxtf.serialization._requires import require_jax
 
 __all__ = ["describe_files", "diff_files", "extract_module"]
@@ -74,14 +76,37 @@ def diff_files(options: argparse.Namespace) -> int:
 
 
 def _described(file: str) -> dict[str, Any]:
-    """The description of a file, with a digest of each module."""
+    """The description of a file, with the structures of arguments and results, and a digest of each module."""
     with reading(file, "reading") as source:
         description = describe_source(source).to_json()
         table: Any = read_payload(split_trailer(parts_of(source).artifact).payload)
         for function in description["functions"]:
+            function["in_tree"], function["out_tree"] = _tree_text(table.in_tree), _tree_text(table.out_tree)
             function["module_sha256"] = hashlib.sha256(table.mlir_module_serialized).hexdigest()
             table = table.vjp
     return description
+
+
+def _tree_text(table: PyTreeDefTable | None) -> str:
+    """A pytree with `*` for each array; custom types by their names and auxiliary data."""
+    if table is None:
+        return "nothing"
+    inside = list(map(_tree_text, table.children or ()))
+    match table.kind:
+        case PyTreeDefKind.LEAF:
+            return "*"
+        case PyTreeDefKind.NONE:
+            return "None"
+        case PyTreeDefKind.LIST:
+            return f"[{', '.join(inside)}]"
+        case PyTreeDefKind.DICT:
+            names = itertools.zip_longest(map(repr, table.children_names or ()), inside)
+            return f"{{{', '.join(f'{key}: {child}' for key, child in names)}}}"
+        case PyTreeDefKind.TUPLE:
+            return f"({', '.join(inside)})"
+        case kind:
+            auxdata = (table.custom_auxdata or b"").decode(errors="backslashreplace")
+            return f"{table.custom_name or f'kind {kind}'}[{auxdata}]({', '.join(inside)})"
 
 
 def _differing(name: str, left: Any, right: Any) -> Iterator[tuple[str, Any, Any]]:
