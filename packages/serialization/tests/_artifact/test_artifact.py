@@ -626,3 +626,24 @@ def test_an_effect_that_cannot_be_made_again_is_refused_by_name(effect, message)
     with pytest.raises(SerializationError) as caught:
         exported.serialize()
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("format_version", [6, 8, 9, 10, 11, 12])
+def test_of_a_mesh_older_formats_leave_out_the_device_alone(format_version):
+    mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,), devices=jax.devices()[:1])
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x", None))
+    exported = export(jnp.sin)(jax.ShapeDtypeStruct((8, 4), jnp.float32, sharding=sharding))
+    read = deserialize(exported.serialize(format_version=format_version))
+    device = exported.in_shardings[0].mesh.device
+    assert device.platform is not None
+    kept = replace(device, platform=device.platform if format_version >= 11 else None)
+    kept = kept if format_version >= 8 else None
+
+    def written(shardings):
+        return tuple(each and replace(each, mesh=replace(each.mesh, device=kept)) for each in shardings)
+
+    expected = replace(
+        exported, in_shardings=written(exported.in_shardings), out_shardings=written(exported.out_shardings)
+    )
+    assert read == expected
+    np.testing.assert_array_equal(read.call(np.ones((8, 4), np.float32)), exported.call(np.ones((8, 4), np.float32)))
