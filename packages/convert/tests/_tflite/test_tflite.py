@@ -191,6 +191,51 @@ def test_representative_data_are_in_the_order_of_the_arguments(tmp_path):
     np.testing.assert_allclose(found, weighted(x, a), atol=0.05)
 
 
+NAMES = [
+    ("c", "b"),
+    ("image", "mask"),
+    ("tokens", "positions"),
+    ("x1", "x2"),
+    ("z", "y", "x", "w"),
+    ("inputs", "state", "scale"),
+    ("q", "key", "value"),
+]
+
+
+@pytest.mark.parametrize("names", NAMES, ids=" ".join)
+@pytest.mark.parametrize("is_saved", [False, True], ids=["function", "SavedModel"])
+def test_each_input_has_the_ranges_of_its_own_samples(names, is_saved, tmp_path):
+    # TFLite's converter has an order of its own for the inputs of a model, that of a hash table.
+    ranges = {name: 100.0**i for i, name in enumerate(names)}
+    fun = eval(f"lambda {', '.join(names)}: ({', '.join(f'2 * {name}' for name in names)},)")
+    signature = [tf.TensorSpec([1, 8])] * len(names)
+    samples = [{name: ramp(1, 8) * np.float32(s * r) for name, r in ranges.items()} for s in np.linspace(-1, 1, 9)]
+    if is_saved:
+        inputs = ", ".join(names)
+        of_parameters = eval(f"lambda params, {inputs}: fun({inputs})", {"fun": fun})
+        options = {"gradient_order": 0, "native_serialization": False, "enable_xla": False}
+        save_model(of_parameters, {}, tmp_path, input_signatures=signature, **options)
+        data = [[sample[name] for name in sorted(names)] for sample in samples]
+        model = to_tflite(tmp_path, representative_data=data)
+    else:
+        model = to_tflite(fun, input_signature=signature, representative_data=[[*each.values()] for each in samples])
+    found = [*interpreter(model).get_signature_runner()(**samples[-1]).values()]
+    for name, largest in ranges.items():
+        # One step of 8 bits over the range of this input, doubled; over that of another one a hundred times that.
+        expected = 2 * samples[-1][name]
+        assert min(np.abs(array - expected).max() for array in found) <= 2 * (2 * largest / 255)
+
+
+@pytest.mark.parametrize("names", [("c", "b"), ("b", "c"), ("image", "scale"), ("x", "t")], ids=" ".join)
+def test_samples_of_other_shapes_reach_their_own_inputs(names):
+    fun = eval(f"lambda {', '.join(names)}: {names[0]}.sum() * {names[1]}")
+    signature = [tf.TensorSpec([1, 4, 4]), tf.TensorSpec([3])]
+    data = [[ramp(1, 4, 4) * scale, ramp(3) * scale] for scale in np.linspace(-1, 1, 9, dtype=np.float32)]
+    model = to_tflite(fun, input_signature=signature, representative_data=data)
+    [found] = interpreter(model).get_signature_runner()(**dict(zip(names, data[-1], strict=True))).values()
+    np.testing.assert_allclose(found, fun(*data[-1]), atol=0.1)
+
+
 def test_nested_inputs_are_named_as_save_model_names_them():
     model = to_tflite(
         lambda pair: pair["x"] - pair["a"], input_signature=[{"x": tf.TensorSpec([2]), "a": tf.TensorSpec([2])}]

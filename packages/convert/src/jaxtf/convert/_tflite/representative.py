@@ -1,7 +1,8 @@
 """Representative data of `to_tflite`, checked: what TFLite's converter runs to see the ranges of numbers.
 
-The user gives the arguments of each sample in their order. TFLite takes lists in the order of its own inputs, which is
-that of their names: in another one it would refuse shapes that differ, and quantize wrongly where they do not.
+The user gives the arguments of each sample in their order. The model that TFLite makes has an order of its own for its
+inputs, that of a hash table: a list in any other would be refused where shapes differ, and give each input the range of
+another where they do not. So the samples are given by name, and TFLite finds the place of each.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from jaxtf.convert._values.arguments import refuse_masked
 
 __all__ = ["checked_samples"]
 
-_Sample = list[np.ndarray[Any, Any]]
+_Sample = dict[str, np.ndarray[Any, Any]]
 
 
 def checked_samples(representative_data: Any, specs: Mapping[str, tf.TensorSpec]) -> list[_Sample]:
-    """The samples, each a list of arrays in the order of the names of the inputs.
+    """The samples, each with its arrays by the names of the inputs.
 
     Args:
       representative_data: For each sample a list with an array for each input.
@@ -55,11 +56,10 @@ def _sample(sample: Any, specs: Mapping[str, tf.TensorSpec], where: str) -> _Sam
             f"{where} must have one array for each input, {len(specs)} in all. Got: {len(sample)}\n"
             f"  remedy: {_remedy(specs)}"
         )
-    arrays = {
+    return {
         name: _array(value, spec, f"{where}[{index}]", name)
         for index, (value, (name, spec)) in enumerate(zip(sample, specs.items(), strict=True))
     }
-    return [arrays[name] for name in sorted(arrays)]
 
 
 def _array(value: Any, spec: tf.TensorSpec, where: str, name: str) -> np.ndarray[Any, Any]:

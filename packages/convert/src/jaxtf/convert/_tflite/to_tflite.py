@@ -7,6 +7,7 @@ it has in the user's program, and with the converter's own error behind it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,10 @@ def _model(
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8, tf.lite.OpsSet.TFLITE_BUILTINS]
     progress.at("TFLite's converter")
     try:
-        model: bytes = converter.convert()
+        with warnings.catch_warnings():
+            # Samples by name make TFLite read its own model, whose reader warns that it moves to another package.
+            warnings.filterwarnings("ignore", r"\s*Warning: tf\.lite\.Interpreter is deprecated", UserWarning)
+            model: bytes = converter.convert()
     except _tf.tflite_converter_error() as error:
         raise _refusal(error, concrete.graph.as_graph_def()) from error
     return model
