@@ -21,10 +21,12 @@ from jaxtf.convert import (
     FunctionTypeError,
     GradientNotSaved,
     convert,
+    save_exported,
     save_model,
 )
 from jaxtf.convert._function import constants
 from jaxtf.convert._saved_model import whole_folder
+from jaxtf.serialization import export
 
 from . import kill_save
 
@@ -500,6 +502,59 @@ def test_assets_and_metadata_of_an_earlier_save_do_not_stay(tmp_path):
     assert not (folder / "assets.extra").exists()
     assert folder.stat().st_mode & 0o777 == 0o750
     assert [entry.name for entry in folder.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "file"),
+    [
+        ("empty", "assets/photo.jpg"),
+        ("empty", "debug/log.txt"),
+        ("empty", "variables/notes"),
+        ("empty", "variables/variables.index"),
+        ("empty", "assets.extra/metadata.json"),
+        ("empty", "fingerprint.pb"),
+        ("earlier", "assets/photo.jpg"),
+        ("earlier", "assets/more/words.txt"),
+        ("earlier", "assets/.hidden"),
+        ("earlier", "debug/log.txt"),
+        ("earlier", "variables/notes"),
+        ("earlier", "variables/variables.index.old"),
+        ("earlier", "variables/more/variables.index"),
+        ("earlier", "assets.extra/more/metadata.json"),
+        ("earlier", "photo.jpg"),
+        ("damaged", "assets/words.txt"),
+    ],
+)
+def test_files_of_the_user_in_the_folders_of_a_saved_model_are_not_deleted(tmp_path, folder, file):
+    (tmp_path / "words.txt").write_text("words")
+    place = tmp_path / folder
+    if folder != "empty":
+        small(place, assets={"words": tmp_path / "words.txt"}, metadata={"version": 1})
+    if folder == "damaged":
+        (place / "saved_model.pb").write_bytes(b"text")
+    (place / file).parent.mkdir(parents=True, exist_ok=True)
+    (place / file).write_text("kept")
+    exported = export(jax.jit(lambda x: x))(np.float32([1, 2]))
+    for save in (small, lambda place: save_exported(exported, place)):
+        with pytest.raises(ConversionOptionError, match="holds what it did not write: ") as refused:
+            save(place)
+        assert file.partition("/more/")[0] in str(refused.value)
+        assert (place / file).read_text() == "kept"
+
+
+def test_what_tensorflow_wrote_is_replaced(tmp_path):
+    for words in ("a/words.txt", "b/words.txt"):  # files of the same name get other names
+        (tmp_path / words).parent.mkdir()
+        (tmp_path / words).write_text(words)
+    root = tf.train.Checkpoint(v=tf.Variable(1.0))
+    root.files = [tf.saved_model.Asset(str(tmp_path / words)) for words in ("a/words.txt", "b/words.txt")]
+    options = tf.saved_model.SaveOptions(save_debug_info=True)
+    root.f = tf.function(lambda: root.v, input_signature=[])
+    tf.saved_model.save(root, str(tmp_path / "model"), options=options)
+    assert len(list((tmp_path / "model" / "assets").iterdir())) == 2
+    assert list((tmp_path / "model" / "debug").iterdir())
+    small(tmp_path / "model")
+    assert not (tmp_path / "model" / "debug").exists()
 
 
 def test_a_link_to_a_folder_stays_one(tmp_path):

@@ -28,6 +28,8 @@ Each private name is listed once, with why it is needed and the versions it was 
   function, and so the graph, for as long as the process runs.
 - `Graph._add_function_recursive` with `ConcreteFunction._inference_function` (2.21): makes a function that a module
   calls known to the graph, so that a SavedModel keeps it.
+- `tensorflow.core.protobuf.saved_model_pb2` (2.21): the message of `saved_model.pb`, of which `tf.compat.v1` has the
+  parts and not the whole. Loading a SavedModel to know the names of its files would load its functions and variables.
 - `tensorflow.lite.python.convert_phase.ConverterError` (2.21): what TFLite's converter raises.
 - `GraphOrParentsInXlaContext` of `tensorflow.python.ops.control_flow_util` (2.19.1, 2.20.0, 2.21): whether the graph
   that is being traced is of `tf.function(jit_compile=True)`.
@@ -64,14 +66,17 @@ import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Never, TypeVar
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 from tensorflow.compiler.mlir.stablehlo import stablehlo
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.compiler.tf2xla.python import xla
 from tensorflow.compiler.xla import xla_data_pb2
+from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.autograph.impl.api import autograph_artifact
 from tensorflow.python.client import pywrap_tf_session
@@ -92,6 +97,7 @@ __all__ = [
     "annotate_tiles",
     "any_tape_watches",
     "asserted",
+    "assets_of_saved_model",
     "compiled_call",
     "compiled_in_graph",
     "eager_layout",
@@ -205,6 +211,16 @@ def left_alone_by_autograph(function: _Function) -> _Function:
     """Marks a function as one that AutoGraph, which rewrites what `tf.function` traces, is to call as it is."""
     autograph_artifact(function)
     return function
+
+
+def assets_of_saved_model(file: Path) -> frozenset[str]:
+    """The names of the files in the folder `assets` that a `saved_model.pb` has; none if it cannot be read."""
+    message = saved_model_pb2.SavedModel()
+    try:
+        message.ParseFromString(file.read_bytes())
+    except DecodeError:
+        return frozenset()
+    return frozenset(asset.filename for graph in message.meta_graphs for asset in graph.asset_file_def)
 
 
 def tflite_converter_error() -> type[Exception]:

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from jaxtf.convert._convert.callables import check_function
 from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._saved_model.earlier import not_of_saved_model
 
 __all__ = [
     "asset_files",
@@ -30,8 +31,6 @@ _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 # TensorFlow looks for the variables of a SavedModel by a pattern that its path is the beginning of.
 _OF_PATTERNS = frozenset("*?[\\")
-
-_WRITTEN = frozenset(("saved_model.pb", "fingerprint.pb", "variables", "assets", "assets.extra", "debug"))
 
 
 def check_function_and_folder(fun_jax: Any, path: Any) -> None:
@@ -80,7 +79,7 @@ def _check_name(path: Any) -> None:
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Refuses a folder with files that are of no earlier save: they would be deleted."""
+    """Refuses a folder with files that are not of an earlier SavedModel: they would be deleted."""
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -90,17 +89,11 @@ def _check_replaceable(folder: Path) -> None:
             "save_model replaces the folder, which cannot be the working directory\n"
             "  remedy: name a folder in it, or write to it from elsewhere"
         )
-    extra = folder / "assets.extra"
-    others = [entry.name for entry in folder.iterdir() if entry.name not in _WRITTEN]
-    others += (
-        [f"assets.extra/{entry.name}" for entry in extra.iterdir() if entry.name != "metadata.json"]
-        if (extra.is_dir())
-        else []
-    )
+    others = not_of_saved_model(folder)
     if others:
         raise ConversionOptionError(
             f"save_model replaces the whole folder, and {str(folder)!r} holds what it did not write: "
-            f"{', '.join(sorted(others)):.120}\n"
+            f"{', '.join(others):.120}\n"
             "  remedy: write to a new folder, or one with nothing but an earlier SavedModel in it"
         )
 
