@@ -132,6 +132,86 @@ def test_a_model_gives_the_numbers_of_jax(name):
     assert_same(run(model, x), fun(x))
 
 
+TINY = np.float32([1e-30, -1e-8, 3e-7, -1e-4, 1e-3, -0.02, 0.3, -0.49, 0.51, -0.9, 0.0])
+LINES = np.arange(12, dtype=np.float32).reshape(4, 3)
+HOLES = np.where(LINES % 5 == 1, np.float32(-np.inf), LINES)
+ROW = np.float32([[7, 8, 9]])
+
+
+def kept_rows(x):
+    return jax.lax.fori_loop(0, 3, lambda i, kept: kept.at[i].set(x[i] * 2), jnp.full_like(x, -1))
+
+
+def counted(x):
+    """Updates in turn, of a region that TensorFlow has no scatter of."""
+    numbers = jax.lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    return jax.lax.scatter_apply(x, jnp.int32([[1], [1], [3]]), lambda row: row * 2 + 1, numbers, update_shape=(3, 3))
+
+
+# What TFLite's converter rewrites with other operations, and wrongly. The results are exact, or of tiny numbers.
+REWRITTEN = {
+    "repeated indices": (lambda x: x.at[jnp.array([1, 3, 1])].set(7), (LINES,)),
+    "repeated columns": (lambda x: x.at[:, jnp.array([2, 0, 2])].set(-1), (LINES,)),
+    "repeated integers": (lambda x: x.at[jnp.array([0, 0])].set(4), (LINES.astype(np.int32),)),
+    "repeated bytes": (lambda x: x.at[jnp.array([0, 0])].set(4), (LINES.astype(np.uint8),)),
+    "repeated truth": (lambda x: x.at[jnp.array([0, 0])].set(True), (LINES > 3,)),
+    "open indices": (lambda x, y: x.at[y].set(5, mode="drop"), (LINES, np.int32([1, 9, 1, -1]))),
+    "points": (lambda x, y: x.at[y, 2 * y % 3].set(5), (LINES, np.int32([1, 1, 0]))),
+    "rows of infinities": (lambda x, y: x.at[y].set(0), (HOLES, np.int32([0, 2]))),
+    "over infinities": (lambda x, y: jax.lax.dynamic_update_slice(x, ROW, (y, 0)), (HOLES, np.int32(2))),
+    "a part": (lambda x, y: jax.lax.dynamic_update_slice(x, ROW[:, :2], (y, 1)), (HOLES, np.int32(2))),
+    "beside NaN": (lambda x: x.at[1:3].set(0), (np.float32([np.nan, np.nan, np.inf, 3]),)),
+    "in a loop": (kept_rows, (LINES,)),
+    "in turn": (counted, (HOLES,)),
+    "expm1": (jnp.expm1, (TINY,)),
+    "log1p": (jnp.log1p, (TINY,)),
+    "elu": (jax.nn.elu, (TINY,)),
+    "sinh": (jnp.sinh, (TINY,)),
+    "asinh": (jnp.arcsinh, (TINY,)),
+    "atanh": (jnp.arctanh, (TINY,)),
+    "large expm1": (jnp.expm1, (np.float32([0.5, 1, 10, 88, -10, -88, -np.inf, np.inf]),)),
+    "large log1p": (jnp.log1p, (np.float32([0.5, 1, 10, 1e30, 3e38, -0.75, -0.99999]),)),
+}
+
+
+@pytest.mark.parametrize("is_saved", [False, True], ids=["function", "SavedModel"])
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_what_the_converter_would_rewrite_wrongly_is_right(name, is_saved, tmp_path):
+    fun, arguments = REWRITTEN[name]
+    signature = [tf.TensorSpec(argument.shape, argument.dtype, f"x{i}") for i, argument in enumerate(arguments)]
+    if is_saved and name in ("sinh", "asinh", "atanh"):
+        pytest.skip("TFLite has no operation for it, and a SavedModel has it as one")
+    if is_saved:
+        options = {"gradient_order": 0, "native_serialization": False, "enable_xla": False}
+        save_model(lambda _, *args: fun(*args), {}, tmp_path, input_signatures=signature, **options)
+        model = to_tflite(tmp_path)
+    else:
+        model = to_tflite(fun, input_signature=signature)
+    lite = interpreter(model)
+    runner = lite.get_signature_runner()
+    [found] = runner(**dict(zip(sorted(runner.get_input_details()), arguments, strict=True))).values()
+    # Of sums of a few terms and of tables of exp and log; exact for updates, infinities and NaN.
+    np.testing.assert_allclose(found, fun(*map(jnp.asarray, arguments)), rtol=16 * EPSILON)
+
+
+def test_updates_and_expm1_take_any_batch_size():
+    def fun(x, y):
+        return jnp.expm1(x.at[:, y].set(1e-6)), x.at[y].set(5, mode="drop")
+
+    signature = [tf.TensorSpec([None, 3]), tf.TensorSpec([2], tf.int32)]
+    model = to_tflite(fun, input_signature=signature, polymorphic_shapes=["(b, _)", None])
+    for size in (1, 4):
+        x, y = ramp(size, 3), np.int32([2, 2])
+        assert_same([*interpreter(model).get_signature_runner()(x=x, y=y).values()], fun(jnp.asarray(x), y))
+
+
+def test_a_quantized_model_has_the_last_of_several_updates():
+    data = [[LINES * scale] for scale in np.linspace(-1, 1, 9, dtype=np.float32)]
+    fun = lambda x: x.at[jnp.array([1, 3, 1])].set(7) * 2  # noqa: E731
+    [found] = run(to_tflite(fun, input_signature=[tf.TensorSpec([4, 3])], representative_data=data), LINES)
+    np.testing.assert_allclose(found, fun(jnp.asarray(LINES)), atol=44 / 255)  # a step of 8 bits between -22 and 22
+
+
 @pytest.mark.parametrize("name", ANY_BATCH)
 def test_a_model_takes_any_batch_size(name):
     fun, shape = PROGRAMS[name]

@@ -66,7 +66,6 @@ import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Never, TypeVar
 
 import numpy as np
@@ -97,7 +96,6 @@ __all__ = [
     "annotate_tiles",
     "any_tape_watches",
     "asserted",
-    "assets_of_saved_model",
     "compiled_call",
     "compiled_in_graph",
     "eager_layout",
@@ -118,6 +116,7 @@ __all__ = [
     "refusing_results",
     "rng_bit_generator",
     "run_as_function",
+    "saved_model_message",
     "scatter_rows",
     "set_number",
     "stablehlo_version",
@@ -213,14 +212,14 @@ def left_alone_by_autograph(function: _Function) -> _Function:
     return function
 
 
-def assets_of_saved_model(file: Path) -> frozenset[str]:
-    """The names of the files in the folder `assets` that a `saved_model.pb` has; none if it cannot be read."""
+def saved_model_message(data: bytes) -> Any:
+    """The message that the bytes of a `saved_model.pb` hold; one without anything if they hold another thing."""
     message = saved_model_pb2.SavedModel()
     try:
-        message.ParseFromString(file.read_bytes())
+        message.ParseFromString(data)
     except DecodeError:
-        return frozenset()
-    return frozenset(asset.filename for graph in message.meta_graphs for asset in graph.asset_file_def)
+        return saved_model_pb2.SavedModel()
+    return message
 
 
 def tflite_converter_error() -> type[Exception]:

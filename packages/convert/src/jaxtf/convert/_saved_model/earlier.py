@@ -24,7 +24,7 @@ _CHECKPOINT = re.compile(r"variables\.(index|data-\d{5}-of-\d{5})")
 
 # For each folder of a SavedModel: from its `saved_model.pb` to whether a file of some name in that folder is its own.
 _WRITTEN: dict[str, Callable[[Path], Callable[[str], Any]]] = {
-    "assets": lambda program: _tf.assets_of_saved_model(program).__contains__,
+    "assets": lambda program: _assets(program).__contains__,
     "variables": lambda _: _CHECKPOINT.fullmatch,
     "debug": lambda _: "saved_model_debug_info.pb".__eq__,
     METADATA_FILE.parent.name: lambda _: METADATA_FILE.name.__eq__,
@@ -55,6 +55,11 @@ def _others(folder: Path) -> Iterator[str]:
                 yield from (f"{entry.name}/{x.name}" for x in files if x.is_dir() or not is_written(x.name))
         elif entry.name not in (_PROGRAM, "fingerprint.pb") or not entry.is_file():
             yield entry.name
+
+
+def _assets(program: Path) -> frozenset[str]:
+    message = _tf.saved_model_message(program.read_bytes())
+    return frozenset(asset.filename for graph in message.meta_graphs for asset in graph.asset_file_def)
 
 
 def _is_own_folder(entry: Path) -> bool:

@@ -24,8 +24,8 @@ AVOIDED = frozenset(
 
 def of_function(
     fun: Callable[..., Any], signature: Sequence[Any], shapes: Any, constraints: Sequence[str]
-) -> tuple[Any, Any, dict[str, tf.TensorSpec]]:
-    """The converter of a JAX function, the concrete function, and what its inputs look like, by name."""
+) -> tuple[tf.Module, Any, dict[str, tf.TensorSpec]]:
+    """A module with the concrete function of a JAX function, that, and what its inputs look like, by name."""
     check_specifications(signature, "input_signature of to_tflite")
     target = target_of(
         native_serialization=False,
@@ -45,4 +45,4 @@ def of_function(
     module = tf.Module()
     module.f = tf.function(serve, autograph=False)
     concrete = module.f.get_concrete_function(**inputs.specs)
-    return tf.lite.TFLiteConverter.from_concrete_functions([concrete], module), concrete, inputs.specs
+    return module, concrete, inputs.specs

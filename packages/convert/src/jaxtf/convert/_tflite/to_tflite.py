@@ -17,6 +17,7 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
 from jaxtf.convert._tflite.left_over import left_over_in, nodes_of
+from jaxtf.convert._tflite.replaced import converter_of_folder, converter_of_function
 from jaxtf.convert._tflite.representative import checked_samples
 from jaxtf.convert._values.progress import Progress
 from jaxtf.serialization.interop import require_jax
@@ -69,7 +70,8 @@ def to_tflite(
     b'TFL3'
     """
     if isinstance(target, str | Path):
-        converter, concrete, specs = _of_saved_model(Path(target), signature)
+        concrete, specs = _of_saved_model(Path(target), signature)
+        conversion = converter_of_folder(Path(target), signature, concrete)
     elif callable(target):
         require_jax("to_tflite of a function", "jaxtf-convert")
         if input_signature is None:
@@ -78,12 +80,13 @@ def to_tflite(
             )
         from jaxtf.convert._tflite.of_function import of_function
 
-        converter, concrete, specs = of_function(target, input_signature, polymorphic_shapes, polymorphic_constraints)
+        module, concrete, specs = of_function(target, input_signature, polymorphic_shapes, polymorphic_constraints)
+        conversion = converter_of_function(concrete, module)
     else:
         raise ConversionOptionError(
             f"to_tflite needs a JAX function or the folder of a SavedModel, found {type(target).__name__}"
         )
-    with Progress("to_tflite") as progress:
+    with Progress("to_tflite") as progress, conversion as converter:
         return _model(converter, concrete, representative_data, specs, progress)
 
 
@@ -107,8 +110,8 @@ def _model(
     return model
 
 
-def _of_saved_model(folder: Path, signature: str) -> tuple[Any, Any, dict[str, tf.TensorSpec]]:
-    """The same of a SavedModel; a signature has no order of inputs but that of their names."""
+def _of_saved_model(folder: Path, signature: str) -> tuple[Any, dict[str, tf.TensorSpec]]:
+    """The concrete function of a signature, and its inputs by name: it has no order of them but that of their names."""
     if not tf.saved_model.contains_saved_model(str(folder)):
         raise ConversionOptionError(f"there is no SavedModel in {folder}")
     loaded = tf.saved_model.load(str(folder))
@@ -123,8 +126,7 @@ def _of_saved_model(folder: Path, signature: str) -> tuple[Any, Any, dict[str, t
             "  remedy: save it in graph mode: save_model(..., native_serialization=False, enable_xla=False)"
         )
     _, specs = concrete.structured_input_signature
-    converter = tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=[signature])
-    return converter, concrete, dict(sorted(specs.items()))
+    return concrete, dict(sorted(specs.items()))
 
 
 def _refusal(error: Exception, graph: Any) -> Exception:

@@ -15,6 +15,7 @@ from jaxtf.convert._graph.survey import Refusal, Survey, surveyed
 from jaxtf.convert._native.consumer import versions_to_write
 from jaxtf.convert._tflite.left_over import left_over
 from jaxtf.convert._tflite.of_function import AVOIDED
+from jaxtf.convert._tflite.replaced import converter_of_function
 from jaxtf.convert._verify.explanation import Explanation, Mode
 from jaxtf.serialization import Exported, deserialize, export
 from jaxtf.serialization.interop import export_for_graph
@@ -114,8 +115,8 @@ def _left_over_by_tflite(survey: Survey) -> list[Refusal]:
     module.f = survey.concrete
     remedy = "compute that part outside of the model, or write it with other operations or dtypes"
     try:
-        converter = tf.lite.TFLiteConverter.from_concrete_functions([survey.concrete], module)
-        found = left_over(converter, survey.concrete.graph.as_graph_def())
+        with converter_of_function(survey.concrete, module) as converter:
+            found = left_over(converter, survey.concrete.graph.as_graph_def())
     except Exception as error:  # the converter raises errors of several kinds
         return [Refusal("TFLite's converter", _text(error).partition("\n")[0], remedy, "")]
     refusals: dict[tuple[str, str, str], int] = {}

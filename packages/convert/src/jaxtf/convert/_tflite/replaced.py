@@ -1,0 +1,155 @@
+"""A SavedModel for TFLite's converter, with functions in place of the operations that it would rewrite wrongly.
+
+TFLite has no builtin operation for these, and its converter (TensorFlow 2.21) writes others for them: `exp(x) - 1` and
+`log(1 + x)`, which lose what is small, and for an update at indices `x * (1 - count) + sum of updates`, which is
+another number where indices repeat, and NaN where x is not finite. Each such node becomes a call of a function made of
+operations that TFLite has, which the converter writes in its place. Graph mode itself keeps TensorFlow's own
+operations: they are right there, and faster.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from jaxtf.convert import _tf
+from jaxtf.convert._tflite.left_over import nodes_of
+
+__all__ = ["converter_of_folder", "converter_of_function"]
+
+_CALL = "PartitionedCall"
+_PROGRAM = "saved_model.pb"
+_SIGNATURE = "serving_default"
+
+# To which 1 adds nothing.
+_LARGE = 1e30
+
+
+def _expm1(x: tf.Tensor) -> tf.Tensor:
+    """By `tanh(x / 2) = (exp(x) - 1) / (exp(x) + 1)`, which loses nothing for any x."""
+    return tf.tanh(x * 0.5) * (tf.exp(x) + 1)
+
+
+def _log1p(x: tf.Tensor) -> tf.Tensor:
+    """`log(u) x / (u - 1)` of `u = 1 + x`, which gives back what the sum rounds. Quotients of infinities are left out.
+
+    Source: Goldberg, What Every Computer Scientist Should Know About Floating-Point Arithmetic (1991), theorem 4.
+    """
+    u = 1 + x
+    rounded = tf.minimum(u, _LARGE) - 1
+    return tf.where(tf.equal(rounded, 0), x, tf.math.log(u) * (tf.minimum(x, _LARGE) / rounded))
+
+
+def _updated(array: tf.Tensor, indices: tf.Tensor, updates: tf.Tensor) -> tf.Tensor:
+    """Rows of the array, or the last update of each that has one, by one gather from both."""
+    depth, shape = tf.shape(indices)[-1], tf.shape(array)
+    leading, row = shape[:depth], shape[depth:]
+    count = tf.reduce_prod(leading)
+    numbers = tf.range(count)
+    place = tf.reshape(tf.gather_nd(tf.reshape(numbers, leading), indices), [-1])
+    last = tf.math.unsorted_segment_max(tf.range(tf.size(place)), place, count)
+    source = tf.where(last >= 0, last + count, numbers)
+    rows = [tf.reshape(x, tf.concat([[-1], row], 0)) for x in (array, updates)]
+    return tf.reshape(tf.gather(tf.concat(rows, 0), source), shape)
+
+
+# By the name of the operation: the function, the attributes with the dtypes of its operands, and its result's name.
+_FUNCTIONS: dict[str, tuple[Callable[..., tf.Tensor], tuple[str, ...], str]] = {
+    "Expm1": (_expm1, ("T",), "y"),
+    "Log1p": (_log1p, ("T",), "y"),
+    "TensorScatterUpdate": (_updated, ("T", "Tindices", "T"), "output"),
+}
+
+# In which TFLite computes these functions. The converter refuses the operations of other dtypes by their names.
+_GATHERED = (tf.float32, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.bool)
+_DTYPES = {"Expm1": (tf.float32,), "Log1p": (tf.float32,), "TensorScatterUpdate": _GATHERED}
+
+
+def _is_replaced(node: Any) -> bool:
+    """Whether a node of a graph is of an operation that the converter rewrites wrongly."""
+    return node.op in _FUNCTIONS and tf.dtypes.as_dtype(node.attr["T"].type) in _DTYPES[node.op]
+
+
+@contextmanager
+def converter_of_function(concrete: Any, module: tf.Module) -> Iterator[Any]:
+    """TFLite's converter of a concrete function that a module holds."""
+    if not _has_replaced(concrete):
+        yield tf.lite.TFLiteConverter.from_concrete_functions([concrete], module)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(module, folder, signatures={_SIGNATURE: concrete})
+        _write_replaced(Path(folder), Path(folder))
+        yield tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=[_SIGNATURE])
+
+
+@contextmanager
+def converter_of_folder(folder: Path, signature: str, concrete: Any) -> Iterator[Any]:
+    """TFLite's converter of a signature of a SavedModel, which is that concrete function."""
+    if not _has_replaced(concrete):
+        yield tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=[signature])
+        return
+    with tempfile.TemporaryDirectory() as place:
+        for entry in folder.iterdir():
+            if entry.name != _PROGRAM:
+                os.symlink(entry.resolve(), Path(place, entry.name))
+        _write_replaced(folder, Path(place))
+        yield tf.lite.TFLiteConverter.from_saved_model(place, signature_keys=[signature])
+
+
+def _has_replaced(concrete: Any) -> bool:
+    return any(map(_is_replaced, nodes_of(concrete.graph.as_graph_def())))
+
+
+def _write_replaced(folder: Path, place: Path) -> None:
+    """Writes the program of a SavedModel to another place, or to the same one, with functions for those nodes."""
+    message = _tf.saved_model_message((folder / _PROGRAM).read_bytes())
+    for graph in message.meta_graphs:
+        functions: dict[str, Any] = {}
+        _replace(graph.graph_def.node, functions)
+        for function in graph.graph_def.library.function:
+            names = _replace(function.node_def, functions)
+            if names:
+                _rename(function, names)
+        for made in functions.values():
+            _add(graph.graph_def.library, made.graph.as_graph_def().library, made.function_def)
+    (place / _PROGRAM).write_bytes(message.SerializeToString())
+
+
+def _replace(nodes: Iterable[Any], functions: dict[str, Any]) -> dict[str, str]:
+    """Makes calls of nodes, and functions where there are none; gives the names of results that have new ones."""
+    names = {}
+    for node in filter(_is_replaced, nodes):
+        function, dtypes, result = _FUNCTIONS[node.op]
+        specs = [tf.TensorSpec(None, tf.dtypes.as_dtype(node.attr[name].type)) for name in dtypes]
+        key = "_".join(["jaxtf_tflite", node.op, *(spec.dtype.name for spec in specs)])
+        if key not in functions:
+            functions[key] = tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
+        made = functions[key].function_def.signature
+        names[f"{node.name}:{result}:0"] = f"{node.name}:output:0"
+        node.op = _CALL
+        node.ClearField("attr")
+        node.attr["Tin"].list.type.extend(argument.type for argument in made.input_arg)
+        node.attr["Tout"].list.type.extend(argument.type for argument in made.output_arg)
+        node.attr["f"].func.name = made.name
+    return names
+
+
+def _rename(function: Any, names: dict[str, str]) -> None:
+    """Gives the results of replaced nodes the names that those of a call have."""
+    for node in function.node_def:
+        for index, name in enumerate(node.input):
+            node.input[index] = names.get(name, name)
+    for result, name in function.ret.items():
+        function.ret[result] = names.get(name, name)
+
+
+def _add(library: Any, inner: Any, function: Any) -> None:
+    """Adds a function, and those that it calls, to a library."""
+    there = {each.signature.name for each in library.function}
+    library.function.extend(each for each in (*inner.function, function) if each.signature.name not in there)
