@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.convert import ConversionOptionError, convert_exported, save_exported
+from jaxtf.convert import ConversionOptionError, convert_exported, save_exported, save_model
 from jaxtf.serialization import export, load, save
 from jaxtf.shapepoly import symbolic_shape
 
@@ -87,6 +87,21 @@ def test_an_artifact_alone_becomes_a_savedmodel_without_variables(tmp_path):
     )
     assert saved.gradient_order == 0
     np.testing.assert_array_equal(tf.saved_model.load(str(tmp_path / "saved"))(tf.ones(3), tf.ones(3)), 2 * np.ones(3))
+
+
+@pytest.mark.parametrize("order", [-1, "2", True, 1.0, None])
+def test_orders_of_gradient_are_a_number_of_them(tmp_path, order):
+    exported = export(jnp.sin)(jnp.ones(3))
+    message = rf"gradient_order must be a number of orders, 0 for no gradient\. Got: {order!r}"
+    for source in (exported, exported.serialize(vjp_order=1)):  # as many orders as asked for; one
+        if order is None:
+            assert save_exported(source, tmp_path).gradient_order == 1
+            continue
+        with pytest.raises(ConversionOptionError, match=message):
+            save_exported(source, tmp_path, gradient_order=order)
+    if order is not None:
+        with pytest.raises(ConversionOptionError, match=message):
+            save_model(lambda p, x: p * x, 2.0, tmp_path, input_signatures=[tf.TensorSpec([2])], gradient_order=order)
 
 
 def test_what_the_program_does_not_have_is_refused_with_a_message(program, tmp_path):

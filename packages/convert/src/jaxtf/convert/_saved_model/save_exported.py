@@ -14,7 +14,12 @@ from jaxtf.convert._convert.mode import DEFAULT_NATIVE_SERIALIZATION, NativeSeri
 from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._function.gradient import run_differentiable, run_without_gradient
 from jaxtf.convert._saved_model.root import bytes_of, described, root_of
-from jaxtf.convert._saved_model.save_options import asset_files, check_function_and_folder, encoded_metadata
+from jaxtf.convert._saved_model.save_options import (
+    asset_files,
+    check_function_and_folder,
+    check_gradient_order,
+    encoded_metadata,
+)
 from jaxtf.convert._saved_model.saved import METADATA_FILE, Saved
 from jaxtf.convert._saved_model.whole_folder import written_whole
 from jaxtf.convert._values.names import argument_names, result_names
@@ -102,12 +107,14 @@ def save_exported(
 
 def _orders(exported: Exported, asked: int | None) -> int:
     """How many orders of gradient to save."""
+    if asked is not None:
+        check_gradient_order(asked)
     available, function = 0, exported
     while function.has_vjp() and not function.has_endless_vjps:
         available, function = available + 1, function.vjp()
     if function.has_endless_vjps:
         return 1 if asked is None else asked
-    if asked is not None and not 0 <= asked <= available:
+    if asked is not None and asked > available:
         raise ConversionOptionError(
             f"gradient_order must be from 0 to {available}, the orders of VJP that '{exported.fun_name}' has. Got: "
             f"{asked!r}\n  remedy: write it with vjp_order={asked!r}"

@@ -53,7 +53,7 @@ def check_gradient_order(gradient_order: Any) -> None:
     Raises:
       ConversionOptionError: It is another thing.
     """
-    if not isinstance(gradient_order, int) or gradient_order < 0:
+    if isinstance(gradient_order, bool) or not isinstance(gradient_order, int) or gradient_order < 0:
         raise ConversionOptionError(
             f"gradient_order must be a number of orders, 0 for no gradient. Got: {gradient_order!r}"
         )
