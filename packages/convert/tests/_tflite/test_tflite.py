@@ -460,6 +460,34 @@ def test_it_reads_others_with_other_values_for_which_native_mode_is_refused(fun,
     np.testing.assert_array_equal(ours, fun(argument))
 
 
+LARGEST = np.finfo(np.float32).max
+RESOLVERS = tf.lite.experimental.OpResolverType
+
+
+@READS_STABLEHLO
+@pytest.mark.parametrize(
+    ("fun", "argument", "by_default", "without_delegates"),
+    [
+        (jnp.sqrt, np.inf, np.nan, np.inf),
+        (jax.lax.rsqrt, 0, np.nan, np.inf),
+        (jax.nn.sigmoid, 1e30, np.nan, 1),
+        (jnp.exp, np.nan, 0, np.nan),
+        (lambda x: x * 2, np.inf, np.inf, LARGEST),
+        (lambda x: jnp.where(x > 1, x, -jnp.inf), 0, -LARGEST, -LARGEST),
+    ],
+)
+def test_special_numbers_are_what_the_page_says(fun, argument, by_default, without_delegates):
+    model = to_tflite(fun, input_signature=[tf.TensorSpec([8])])
+    for resolver, expected in (
+        (RESOLVERS.AUTO, by_default),
+        (RESOLVERS.BUILTIN_WITHOUT_DEFAULT_DELEGATES, without_delegates),
+    ):
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            lite = tf.lite.Interpreter(model_content=model, experimental_op_resolver_type=resolver)
+        [found] = lite.get_signature_runner()(x=np.full(8, argument, np.float32)).values()
+        np.testing.assert_array_equal(found, np.full(8, expected, np.float32))
+
+
 @pytest.mark.parametrize("approximate", [True, False])
 def test_both_forms_of_gelu_are_one_operation(approximate):
     def gelu(x):
