@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import re
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from jaxtf.convert import (
     convert,
     save_exported,
     save_model,
+    to_tflite,
 )
 from jaxtf.convert._function import constants
 from jaxtf.convert._saved_model import whole_folder
@@ -555,6 +557,38 @@ def test_what_tensorflow_wrote_is_replaced(tmp_path):
     assert list((tmp_path / "model" / "debug").iterdir())
     small(tmp_path / "model")
     assert not (tmp_path / "model" / "debug").exists()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ("x, X", ["x", "X_1"]),
+        ("größe", ["gr__e"]),
+        ("größe, gr__e", ["gr__e", "gr__e_1"]),
+        ("变量, _", ["value", "value_1"]),
+        ("self", ["self_1"]),
+        ("self_1, self, Self", ["self_1", "self_2", "Self_3"]),
+        ("name, fn, args, kwargs, cls, training", ["name", "fn", "args", "kwargs", "cls", "training"]),
+    ],
+)
+def test_any_name_of_a_parameter_has_one_in_the_signature(tmp_path, parameters, expected):
+    names = parameters.split(", ")
+    fun = eval(f"lambda {parameters}: {' + '.join(f'{i} * {name}' for i, name in enumerate(names, 1))}")
+    with_params = eval(f"lambda params, {parameters}: fun({parameters})", {"fun": fun})
+    signature = [tf.TensorSpec([2])] * len(names)
+    saved = save_model(with_params, {}, tmp_path, input_signatures=signature)
+    assert sorted(saved.signatures["serving_default"].inputs) == sorted(expected)
+    inputs = [np.float32([i, 10 * i]) for i in range(len(names))]
+    loaded = tf.saved_model.load(str(tmp_path))
+    tensors = map(tf.constant, inputs)
+    [found] = loaded.signatures["serving_default"](**dict(zip(expected, tensors, strict=True))).values()
+    np.testing.assert_array_equal(found, fun(*inputs))
+    np.testing.assert_array_equal(loaded(*inputs), fun(*inputs))
+    model = to_tflite(fun, input_signature=signature)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # tf.lite.Interpreter moves to ai_edge_litert
+        runner = tf.lite.Interpreter(model_content=model).get_signature_runner()
+    [found] = runner(**dict(zip(expected, inputs, strict=True))).values()
+    np.testing.assert_array_equal(found, fun(*inputs))
 
 
 def test_a_link_to_a_folder_stays_one(tmp_path):

@@ -93,6 +93,8 @@ def test_names_are_unique_and_valid_in_graphs():
         "value",
     )
     assert argument_names(("args[1].w", "args[0]", "args[2]"), ("x", "y")) == ("y_w", "x", "args_2")
+    assert argument_names(("args[0]['b']", "args[1]", "args[2]"), ("a", "a_b", "A_b")) == ("a_b_2", "a_b", "A_b_1")
+    assert argument_names(("kwargs['变']", "args[0]", "kwargs['self']"), ("größe",)) == ("value", "gr__e", "self_1")
 
 
 def test_the_module_tells_which_line_of_the_user_an_operation_comes_from():

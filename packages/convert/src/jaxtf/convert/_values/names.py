@@ -1,7 +1,8 @@
 """Names of arguments and results in TensorFlow: the user's own, by the path in the pytree.
 
 `images` and `{"loss": ..., "state": (a, b)}` become `images`, `loss`, `state_0`, `state_1`. A result
-that is not a container is `output_0`, as TensorFlow calls it. Names are valid in graphs and unique.
+that is not a container is `output_0`, as TensorFlow calls it. Names are valid in graphs and unique; those of arguments
+also where a SavedModel takes names for the same: in lower case.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def call_signature(fun: Callable[..., Any]) -> inspect.Signature:
 
 
 def call_signature_of(names: Sequence[str]) -> inspect.Signature:
-    """The same for positional parameters of these names."""
+    """The same for positional parameters of these names; TensorFlow saves no function with a `self`."""
+    names = [_unused("self_", set(names)) if name == "self" else name for name in names]
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     rest = inspect.Parameter(_unused("args", set(names)), inspect.Parameter.VAR_POSITIONAL)
     return inspect.Signature([*parameters, rest])
@@ -67,18 +69,27 @@ def argument_names(paths: Sequence[str], parameters: Sequence[str]) -> tuple[str
       paths: `args[0]['w']` or `kwargs['scale']`.
       parameters: The names of the positional parameters.
 
+    An argument that is an array has the name of its parameter before a part of another argument may have it.
+
     >>> argument_names(("args[0]['w']", "args[1]", "kwargs['scale']"), ("params",))
     ('params_w', 'args_1', 'scale')
+    >>> argument_names(("args[0]['b']", "args[1]", "args[2]"), ("a", "a_b", "A_b"))
+    ('a_b_2', 'a_b', 'A_b_1')
     """
 
     def words(path: str) -> list[str]:
-        root, first, *rest = _words(path)
+        root, *rest = _words(path)
         if root == "kwargs":
-            return [first, *rest]
-        index = int(first)
-        return [parameters[index] if index < len(parameters) else f"args_{index}", *rest]
+            return rest
+        index = int(rest[0])
+        name = parameters[index] if index < len(parameters) else f"args_{index}"
+        return [re.sub(r"\W", "_", name, flags=re.ASCII), *rest[1:]]
 
-    return _unique(map(words, paths))
+    parts = [words(path) for path in paths]
+    order = sorted(range(len(parts)), key=lambda index: len(parts[index]) > 1)
+    names = _unique((parts[index] for index in order), taken=("self",), fold=str.lower)
+    by_place = dict(zip(order, names, strict=True))
+    return tuple(by_place[index] for index in range(len(parts)))
 
 
 def result_names(paths: Sequence[str]) -> tuple[str, ...]:
@@ -104,14 +115,24 @@ def _words(path: str) -> list[str]:
     return found
 
 
-def _unique(words: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    names: list[str] = []
+def _unique(
+    words: Iterable[Sequence[str]], taken: Iterable[str] = (), fold: Callable[[str], str] = str
+) -> tuple[str, ...]:
+    """Names of these words, in order.
+
+    Args:
+      words: Of each name.
+      taken: Names that none may have: `self` is TensorFlow's own, where it takes arguments by name.
+      fold: Names are the same if this is.
+    """
+    names, used = [], set(map(fold, taken))
     for parts in words:
         name = "_".join(parts).lstrip("_") or "value"
         name = name if not name[0].isdigit() else f"value_{name}"
         candidate, count = name, 0
-        while candidate in names:
+        while fold(candidate) in used:
             count += 1
             candidate = f"{name}_{count}"
+        used.add(fold(candidate))
         names.append(candidate)
     return tuple(names)
