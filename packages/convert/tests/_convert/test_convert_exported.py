@@ -517,3 +517,15 @@ def test_an_artifact_that_another_calls_is_translated_for_cpu_whatever_their_pla
         converted = convert_exported(exported, native_serialization=native)
         np.testing.assert_array_equal(converted(x), 2 * (x + 1))
         np.testing.assert_array_equal(tf.function(converted, autograph=False)(x), 2 * (x + 1))
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("sizes", ["b, 3", "2, 3"])
+def test_an_argument_of_unknown_rank_has_that_of_the_export(native, sizes):
+    exported = export(lambda x: x * 2)(jax.ShapeDtypeStruct(symbolic_shape(sizes), np.float32))
+    converted = convert_exported(exported, native_serialization=native)
+    function = tf.function(converted, autograph=False, input_signature=[tf.TensorSpec(None, tf.float32)])
+    np.testing.assert_array_equal(function(np.ones((2, 3), np.float32)), np.full((2, 3), 2))
+    for shape in ((3,), (2, 4), (1, 2, 3)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="is not compatible with expected shape"):
+            function(np.ones(shape, np.float32))

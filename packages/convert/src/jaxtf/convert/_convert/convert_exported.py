@@ -334,12 +334,12 @@ class ExportedConversion:
                 f"Rank mismatch for {name} of the exported function '{exported.fun_name}': expected {aval.shape} and "
                 f"called with {tensor.shape}"
             )
+        if tensor.shape.rank is None:
+            return tf.ensure_shape(tensor, [None if is_symbolic_dim(size) else size for size in aval.shape])
         self._check_constants(name, aval.shape, tensor.shape)
         return tensor
 
     def _check_constants(self, name: str, expected: Sequence[Any], found: tf.TensorShape) -> None:
-        if found.rank is None:
-            return
         for axis, (size, actual) in enumerate(zip(expected, found, strict=True)):
             if not is_symbolic_dim(size) and actual is not None and actual != size:
                 raise ArgumentMismatch(
