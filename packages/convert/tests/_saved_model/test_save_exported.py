@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 
 import jax
@@ -102,6 +103,28 @@ def test_orders_of_gradient_are_a_number_of_them(tmp_path, order):
     if order is not None:
         with pytest.raises(ConversionOptionError, match=message):
             save_model(lambda p, x: p * x, 2.0, tmp_path, input_signatures=[tf.TensorSpec([2])], gradient_order=order)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"signature": 3}, "signature must be a text. Got: 3"),
+        ({"signature": None}, "signature must be a text. Got: None"),
+        ({"signature": b"x"}, "signature must be a text. Got: b'x'"),
+        ({"signature": "__saved_model_init_op"}, "TensorFlow runs what has this name when it loads"),
+        ({"input_names": [1, 2]}, "input_names must be different texts of ASCII letters, digits and _"),
+        ({"input_names": ["x", "X"]}, "Got: ['x', 'X']"),
+        ({"input_names": ["x", "x"]}, "different also in lower case, and other than 'self'. Got: ['x', 'x']"),
+        ({"input_names": ["größe", "y"]}, "Got: ['größe', 'y']"),
+        ({"input_names": ["a b", "y"]}, "Got: ['a b', 'y']"),
+        ({"input_names": ["", "y"]}, "Got: ['', 'y']"),
+        ({"input_names": ["self", "y"]}, "Got: ['self', 'y']"),
+    ],
+)
+def test_names_that_tensorflow_cannot_have_are_refused(tmp_path, options, message):
+    exported = export(lambda x, y: x + y)(jnp.ones(3), jnp.ones(3))
+    with pytest.raises(ConversionOptionError, match=re.escape(message)):
+        save_exported(exported, tmp_path / "saved", **options)
 
 
 def test_what_the_program_does_not_have_is_refused_with_a_message(program, tmp_path):

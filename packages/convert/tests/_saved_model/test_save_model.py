@@ -406,6 +406,9 @@ def test_constants_that_no_graph_can_hold_are_refused_with_the_remedy(tmp_path, 
         ),
         ({"metadata": {"a": object()}}, "metadata must be what JSON can hold"),
         ({"metadata": {"a": 1, 2: 3}}, "metadata must be what JSON can hold"),
+        ({"metadata": {"a": float("nan")}}, "metadata must be what JSON can hold: Out of range float values"),
+        ({"assets": {"labels": "/"}}, "assets['labels'] must be a file. Got the folder '/'"),
+        ({"input_signatures": {"__saved_model_init_op": [SCALE]}}, "TensorFlow runs what has this name when it loads"),
         (
             {"assets": ["labels.txt"]},
             "assets of save_model must be a mapping of names to files, such as {'labels': 'labels.txt'}. "

@@ -18,6 +18,8 @@ from jaxtf.convert._saved_model.save_options import (
     asset_files,
     check_function_and_folder,
     check_gradient_order,
+    check_input_names,
+    check_signature_name,
     encoded_metadata,
 )
 from jaxtf.convert._saved_model.saved import METADATA_FILE, Saved
@@ -64,13 +66,15 @@ def save_exported(
       What was saved.
 
     Raises:
-      ConversionOptionError: Not an exported function, another number of names than of arguments, more orders of
+      ConversionOptionError: Not an exported function, another number of names than of arguments or names that
+        TensorFlow cannot have, more orders of
         gradient than orders of VJP, or a folder that holds other things.
       ArtifactError, VersionError, OSError: As `jaxtf.serialization.load`.
       UnknownCustomCall, TensorFlowTooOld, GraphModeUnsupported, NativeModeUnsupported: As `convert_exported`.
     """
     program = read_exported(exported, "save_exported")
     check_function_and_folder(save_exported, path)
+    check_signature_name(signature)
     orders = _orders(program.exported if isinstance(program, ExportedModel) else program, gradient_order)
     files = asset_files(assets)
     if metadata is None and isinstance(program, ExportedModel):
@@ -145,6 +149,7 @@ class _Served:
                 f"input_names must be {len(free)} names, one for each positional argument that is not a weight. Got: "
                 f"{input_names!r:.80}"
             )
+        check_input_names(input_names)
         parameters = [f"args_{position}" for position in range(len(positional.children))]
         for position, name in zip(free, input_names, strict=False):
             parameters[position] = name

@@ -19,6 +19,8 @@ __all__ = [
     "asset_files",
     "check_function_and_folder",
     "check_gradient_order",
+    "check_input_names",
+    "check_signature_name",
     "check_specifications",
     "encoded_metadata",
     "signatures_by_name",
@@ -31,6 +33,12 @@ _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 # TensorFlow looks for the variables of a SavedModel by a pattern that its path is the beginning of.
 _OF_PATTERNS = frozenset("*?[\\")
+
+
+_INPUT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+# Keys among the signatures of a SavedModel that are not of signatures.
+_OF_TENSORFLOW = ("__saved_model_init_op", "__saved_model_train_op")
 
 
 def check_function_and_folder(fun_jax: Any, path: Any) -> None:
@@ -128,10 +136,39 @@ def signatures_by_name(input_signatures: Any) -> dict[str, Sequence[Any]]:
     for name, inputs in signatures.items():
         if not isinstance(name, str):
             raise ConversionOptionError(f"a signature of input_signatures must have a text for a name. Got: {name!r}")
+        check_signature_name(name)
         check_specifications(inputs, f"the signature '{name}' of input_signatures")
     if not signatures:
         raise ConversionOptionError("input_signatures is empty: a SavedModel needs at least one signature")
     return signatures
+
+
+def check_signature_name(name: Any) -> None:
+    """Refuses what is not a name that a signature can have.
+
+    Raises:
+      ConversionOptionError: It is not a text, or means another thing to TensorFlow.
+    """
+    if not isinstance(name, str):
+        raise ConversionOptionError(f"signature must be a text. Got: {name!r:.60}")
+    if name in _OF_TENSORFLOW:
+        raise ConversionOptionError(
+            f"a signature cannot be called {name!r}: TensorFlow runs what has this name when it loads or trains a model"
+        )
+
+
+def check_input_names(names: Sequence[Any]) -> None:
+    """Refuses names that a signature of TensorFlow cannot have for its inputs.
+
+    Raises:
+      ConversionOptionError: One is not such a text, or is another one's.
+    """
+    are_texts = all(isinstance(name, str) and _INPUT_NAME.fullmatch(name) for name in names)
+    if not are_texts or len({name.lower() for name in names}) < len(names) or "self" in names:
+        raise ConversionOptionError(
+            "input_names must be different texts of ASCII letters, digits and _ that begin with a letter, "
+            f"different also in lower case, and other than 'self'. Got: {list(names)!r:.80}"
+        )
 
 
 def with_params(polymorphic_shapes: Any, signatures: Mapping[str, Sequence[Any]]) -> Any:
@@ -190,6 +227,11 @@ def asset_files(assets: Any) -> dict[str, str]:
         files[name] = os.fspath(file)
         if not tf.io.gfile.exists(files[name]):
             raise ConversionOptionError(f"the file of assets[{name!r}] does not exist: {files[name]!r}")
+        if tf.io.gfile.isdir(files[name]):
+            raise ConversionOptionError(
+                f"assets[{name!r}] must be a file. Got the folder {files[name]!r}\n"
+                "  remedy: name the files in it, or one archive of them"
+            )
     return files
 
 
@@ -202,6 +244,6 @@ def encoded_metadata(metadata: Any) -> str | None:
     if metadata is None:
         return None
     try:
-        return json.dumps(metadata, indent=2, sort_keys=True) + "\n"
+        return json.dumps(metadata, indent=2, sort_keys=True, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
         raise ConversionOptionError(f"metadata must be what JSON can hold: {error}") from error
