@@ -75,6 +75,8 @@ class Trial:
       is_late: Whether a graph that is compiled, or vectorized, was made as one that is not, as in a SavedModel.
       is_opened: Whether graph mode and `lift` take a module with sizes left open that its types could know, as other
         producers write them.
+      is_vague: Whether a graph is traced for arguments of which TensorFlow knows no size. It has to refuse arrays of
+        other sizes than the constant ones.
     """
 
     backend: str
@@ -84,6 +86,7 @@ class Trial:
     constants: frozenset[int] = frozenset()
     is_late: bool = False
     is_opened: bool = False
+    is_vague: bool = False
 
 
 def trials(case: Case) -> st.SearchStrategy[Trial]:
@@ -102,7 +105,10 @@ def trials(case: Case) -> st.SearchStrategy[Trial]:
     if case.often:
         backend = st.one_of(st.sampled_from(case.often), backend)
     is_opened = st.sampled_from((False, False, True))
-    return st.builds(Trial, backend, derivatives, x64, st.integers(0, 99), constants, st.booleans(), is_opened)
+    is_vague = st.sampled_from((False, False, False, True))
+    return st.builds(
+        Trial, backend, derivatives, x64, st.integers(0, 99), constants, st.booleans(), is_opened, is_vague
+    )
 
 
 def compare(case: Case, trial: Trial, *, with_jit: bool = True) -> None:
@@ -218,7 +224,7 @@ def runner(
     )
     if backend in ("graph", "compiled", "vectorized"):
         specifications = [
-            tf.TensorSpec([None if isinstance(n, str) else n for n in argument.shape], value.dtype)
+            tf.TensorSpec([None if isinstance(n, str) or trial.is_vague else n for n in argument.shape], value.dtype)
             for argument, value in zip(arguments_of(case, len(values)), values, strict=True)
         ]
         if trial.is_late:
@@ -228,6 +234,9 @@ def runner(
         else:
             converted = tf.function(converted, specifications, autograph=False, jit_compile=backend == "compiled")
 
+    if trial.is_vague and backend in ("graph", "compiled"):
+        check_refusal(converted, case, values)
+
     def run(*args: np.ndarray) -> list[np.ndarray]:
         called = with_constants(converted, args, trial.constants) if backend == "graph" else converted
         with warnings.catch_warnings():
@@ -236,6 +245,22 @@ def runner(
         return [np.asarray(leaf.numpy()) for leaf in tf.nest.flatten(results)]
 
     return run
+
+
+def check_refusal(converted: Callable[..., Any], case: Case, values: Sequence[np.ndarray]) -> None:
+    """Calls a graph of open sizes with one more row than a constant size, of each argument in turn."""
+    for index, argument in enumerate(arguments_of(case, len(values))):
+        axis = next((axis for axis, size in enumerate(argument.shape) if not isinstance(size, str)), None)
+        if axis is not None:
+            shape = list(values[index].shape)
+            shape[axis] += 1
+            others = list(map(tf.constant, values))
+            others[index] = tf.zeros(shape, values[index].dtype)
+            try:
+                converted(*others)
+            except tf.errors.InvalidArgumentError:
+                continue
+            raise AssertionError(f"{case.label}: argument {index} of shape {others[index].shape} is not refused")
 
 
 def run_opened(function: Callable[..., Any], case: Case, trial: Trial, *args: np.ndarray) -> list[np.ndarray]:

@@ -99,6 +99,8 @@ __all__ = [
     "compiled_call",
     "compiled_in_graph",
     "eager_layout",
+    "eager_shapes",
+    "ensured",
     "evaluated",
     "executing_eagerly",
     "flat_call",
@@ -473,6 +475,11 @@ def eager_layout(values: Sequence[Any]) -> list[Hashable] | None:
     return layout
 
 
+def eager_shapes(tensors: Sequence[tf.Tensor]) -> list[tuple[int, ...]]:
+    """The shapes of eager tensors."""
+    return [tensor._shape_tuple() for tensor in tensors]
+
+
 @dataclass(frozen=True)
 class TiledDevices:
     """Which device holds which tile of an array: the numbers from 0, arranged.
@@ -707,6 +714,25 @@ def asserted(holds: tf.Tensor, data: Sequence[Any]) -> tf.Operation | None:
         for operation in (made, *(tensor.op for tensor in made.inputs)):
             if operation.type in pfor._pfor_converter_registry:
                 operation.pfor_converter = _unless_the_same
+    return made
+
+
+def ensured(tensor: tf.Tensor, shape: tf.TensorShape, name: str) -> tf.Tensor:
+    """As `tf.ensure_shape`, also where nothing reads the result but operations run after it.
+
+    `tf.vectorized_map` leaves it as it is where the tensor is the same for all elements.
+    """
+    made: tf.Tensor = tf.ensure_shape(tensor, shape, name)
+    left_by_grappler(made.op)
+
+    def convert(given: Any) -> Any:
+        value = given.input(0)
+        if value.t is given.op.inputs[0]:
+            return pfor.wrap(given.op.outputs[0], False)
+        stacked = tf.TensorShape([None]).concatenate(shape) if value.is_stacked else shape
+        return pfor.wrap(ensured(value.t, stacked, name), value.is_stacked)
+
+    made.op.pfor_converter = convert
     return made
 
 

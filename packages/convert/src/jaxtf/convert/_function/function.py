@@ -17,7 +17,7 @@ from jaxtf.convert._errors import ArgumentTypeError, ResultTypeError
 from jaxtf.convert._function.constants import Constant
 from jaxtf.convert._values.dtypes import is_float0, tf_dtype
 from jaxtf.convert._values.sizes import result_shapes
-from jaxtf.serialization import Exported, ExtendedDtype
+from jaxtf.serialization import Aval, Exported, ExtendedDtype
 from jaxtf.shapepoly import ShapeMismatch, is_symbolic_dim
 
 __all__ = ["ExportedFunction"]
@@ -84,6 +84,18 @@ class ExportedFunction(ABC):
             return self
         return lambda arguments: self([*arguments, *(constant.tensor() for constant in self.constants)])
 
+    def with_checked_sizes(self, arguments: Sequence[tf.Tensor], *, by_signature: bool) -> Sequence[tf.Tensor]:
+        """Arguments in a graph whose constant sizes are those that the function needs, or become an error when it runs.
+
+        Args:
+          arguments: One tensor for each of `exported.in_avals`.
+          by_signature: Whether the graph is of a signature, which TensorFlow calls with arrays of any shape.
+
+        Raises:
+          tf.errors.InvalidArgumentError: Sizes that are known, and others.
+        """
+        return arguments
+
     @abstractmethod
     def like(self, exported: Exported) -> ExportedFunction:
         """Another exported function in the same form."""
@@ -95,7 +107,7 @@ class ExportedFunction(ABC):
           tf.errors.InvalidArgumentError: Sizes that the symbolic shapes do not allow.
         """
         try:
-            return result_shapes(self.exported, [argument.shape.as_list() for argument in arguments])
+            return result_shapes(self.exported, list(map(_sizes, arguments, self.exported.in_avals)))
         except ShapeMismatch as error:
             raise tf.errors.InvalidArgumentError(None, None, str(error)) from error
 
@@ -136,6 +148,11 @@ class ExportedFunction(ABC):
             and all((*self.argument_has_gradient, *self.result_has_gradient))
             and not any(tf_dtype(aval.dtype).is_complex for aval in avals)
         )
+
+
+def _sizes(argument: tf.Tensor, aval: Aval) -> list[int | None]:
+    """What is known of the sizes of an argument, perhaps not even how many there are."""
+    return [None] * aval.ndim if argument.shape.rank is None else argument.shape.as_list()
 
 
 def _refuse_random_keys(exported: Exported) -> None:

@@ -59,14 +59,17 @@ def run_differentiable(
       orders: How many orders of gradient a SavedModel is to hold, all made now. By default they are
         made on request, any number of them, and a SavedModel holds the first.
     """
-    return _run(function, [*arguments, *(constant.tensor() for constant in function.constants)], orders)
+    complete = [*arguments, *(constant.tensor() for constant in function.constants)]
+    return _run(function, complete, orders, by_signature=orders is not None)
 
 
-def _run(function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int | None) -> list[tf.Tensor]:
+def _run(
+    function: ExportedFunction, arguments: Sequence[tf.Tensor], orders: int | None, *, by_signature: bool = False
+) -> list[tf.Tensor]:
     """The same, with the constants among the arguments."""
     is_eager = tf.executing_eagerly()
     if not is_eager:
-        arguments = _tf.in_current_graph(arguments)
+        arguments = function.with_checked_sizes(_tf.in_current_graph(arguments), by_signature=by_signature)
     if not function.argument_dtypes or not function.exported.out_avals:
         return function(arguments)
     if orders is None and is_eager:
@@ -124,6 +127,7 @@ def _run_recorded(function: ExportedFunction, arguments: Sequence[tf.Tensor]) ->
         # The fast path first: most gradients are of the first order, and of real numbers alone.
         if function.pulls_back_plainly and _tf.executing_eagerly() and not _tf.any_tape_watches():
             given = [tf.zeros_like(r) if c is None else _dense(c) for r, c in zip(kept, cotangents, strict=True)]
+            _check_shapes(function, given, kept)
             return function.vjp.run_eagerly([*arguments, *given])
         return _pull_back(function, arguments, kept, cotangents, _run_vjp)
 
@@ -140,12 +144,20 @@ def _run_refusing(function: ExportedFunction, arguments: Sequence[tf.Tensor], me
     return results
 
 
-def run_without_gradient(function: ExportedFunction, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Applies the function so that asking for its gradient is an error, also when reloaded."""
+def run_without_gradient(
+    function: ExportedFunction, arguments: Sequence[tf.Tensor], *, by_signature: bool = False
+) -> list[tf.Tensor]:
+    """Applies the function so that asking for its gradient is an error, also when reloaded.
+
+    Args:
+      function: What to apply.
+      arguments: Its flat arguments, without constants.
+      by_signature: Whether the graph is of a signature of a SavedModel.
+    """
     complete = [*arguments, *(constant.tensor() for constant in function.constants)]
     if tf.executing_eagerly():
         return _run_refusing(function, complete, GRADIENT_PREVENTED)
-    complete = _tf.in_current_graph(complete)
+    complete = list(function.with_checked_sizes(_tf.in_current_graph(complete), by_signature=by_signature))
     if function.is_regular:
         # Other consumers than TensorFlow do not know PreventGradient.
         refusing = _refusing(GRADIENT_PREVENTED)
@@ -188,7 +200,9 @@ def _pull_back(
             return tf.zeros_like(result, dtype=tf.bool)
         return tf.zeros_like(result) if cotangent is None else _conjugate(_dense(cotangent))
 
-    given = map(cotangent_of, results, cotangents, function.result_has_gradient)
+    given = list(map(cotangent_of, results, cotangents, function.result_has_gradient))
+    if _tf.executing_eagerly():
+        _check_shapes(function, given, results)
     known = dict(zip(function.constants, arguments[count:], strict=True))
     constants = [known[constant] if constant in known else constant.tensor() for constant in vjp.constants]
     with tf.name_scope("jaxtf_vjp"):
@@ -198,6 +212,20 @@ def _pull_back(
         for cotangent, has_gradient in zip(pulled, function.argument_has_gradient, strict=True)
     ]
     return [*cotangents_of_arguments, *([None] * len(function.constants))]
+
+
+def _check_shapes(function: ExportedFunction, cotangents: Sequence[tf.Tensor], results: Sequence[tf.Tensor]) -> None:
+    """Refuses eager cotangents of other shapes than the results, which operations of graph mode would broadcast."""
+    if not function.is_regular or _tf.eager_shapes(cotangents) == _tf.eager_shapes(results):
+        return
+    for name, cotangent, result in zip(function.exported.out_names, cotangents, results, strict=True):
+        if cotangent.shape != result.shape:
+            raise tf.errors.InvalidArgumentError(
+                None,
+                None,
+                f"Shape mismatch for the cotangent of {name} of the exported function '{function.exported.fun_name}': "
+                f"expected {result.shape} and called with {cotangent.shape}",
+            )
 
 
 def _dense(cotangent: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:

@@ -24,10 +24,16 @@ from jaxtf.convert._graph.errors import REMEDY
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import check, plan
 from jaxtf.convert._values.narrow import check_not_compiled
-from jaxtf.serialization import DisabledSafetyCheck, Exported
+from jaxtf.serialization import Aval, DisabledSafetyCheck, Exported
 from jaxtf.serialization.interop import for_platform
+from jaxtf.shapepoly import is_symbolic_dim
 
 __all__ = ["GraphFunction"]
+
+# Whatever calls the graph, these have the sizes that the graph knows.
+_OF_KNOWN_SIZES = frozenset(("Const", "ReadVariableOp"))
+
+_CHECK = "EnsureShape"
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.\-]+")
 
@@ -94,6 +100,32 @@ class GraphFunction(ExportedFunction):
             self._result_shapes(arguments)  # raises native mode's messages
             raise
 
+    def with_checked_sizes(self, arguments: Sequence[tf.Tensor], *, by_signature: bool) -> list[tf.Tensor]:
+        """As `ExportedFunction` says: where a size is not known, the operation that compares it is named after both."""
+        names, avals = self.exported.in_names, self.exported.in_avals
+        return [
+            self._with_checked_sizes(argument, name, aval, by_signature and argument.op.type not in _OF_KNOWN_SIZES)
+            for argument, name, aval in zip(arguments, names, avals, strict=True)
+        ]
+
+    def _with_checked_sizes(self, argument: tf.Tensor, name: str, aval: Aval, by_signature: bool) -> tf.Tensor:
+        if not by_signature and argument.shape.is_fully_defined() and argument.shape == aval.shape:
+            return argument
+        needed = tf.TensorShape([None if is_symbolic_dim(size) else size for size in aval.shape])
+        try:
+            known = needed.merge_with(argument.shape)
+        except ValueError as error:
+            raise tf.errors.InvalidArgumentError(
+                None,
+                None,
+                f"Shape mismatch for {name} of the exported function '{self.exported.fun_name}': expected {aval.shape} "
+                f"and called with {argument.shape}",
+            ) from error
+        is_known = argument.shape.rank is not None and argument.shape.as_list() == known.as_list()
+        if is_known and not (by_signature and any(size is not None for size in known)):
+            return argument
+        return _tf.ensured(argument, known, f"{self._scope}/shape_of_{_NOT_IN_NAMES.sub('_', name).strip('_')}")
+
     def like(self, exported: Exported) -> GraphFunction:
         """Another exported function in graph mode."""
         return GraphFunction(exported, allows_xla=self._allows_xla, avoids=self._avoids)
@@ -117,6 +149,10 @@ class GraphFunction(ExportedFunction):
             results = emitter.main(emitted) if called else _tf.unrecorded(emitter.main, emitted)
             if self._is_sharded:
                 results = annotate_shardings(results, exported.out_shardings, exported.uses_shardy)
+            checks = [argument.op for argument in arguments if argument.op.type == _CHECK]
+            if checks:  # perhaps of an argument of which the function needs nothing but the shape
+                with tf.control_dependencies(checks):
+                    results = [tf.identity(result) for result in results]
         if shapes is not None:
             for result, shape in zip(results, shapes, strict=True):
                 result.set_shape(shape)

@@ -85,7 +85,9 @@ def save_exported(
         native_serialization=native_serialization,
         enable_xla=enable_xla,
         disabled_checks=disabled_checks,
-        run=run_without_gradient if orders == 0 else partial(run_differentiable, orders=orders),
+        run=partial(run_without_gradient, by_signature=True)
+        if orders == 0
+        else partial(run_differentiable, orders=orders),
     )
     served = _Served(conversion, input_names)
     function = served.concrete(signature)

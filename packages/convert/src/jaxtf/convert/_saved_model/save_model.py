@@ -122,7 +122,9 @@ def save_model(
             tensorflow_version=tensorflow_version,
             enable_xla=enable_xla,
         ),
-        run=run_without_gradient if gradient_order == 0 else partial(run_differentiable, orders=gradient_order),
+        run=partial(run_without_gradient, by_signature=True)
+        if gradient_order == 0
+        else partial(run_differentiable, orders=gradient_order),
         constants=constants,
     )
     arguments, variables = _variables(params)

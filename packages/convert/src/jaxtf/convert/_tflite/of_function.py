@@ -42,7 +42,20 @@ def of_function(
         result = converted(*inputs.nested(by_name))
         return result if is_flat(result) else by_result_name(result)
 
-    module = tf.Module()
-    module.f = tf.function(serve, autograph=False)
-    concrete = module.f.get_concrete_function(**inputs.specs)
-    return module, concrete, inputs.specs
+    def traced(specs: dict[str, tf.TensorSpec]) -> Any:
+        module.f = tf.function(serve, autograph=False)
+        return module.f.get_concrete_function(**specs)
+
+    module, specs = tf.Module(), inputs.specs
+    concrete = traced(specs)
+    needed = {name: _as_needed(spec, concrete) for name, spec in specs.items()}
+    if needed != specs:
+        specs, concrete = needed, traced(needed)
+    return module, concrete, specs
+
+
+def _as_needed(spec: tf.TensorSpec, concrete: Any) -> tf.TensorSpec:
+    """An input with the sizes that the function checks it for: those of a TFLite model are checked before it runs."""
+    [given] = [tensor for tensor in concrete.inputs if tensor.op.name == spec.name]
+    checks = [operation for operation in given.consumers() if operation.type == "EnsureShape"]
+    return tf.TensorSpec(checks[0].outputs[0].shape, spec.dtype, spec.name) if checks else spec
