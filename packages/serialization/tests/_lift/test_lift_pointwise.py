@@ -171,3 +171,53 @@ def test_both_modes_give_the_derivative_of_the_branch_that_is_chosen(tree, after
         # Where the argument's own step or what follows is singular, zero times infinity remains.
         safe = np.isfinite(expected) & np.isfinite(np.asarray(pushed(STEPS[after])(x)))
         np.testing.assert_allclose(found[safe], expected[safe], rtol=1e-4, atol=1e-30)
+
+
+LOGISTIC = {
+    "sigmoid": jax.nn.sigmoid,
+    "silu": jax.nn.silu,
+    "logistic": lax.logistic,
+    "of a product": lambda x: lax.logistic(2 * x) * jnp.tanh(x),
+    "in a choice": lambda x: jnp.where(x > 0, lax.log1p(lax.abs(x)), lax.logistic(x)),
+    "in a scan": lambda x: lax.scan(lambda c, row: (c + lax.logistic(row), lax.logistic(c * row)), 0 * x[0], x)[1],
+    "glu": lambda x: jax.nn.glu(jnp.concatenate([x, x])),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", LOGISTIC)
+def test_the_logistic_function_has_its_derivative_where_the_exponential_overflows(name, dtype):
+    function, tolerance = LOGISTIC[name], float(jnp.finfo(dtype).eps) * 64
+    x = jnp.asarray([-3e4, -1000, -100, -88.8, -88, -12, -11, -1, 0, 1, 12, 100, 1000, np.inf, -np.inf], dtype)
+    x = x[:-2] if name != "logistic" else x
+    found = lifted(function, x)
+    np.testing.assert_array_equal(jax.jit(found)(x), jax.jit(function)(x))
+    for _ in range(2):
+        for derivative in (slopes, lambda f, x: pushed(f)(x)):
+            ours, theirs = (np.asarray(derivative(f, x), np.float32) for f in (found, function))
+            np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+        found, function = functools.partial(slopes, found), functools.partial(slopes, function)
+
+
+def test_a_module_of_another_producer_has_it_too():
+    text = """
+    func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %c = stablehlo.constant dense<1.0> : tensor<4xf32>
+      %0 = stablehlo.negate %x : tensor<4xf32>
+      %1 = stablehlo.exponential %0 : tensor<4xf32>
+      %2 = stablehlo.add %1, %c : tensor<4xf32>
+      %3 = stablehlo.divide %c, %2 : tensor<4xf32>
+      return %3, %1 : tensor<4xf32>, tensor<4xf32>
+    }"""
+    x = np.float32([-100, -1, 0, 100])
+    np.testing.assert_array_equal(slopes(lambda x: lift(text)(x)[0], x), slopes(jax.nn.sigmoid, x))
+    np.testing.assert_array_equal(lift(text)(x)[1], jnp.exp(-x))
+
+
+def test_symbolic_sizes_keep_the_derivative_of_the_logistic_function():
+    exported = export(jax.nn.silu)(*symbolic_args_specs((np.zeros((2, 3), np.float32),), ("(b, 3)",)))
+    x = np.float32([[-100, -1, 0], [1, 100, -1000]])
+    for function in (exported.lift(), export(exported.lift())(x).lift()):
+        np.testing.assert_allclose(slopes(function, x), slopes(jax.nn.silu, x), rtol=1e-5, atol=1e-6)
+    again = export(lambda x: slopes(exported.lift(), x))(*symbolic_args_specs((x,), ("(c, 3)",)))
+    np.testing.assert_allclose(again.call(x), slopes(jax.nn.silu, x), rtol=1e-5, atol=1e-6)

@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import lax
 
 from jaxtf.serialization._errors import ArgumentMismatch, ArtifactError
 from jaxtf.serialization._jax import ShardingTypeError
@@ -104,7 +105,7 @@ class Evaluator:
             if operation in plan.within:
                 continue
             if operation in plan.functions:
-                scope[operation.results[0]] = self._pointwise(plan.functions[operation], scope)
+                scope[operation.results[0]] = self._pointwise(plan.functions[operation], scope, plan.logistic)
                 continue
             if operation.name == "stablehlo.constant":
                 scope[operation.results[0]] = _constant(operation)
@@ -122,7 +123,7 @@ class Evaluator:
             self._plans[block] = planned(block, self._program, self._sources)
         return self._plans[block]
 
-    def _pointwise(self, function: Pointwise, scope: _Scope) -> Any:
+    def _pointwise(self, function: Pointwise, scope: _Scope, logistic: Mapping[Operation, Pointwise]) -> Any:
         """The result of operations that are a function of each element of an array."""
         sizes = {value: scope[value] for value in function.sizes}  # JAX keeps the function, and what it closes over
 
@@ -132,6 +133,9 @@ class Evaluator:
             for operation in function.operations:
                 if operation.name == "stablehlo.constant":
                     inner[operation.results[0]] = _constant(operation)
+                    continue
+                if operation in logistic and not function.is_logistic:
+                    inner[operation.results[0]] = self._pointwise(logistic[operation], inner, logistic)
                     continue
                 operands = [inner[value] for value in operation.operands]
                 inner.update(
@@ -144,6 +148,10 @@ class Evaluator:
             return inner[function.operations[-1].results[0]]
 
         array = as_array(scope[function.argument])
+        if function.is_logistic:
+            if sizes:
+                evaluate(array)  # for its refusals: XLA drops what nothing uses
+            return lax.logistic(array)
         if all(isinstance(size, Known) for size in sizes.values()):
             return differentiated_as_one(evaluate)(array)
         return evaluate(array)  # shapes that are arrays: a function may not close over them

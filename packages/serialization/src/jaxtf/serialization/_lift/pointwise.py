@@ -19,6 +19,7 @@ import jax
 from jax import lax
 
 from jaxtf.serialization._jax_values.varying import vary_alike
+from jaxtf.serialization._lift.logistic import operations_of_logistic
 from jaxtf.serialization._program.calls import callee_of
 from jaxtf.serialization._program.program import Block, Operation, Program, TensorType, Value, read_in
 from jaxtf.serialization._program.regions import is_floating
@@ -87,11 +88,13 @@ class Pointwise:
       argument: The array.
       operations: In order; the last one selects the result.
       sizes: What else they use: the shapes that constants are broadcast to.
+      is_logistic: Whether it is the logistic function.
     """
 
     argument: Value
     operations: tuple[Operation, ...]
     sizes: tuple[Value, ...]
+    is_logistic: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,10 +104,12 @@ class Plan:
     Attributes:
       functions: By the operation that ends each.
       within: Operations of functions whose results nothing else uses.
+      logistic: The logistic functions in the block, also within others, by the operation that ends each.
     """
 
     functions: Mapping[Operation, Pointwise]
     within: frozenset[Operation]
+    logistic: Mapping[Operation, Pointwise]
 
 
 def planned(block: Block, program: Program, sources: Mapping[Value, Operation]) -> Plan:
@@ -115,18 +120,33 @@ def planned(block: Block, program: Program, sources: Mapping[Value, Operation]) 
       program: Whose functions it calls.
       sources: The operation that each value of the program is a result of.
     """
+    positions = {operation: position for position, operation in enumerate(block.operations)}
+    logistic = _logistic(block, sources, positions)
     names = {operation: _elementwise_names(operation, program, ()) for operation in block.operations}
     if not any(_SELECT in found for found in names.values()):
-        return Plan({}, frozenset())
+        return Plan(logistic, _within(block, logistic), logistic)
     origins = _origins(block, names, sources)
-    positions = {operation: position for position, operation in enumerate(block.operations)}
-    functions = {}
+    functions = dict(logistic)
     for operation, found in names.items():
         if _SELECT in found and origins[operation.results[0]] is not operation.results[0]:
             function = _function(operation, origins, sources, positions)
             if function is not None and any(names.get(each, _NONE) & _SINGULAR for each in function.operations):
                 functions[operation] = function
-    return Plan(functions, _within(block, functions))
+    return Plan(functions, _within(block, functions), logistic)
+
+
+def _logistic(
+    block: Block, sources: Mapping[Value, Operation], positions: Mapping[Operation, int]
+) -> dict[Operation, Pointwise]:
+    """The logistic functions of a block, by the operation that ends each."""
+    found = {}
+    for operation in block.operations:
+        matched = operations_of_logistic(operation, sources, positions)
+        if matched is not None and is_floating(operation.results[0]):
+            argument, operations = matched
+            sizes = [size for each in operations if each.name in _BROADCASTS for size in each.operands[1:]]
+            found[operation] = Pointwise(argument, operations, tuple(dict.fromkeys(sizes)), is_logistic=True)
+    return found
 
 
 def _elementwise_names(operation: Operation, program: Program, callers: tuple[str, ...]) -> frozenset[str]:
