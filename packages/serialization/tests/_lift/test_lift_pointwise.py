@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
+from jax.scipy import special
 
 from jaxtf.serialization import export, lift
 from jaxtf.shapepoly import symbolic_args_specs
@@ -221,3 +222,33 @@ def test_symbolic_sizes_keep_the_derivative_of_the_logistic_function():
         np.testing.assert_allclose(slopes(function, x), slopes(jax.nn.silu, x), rtol=1e-5, atol=1e-6)
     again = export(lambda x: slopes(exported.lift(), x))(*symbolic_args_specs((x,), ("(c, 3)",)))
     np.testing.assert_allclose(again.call(x), slopes(jax.nn.silu, x), rtol=1e-5, atol=1e-6)
+
+
+# As in docs/lift.md: JAX's derivative at 0, and that of a lifted function.
+AT_ZERO = {
+    "relu": (jax.nn.relu, 0, 0.5),
+    "relu6": (jax.nn.relu6, 0, 0.5),
+    "softplus": (jax.nn.softplus, 0.5, 0),
+    "log_sigmoid": (jax.nn.log_sigmoid, 0.5, 0),
+    "logaddexp": (lambda x: jnp.logaddexp(x, 0.0), 0.5, 0),
+    "xlogy": (lambda x: special.xlogy(x, 2.0), np.log(2), 0),
+    "xlog1py": (lambda x: special.xlog1py(x, 1.0), np.log(2), 0),
+    "entr": (special.entr, np.inf, 0),
+    "bessel_i0e": (lax.bessel_i0e, 0, -1),
+    "bessel_i1e": (lax.bessel_i1e, 0.5, 0),
+}
+WRITTEN_WITH_ABS = {"softplus", "log_sigmoid", "logaddexp", "bessel_i0e", "bessel_i1e"}
+
+
+@pytest.mark.parametrize("name", AT_ZERO)
+def test_derivatives_at_zero_are_those_that_the_guide_lists(name):
+    function, of_jax, of_lifted = AT_ZERO[name]
+    zero = np.float32(0)
+    if name in WRITTEN_WITH_ABS and jax.grad(lax.abs)(zero) != 1:
+        pytest.skip("this JAX has another derivative of abs at 0")
+    found = lifted(function, zero)
+    np.testing.assert_allclose(jax.grad(function)(zero), of_jax, rtol=1e-6)
+    for derivative in (jax.grad(found), pushed(found)):
+        np.testing.assert_allclose(derivative(zero), of_lifted, rtol=1e-6)
+    near = np.float32(1e-3)
+    np.testing.assert_allclose(jax.grad(found)(near), jax.grad(function)(near), rtol=1e-4)
