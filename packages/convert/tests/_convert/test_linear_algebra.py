@@ -176,6 +176,7 @@ SCALES = {"float32": (-60, -24, 60, 110), "float64": (-900, -60, 60, 900), "comp
 NOT_COMPILED = {("eigvals", dtype) for dtype in SCALES} | {(name, "complex64") for name in ("svd", "svdvals")}
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", SCALES)
 @pytest.mark.parametrize("name", HOMOGENEOUS)
@@ -193,6 +194,7 @@ def test_factorizations_in_graph_mode_are_as_exact_for_any_scale(name, dtype, mo
             np.testing.assert_allclose(found, of_one, rtol=0, atol=tolerance * np.abs(of_one).max())
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", HOMOGENEOUS)
 @pytest.mark.parametrize("element", [np.nan, np.inf, -np.inf])

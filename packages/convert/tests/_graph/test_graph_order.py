@@ -155,6 +155,7 @@ SCALES = {
 }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("which", ["before", "after"])
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("features", ["first", "last"])

@@ -321,6 +321,7 @@ EQUAL_TERMS = {
 }
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("allows_xla", [False, True])
 @pytest.mark.parametrize("name", EQUAL_TERMS)
