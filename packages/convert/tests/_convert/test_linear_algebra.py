@@ -199,8 +199,8 @@ def test_factorizations_in_graph_mode_are_as_exact_for_any_scale(name, dtype, mo
 @pytest.mark.parametrize("name", HOMOGENEOUS)
 @pytest.mark.parametrize("element", [np.nan, np.inf, -np.inf])
 def test_a_matrix_with_an_element_that_is_no_number_gives_nan(element, name, mode):
-    if mode == "compiled" and (name, "float32") in NOT_COMPILED:
-        pytest.skip("TensorFlow does not compile it")
+    if name == "eigvals":
+        pytest.skip("TensorFlow raises an error")
     a = matrices(2, 3, 3, dtype="float32")
     a[0, 1, 0] = element  # of the first column, from which QR starts
     found = MODES[mode](convert(HOMOGENEOUS[name], native_serialization=False))(a).numpy()

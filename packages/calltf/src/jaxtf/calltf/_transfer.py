@@ -76,9 +76,10 @@ def jax_dtype(dtype: Any) -> np.dtype[Any]:
     return found
 
 
-def _is_not_of_numbers(dtype: tf.DType) -> bool:
+def _is_not_of_numbers(dtype: Any) -> bool:
     """Whether its elements are not numbers; NumPy's dtype of quantized numbers is one of plain integers."""
-    return dtype in _WITHOUT_ELEMENTS or dtype.is_quantized
+    found = tf.as_dtype(dtype)  # that of a variable of Keras is a name
+    return found in _WITHOUT_ELEMENTS or bool(found.is_quantized)
 
 
 def as_array(value: Any, where: str) -> Any:

@@ -295,8 +295,7 @@ class Dimension:
 
     def _check_unequal(self, other: Expression, asking: FrameType) -> None:
         """Raises where values depend on whether the two are equal, in the function that asks, and they may be."""
-        what = decided_by(asking)
-        if what is not None:
+        if (what := decided_by(asking)) is not None:
             comparison.unequal(self._scope, self._expression, other, what)
 
     def __hash__(self) -> int:

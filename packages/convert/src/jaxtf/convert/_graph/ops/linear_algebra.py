@@ -123,18 +123,16 @@ def qr(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def eig(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Eigenvalues of any square matrix and, if requested, its left and right eigenvectors of norm 1.
 
-    Differs: the order of eigenvalues and the phase of each vector.
+    Differs: the order of eigenvalues and the phase of each vector; raises for a matrix with NaN or infinity.
     Source: `jax.lax.linalg.eig`.
     """
     given = parameters(bound)
-    matrices = scaled(operand)
     left, right = (bool(given.get(f"compute_{side}_eigenvectors", True)) for side in ("left", "right"))
     if not (left or right):
-        return (matrices.or_nan(matrices.restored(tf.linalg.eigvals(matrices.finite))),)
-    values, vectors = tf.linalg.eig(matrices.finite)
-    results = [matrices.or_nan(matrices.restored(values))]
+        return (tf.linalg.eigvals(operand),)
+    values, vectors = tf.linalg.eig(operand)
+    results = [values]
     if left:
         inverse = tf.linalg.adjoint(tf.linalg.inv(vectors))
-        unit = inverse / tf.cast(tf.linalg.norm(inverse, axis=-2, keepdims=True), inverse.dtype)
-        results.append(matrices.or_nan(unit))
-    return (*results, matrices.or_nan(vectors)) if right else tuple(results)
+        results.append(inverse / tf.cast(tf.linalg.norm(inverse, axis=-2, keepdims=True), inverse.dtype))
+    return (*results, vectors) if right else tuple(results)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from jaxtf.convert._graph._support import typed
+
 __all__ = ["Scaled", "scaled"]
 
 # Integers with the bits of a number, how many are behind the exponent, and the exponent of the greatest numbers.
@@ -44,8 +46,7 @@ class Scaled(NamedTuple):
 
     def or_nan(self, results: tf.Tensor) -> tf.Tensor:
         """Matrices, or a row of numbers for each: NaN where elements were not finite."""
-        nan = tf.constant(np.nan, results.dtype)
-        return tf.where(self._beside(self.is_finite, results), results, nan)
+        return tf.where(self._beside(self.is_finite, results), results, typed(np.nan, results.dtype))
 
     def _beside(self, each: tf.Tensor, results: tf.Tensor) -> tf.Tensor:
         return each if results.shape.rank == self.matrices.shape.rank else tf.squeeze(each, [-1])
@@ -60,9 +61,11 @@ def scaled(matrices: tf.Tensor) -> Scaled:
         return tf.bitcast(bits, sizes.dtype)
 
     largest = tf.bitcast(tf.reduce_max(sizes, [-2, -1], keepdims=True), integers)
-    exponent = tf.bitwise.bitwise_and(largest, tf.constant((greatest + 1) << places, integers))
-    exponent = tf.maximum(tf.minimum(exponent, (greatest - 1) << places), 1 << places)  # of a number and its reciprocal
+    exponent = tf.bitwise.bitwise_and(largest, typed((greatest + 1) << places, integers))
+    # So that neither a number nor its reciprocal is subnormal.
+    exponent = tf.minimum(exponent, typed((greatest - 1) << places, integers))
+    exponent = tf.maximum(exponent, typed(1 << places, integers))
     is_finite = tf.reduce_all(tf.math.is_finite(sizes), [-2, -1], keepdims=True)
-    exponent = tf.where(is_finite, exponent, tf.constant((greatest // 2) << places, integers))
-    reciprocal = number((greatest << places) - exponent)
+    exponent = tf.where(is_finite, exponent, typed((greatest // 2) << places, integers))
+    reciprocal = number(typed(greatest << places, integers) - exponent)
     return Scaled(matrices * tf.cast(reciprocal, matrices.dtype), number(exponent), is_finite)
