@@ -27,7 +27,7 @@ from jaxtf.convert._native.custom_calls import checked_checks
 from jaxtf.convert._native.native import NativeFunction
 from jaxtf.convert._values.arguments import read, refuse_specification
 from jaxtf.convert._values.dtypes import as_tensor, check_range, dtype_matches, tf_dtype
-from jaxtf.convert._values.names import argument_names
+from jaxtf.convert._values.names import argument_names, in_graphs
 from jaxtf.convert._values.structure import flat_arguments
 from jaxtf.serialization import (
     ArgumentMismatch,
@@ -335,7 +335,8 @@ class ExportedConversion:
                 f"called with {tensor.shape}"
             )
         if tensor.shape.rank is None:
-            return tf.ensure_shape(tensor, [None if is_symbolic_dim(size) else size for size in aval.shape])
+            needed = tf.TensorShape([None if is_symbolic_dim(size) else size for size in aval.shape])
+            return _tf.ensured(tensor, needed, f"shape_of_{in_graphs(name)}")
         self._check_constants(name, aval.shape, tensor.shape)
         return tensor
 

@@ -23,6 +23,7 @@ from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.errors import REMEDY
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import check, plan
+from jaxtf.convert._values.names import in_graphs
 from jaxtf.convert._values.narrow import check_not_compiled
 from jaxtf.serialization import Aval, DisabledSafetyCheck, Exported
 from jaxtf.serialization.interop import for_platform
@@ -34,8 +35,6 @@ __all__ = ["GraphFunction"]
 _OF_KNOWN_SIZES = frozenset(("Const", "ReadVariableOp"))
 
 _CHECK = "EnsureShape"
-
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.\-]+")
 
 
 class GraphFunction(ExportedFunction):
@@ -81,7 +80,7 @@ class GraphFunction(ExportedFunction):
         self._asserts = DisabledSafetyCheck.shape_assertions() not in exported.disabled_safety_checks
         self._concrete: Cache[bool, Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]] = Cache(2)
         # With a prefix of our own, so that no name of a result is taken.
-        self._scope = "jaxtf_" + (_NOT_IN_NAMES.sub("_", exported.fun_name).strip("_.-") or "function")
+        self._scope = "jaxtf_" + (in_graphs(exported.fun_name).strip("_.-") or "function")
 
     def __call__(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Adds the operations to the graph, or runs them.
@@ -124,7 +123,7 @@ class GraphFunction(ExportedFunction):
         is_known = argument.shape.rank is not None and argument.shape.as_list() == known.as_list()
         if is_known and not (by_signature and any(size is not None for size in known)):
             return argument
-        return _tf.ensured(argument, known, f"{self._scope}/shape_of_{_NOT_IN_NAMES.sub('_', name).strip('_')}")
+        return _tf.ensured(argument, known, f"{self._scope}/shape_of_{in_graphs(name).strip('_')}")
 
     def like(self, exported: Exported) -> GraphFunction:
         """Another exported function in graph mode."""

@@ -12,9 +12,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-__all__ = ["argument_names", "call_signature", "call_signature_of", "parameter_names", "result_names"]
+__all__ = ["argument_names", "call_signature", "call_signature_of", "in_graphs", "parameter_names", "result_names"]
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+_NOT_IN_GRAPHS = re.compile(r"[^A-Za-z0-9_.\-]+")
 
 
 def parameter_names(fun: Callable[..., Any]) -> tuple[str, ...]:
@@ -24,6 +26,11 @@ def parameter_names(fun: Callable[..., Any]) -> tuple[str, ...]:
     except (TypeError, ValueError):
         return ()
     return tuple(parameter.name for parameter in parameters if parameter.kind in _POSITIONAL)
+
+
+def in_graphs(name: str) -> str:
+    """A name with underscores for what names of operations do not have."""
+    return _NOT_IN_GRAPHS.sub("_", name)
 
 
 def call_signature(fun: Callable[..., Any]) -> inspect.Signature:
