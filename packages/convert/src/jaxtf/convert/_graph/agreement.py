@@ -9,15 +9,18 @@ that are not. So what is known only at run time is compared then.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
 from jaxtf.convert._graph._support import Size, as_shape, sizes, typed
+from jaxtf.convert._graph.broadcasts import MOST_RUNS, most_runs
 from jaxtf.convert._graph.errors import unsupported
 from jaxtf.convert._graph.ops.dynamic import listed
+from jaxtf.convert._graph.ops.shapes import in_one_shape
 from jaxtf.convert._graph.registry import Bound
-from jaxtf.convert._tf import asserted
+from jaxtf.convert._tf import asserted, traces_compiled
 from jaxtf.serialization.interop import Operation, Requirement, has_requirements, requirements
 
 __all__ = ["at_broadcast_places", "with_required_sizes"]
@@ -112,10 +115,16 @@ def at_broadcast_places(bound: Bound, operands: Sequence[tf.Tensor]) -> list[tf.
         dimensions = list(bound["broadcast_dimensions"])
         raise unsupported(bound.operation, f"broadcast_dimensions {dimensions} are not different ones in order")
     rank = max(map(len, given))
-    return [
+    placed = [
         operand if list(places) == list(range(rank - len(places), rank)) else _spread(operand, places, rank)
         for operand, places in zip(operands, given, strict=True)
     ]
+    if rank <= MOST_RUNS or traces_compiled():
+        return placed
+    whole = reduce(tf.broadcast_static_shape, (x.shape for x in placed)).as_list()
+    if most_runs([x.shape.as_list() for x in placed], whole) <= MOST_RUNS:
+        return placed
+    return in_one_shape(placed, bound.constant)
 
 
 def _spread(operand: tf.Tensor, places: Sequence[int], rank: int) -> tf.Tensor:

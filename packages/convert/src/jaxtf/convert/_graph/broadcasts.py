@@ -9,17 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
 from jaxtf.serialization.interop import Block, Operation, TensorType, Value
 
-__all__ = ["EXPAND", "before_broadcasts", "is_left_a_broadcast", "leave_to_consumers", "same_as", "uniform_value"]
+__all__ = [
+    "EXPAND",
+    "MOST_RUNS",
+    "before_broadcasts",
+    "is_left_a_broadcast",
+    "leave_to_consumers",
+    "most_runs",
+    "same_as",
+    "uniform_value",
+]
 
 EXPAND = "jaxtf.expand"
 """The name of the operation that puts dimensions of size 1 before those of its operand, or between them: `axes`.
 
 Without any it gives its operand, and nothing is emitted."""
+
+MOST_RUNS = 5
+"""Of dimensions that TensorFlow (2.21), not compiled, broadcasts: as many as its kernels have loops.
+
+Neighbours are one run where the same operands have size 1 in them; those in which the result has size 1 do not count.
+"""
 
 _BROADCASTS = frozenset(("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim"))
 
@@ -92,6 +108,8 @@ def _changed(
     sizes = _types(operation, made)
     if not any(_is_whole(type_, result.type, i in made) for i, type_ in enumerate(sizes)):
         made.pop(min(made) if operation.name == "stablehlo.power" else max(made))
+    if isinstance(result.type, TensorType) and result.type.rank > MOST_RUNS:
+        made = _within_kernels(operation, made, result.type)
     if operation.name in ("stablehlo.add", "stablehlo.subtract"):
         made = _without_fused_products(operation, made)
     operands = tuple(made[i][-1].results[0] if i in made else v for i, v in enumerate(operation.operands))
@@ -119,6 +137,39 @@ def _without_fused_products(operation: Operation, made: dict[int, list[Operation
         if len(shapes[i]) == 2 < len(shapes[other]) and all(size in (1, None) for size in shapes[other][:-1])
     ]
     return {index: found for index, found in made.items() if index not in wrong}
+
+
+def _within_kernels(
+    operation: Operation, made: dict[int, list[Operation]], result: TensorType
+) -> dict[int, list[Operation]]:
+    """Those smaller operands that TensorFlow has kernels for, of two; a choice is of any.
+
+    The limits of a clamp are operands one after the other.
+    """
+    if operation.name == "stablehlo.select":
+        return made
+    shapes = {i: new[-1].results[0].type.shape for i, new in made.items()}  # type: ignore[union-attr]
+    if operation.name != "stablehlo.clamp" and most_runs(list(shapes.values()), result.shape) <= MOST_RUNS:
+        return made
+    kept = {i for i, shape in shapes.items() if most_runs([shape], result.shape) <= MOST_RUNS}
+    if operation.name != "stablehlo.clamp" and most_runs([shapes[i] for i in kept], result.shape) > MOST_RUNS:
+        kept.remove(max(kept))
+    return {i: new for i, new in made.items() if i in kept}
+
+
+def most_runs(shapes: Sequence[Sequence[int | None]], whole: Sequence[int | None]) -> int:
+    """The most runs of dimensions that a broadcast of shapes to a whole one can have, where some sizes are not known.
+
+    >>> most_runs([(2, 1, 1, 3)], (2, 5, 5, 3)), most_runs([(2, 1), (5,)], (2, 5)), most_runs([(None, None)], (2, 2))
+    (3, 2, 2)
+    """
+    best: dict[tuple[bool, ...], int] = {}
+    padded = [(*[1] * (len(whole) - len(shape)), *shape) for shape in shapes]
+    for size, *sizes in zip(whole, *padded, strict=True):
+        if size != 1:
+            choices = product(*((False, True) if n is None else (n == 1,) for n in sizes))
+            best = {ones: max((count + (ones != last) for last, count in best.items()), default=1) for ones in choices}
+    return max(best.values(), default=0)
 
 
 def _is_whole(type_: object, result: object, is_made: bool) -> bool:

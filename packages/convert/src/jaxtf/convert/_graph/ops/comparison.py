@@ -12,6 +12,7 @@ import tensorflow as tf
 from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._support import BINARY, BITS, MOST_DIMENSIONS, MOVED, as_shape, sizes, typed, where
 from jaxtf.convert._graph.nodes import elementwise
+from jaxtf.convert._graph.ops.shapes import in_one_shape
 from jaxtf.convert._graph.registry import Bound, translates
 
 DIRECTIONS: dict[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
@@ -65,9 +66,7 @@ def select(bound: Bound, condition: tf.Tensor, on_true: tf.Tensor, on_false: tf.
     """
     operands = condition, on_true, on_false
     if max(x.shape.rank for x in operands) > MOST_DIMENSIONS and condition.shape.rank != 0:
-        shape = tf.broadcast_dynamic_shape(tf.shape(on_true), tf.shape(on_false))
-        shape = tf.broadcast_dynamic_shape(tf.shape(condition), shape)
-        return where(*(nodes.broadcast_to(x, shape) for x in operands))
+        return where(*in_one_shape(operands, bound.constant))
     return nodes.select(condition, on_true, on_false)
 
 

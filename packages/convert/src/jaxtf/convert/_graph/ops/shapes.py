@@ -6,6 +6,7 @@ Elements are moved as they are, NaN and signed zeros included.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, Size, as_shape, one_by_one, pad, refuse, sizes
+from jaxtf.convert._graph.broadcasts import MOST_RUNS, most_runs
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._tf import traces_compiled
 
 
 @translates("stablehlo.broadcast_in_dim", computed_in=MOVED)
@@ -49,7 +52,43 @@ def broadcast(
         operand = nodes.reshape(operand, as_shape_tensor(placed, constant))
     if all(isinstance(size, int) for size in shape) and operand.shape.as_list() == shape:
         return operand
-    return nodes.broadcast_to(operand, as_shape_tensor(shape, constant))
+    if len(shape) <= MOST_RUNS or traces_compiled() or _runs(placed, shape) <= MOST_RUNS:
+        return nodes.broadcast_to(operand, as_shape_tensor(shape, constant))
+    return _in_steps(operand, placed, shape, constant)
+
+
+def _runs(before: Sequence[Size], after: Sequence[Size]) -> int:
+    known, whole = ([size if isinstance(size, int) else None for size in sizes_] for sizes_ in (before, after))
+    return most_runs([known], whole)
+
+
+def _in_steps(
+    operand: tf.Tensor, before: list[Size], after: list[Size], constant: Callable[[Any], tf.Tensor]
+) -> tf.Tensor:
+    """Some dimensions after the others, as many each time as one broadcast takes beside those that stay."""
+    start = 0
+    while start < len(after):
+        stop = start + 1
+        while (
+            stop < len(after)
+            and _runs([2, *before[start : stop + 1], 2], [2, *after[start : stop + 1], 2]) <= MOST_RUNS
+        ):
+            stop += 1
+        before = [*after[:stop], *before[stop:]]
+        operand = nodes.broadcast_to(operand, as_shape_tensor(before, constant))
+        start = stop
+    return operand
+
+
+def in_one_shape(operands: Sequence[tf.Tensor], constant: Callable[[Any], tf.Tensor]) -> list[tf.Tensor]:
+    """The operands in the shape that they are broadcast to as in NumPy."""
+    known = reduce(tf.broadcast_static_shape, (x.shape for x in operands)).as_list()
+    shape: list[Size] = list(known)
+    if None in known:
+        whole = reduce(tf.broadcast_dynamic_shape, map(tf.shape, operands))
+        shape = [whole[axis] if size is None else size for axis, size in enumerate(known)]
+    rank = len(shape)
+    return [broadcast(x, shape, tuple(range(rank - x.shape.rank, rank)), constant) for x in operands]
 
 
 def as_shape_tensor(shape: Sequence[Size], constant: Callable[[Any], tf.Tensor]) -> tf.Tensor:
