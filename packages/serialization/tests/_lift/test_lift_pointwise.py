@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
 from jax.scipy import special
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
 
 from jaxtf.serialization import export, lift
 from jaxtf.shapepoly import symbolic_args_specs
@@ -56,6 +58,66 @@ def test_derivatives_of_higher_order_are_those_of_the_function():
     for _ in range(3):
         found, expected = functools.partial(slopes, found), functools.partial(slopes, expected)
         np.testing.assert_allclose(found(SMALL), expected(SMALL), rtol=1e-4, atol=1e-5)
+
+
+def scanned(function):
+    """A function of each element in the body of a loop, where JAX takes its derivative apart for reverse mode."""
+
+    def looped(x):
+        x, summed = lax.scan(lambda x, _: (0.9 * function(x), jnp.sum(function(x))), x, length=3)
+        return jnp.sum(x) + jnp.sum(summed)
+
+    return looped
+
+
+def tangent_of_gradient(function):
+    return lambda x: jax.jvp(jax.grad(function), (x,), (jnp.ones_like(x),))[1]
+
+
+def gradient_of_gradient(function):
+    return jax.grad(lambda x: jnp.sum(jax.grad(function)(x) ** 2))
+
+
+def of_a_batch(function):
+    return lambda x: jax.vmap(gradient_of_gradient(function))(jnp.stack([x, x / 2]))
+
+
+def of_tanh(x):
+    return lax.erf_inv(0.9 * lax.tanh(x))
+
+
+def kept_out(function):
+    return gradient_of_gradient(jax.checkpoint(function))
+
+
+@pytest.mark.slow(6)
+@pytest.mark.parametrize("derivative", [tangent_of_gradient, gradient_of_gradient, of_a_batch, kept_out])
+@pytest.mark.parametrize("function", [gelu, lax.erfc, of_tanh])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_second_derivatives_of_loops_are_those_of_the_function(function, derivative, symbolic):
+    x = np.array([-100, -12, -3, -0.5, 0.25, 2, 11, 90], np.float32)
+    looped = scanned(function)
+    exported = export(jax.jit(looped))(*symbolic_args_specs((x,), ("n",) if symbolic else None))
+    with jax.enable_x64(True):
+        expected = np.asarray(derivative(looped)(np.float64(x)))
+    found = jax.jit(derivative(exported.lift()))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=2e-5 * np.max(np.abs(expected)))
+
+
+@pytest.mark.slow(1)
+@pytest.mark.parametrize("checked", [True, False])
+def test_second_derivatives_of_loops_are_those_of_the_function_on_each_device(checked):
+    x = np.array([-100, -12, -3, -0.5, 0.25, 2, 11, 90], np.float32)
+    mesh = jax.make_mesh((2,), ("a",), axis_types=(AxisType.Auto,), devices=jax.devices()[:2])
+    on_each = functools.partial(jax.shard_map, mesh=mesh, in_specs=P("a"), out_specs=P("a"), check_vma=checked)
+    looped = scanned(of_tanh)
+
+    def derivatives(function):
+        whole = lambda x: jnp.sum(on_each(lambda x: function(x)[None])(x))  # noqa: E731
+        return on_each(gradient_of_gradient(function)), gradient_of_gradient(whole)
+
+    for found, expected in zip(derivatives(lifted(looped, x[:4])), derivatives(looped), strict=True):
+        np.testing.assert_allclose(jax.jit(found)(x), jax.jit(expected)(x), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.slow

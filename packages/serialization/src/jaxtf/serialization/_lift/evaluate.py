@@ -23,10 +23,11 @@ from jaxtf.serialization._jax import ShardingTypeError
 from jaxtf.serialization._jax_values.varying import vary_alike
 from jaxtf.serialization._lift.arrays import as_array, constant, has_64_bits
 from jaxtf.serialization._lift.bits import taken_apart
+from jaxtf.serialization._lift.differentiated import differentiated_as_one
 from jaxtf.serialization._lift.errors import unsupported
 from jaxtf.serialization._lift.folding import folded, known_constant
 from jaxtf.serialization._lift.places import at_place_of
-from jaxtf.serialization._lift.pointwise import Plan, Pointwise, differentiated_as_one, planned
+from jaxtf.serialization._lift.pointwise import Plan, Pointwise, planned
 from jaxtf.serialization._lift.registry import Bound, Entry
 from jaxtf.serialization._lift.sizes import Known
 from jaxtf.serialization._lift.table import entries, entry_of
@@ -153,7 +154,9 @@ class Evaluator:
                 evaluate(array)  # for its refusals: XLA drops what nothing uses
             return lax.logistic(array)
         if all(isinstance(size, Known) for size in sizes.values()):
-            return differentiated_as_one(evaluate)(array)
+            type_ = function.operations[-1].results[0].type
+            assert isinstance(type_, TensorType), "a function of each element has an array for a result"
+            return differentiated_as_one(evaluate, type_.dtype)(array)
         return evaluate(array)  # shapes that are arrays: a function may not close over them
 
     def _operation(self, operation: Operation, operands: Sequence[Any], scope: _Scope) -> list[Any]:

@@ -11,20 +11,15 @@ Source: the JAX FAQ, "Gradients contain NaN where using where".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-import jax
-from jax import lax
-
-from jaxtf.serialization._jax_values.varying import vary_alike
 from jaxtf.serialization._lift.logistic import operations_of_logistic
 from jaxtf.serialization._program.calls import callee_of
 from jaxtf.serialization._program.program import Block, Operation, Program, TensorType, Value, read_in
 from jaxtf.serialization._program.regions import is_floating
 
-__all__ = ["Plan", "Pointwise", "differentiated_as_one", "planned"]
+__all__ = ["Plan", "Pointwise", "planned"]
 
 # What may be infinite or NaN itself, or in its derivative, where operands are not.
 _SINGULAR = frozenset(
@@ -243,24 +238,3 @@ def _within(block: Block, functions: Mapping[Operation, Pointwise]) -> frozenset
             for region in operation.regions:
                 read.update(read_in(region))
     return frozenset(unused)
-
-
-def differentiated_as_one(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function of each element of an array whose derivative is computed before a tangent is multiplied with it.
-
-    Args:
-      function: Of one array of floating point; the result has its shape.
-    """
-    whole = jax.custom_jvp(function)
-
-    def derivative(x: Any) -> Any:
-        [x, one] = vary_alike([x, lax.full_like(x, 1)])
-        return jax.jvp(function, (x,), (one,))[1]
-
-    @whole.defjvp
-    def tangent(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-        [x], [moved] = primals, tangents
-        slope = differentiated_as_one(derivative)(x)
-        return whole(x), lax.mul(slope, lax.convert_element_type(moved, slope.dtype))
-
-    return whole
