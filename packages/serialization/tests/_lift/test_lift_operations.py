@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxtf.serialization import LiftUnsupported, lift
+from jaxtf.serialization import LiftUnsupported, export, lift
 
 
 def module(body, arguments, results):
@@ -50,6 +50,51 @@ def test_floats_compare_as_ieee_754_says_or_in_the_total_order(direction):
     ordered = [np.where(x < 0, ~x ^ np.int32(-(2**31)), x) for x in (left.view(np.int32), right.view(np.int32))]
     expected = numpy(*ordered)
     np.testing.assert_array_equal(run(compare.format(direction, "TOTALORDER"), types, ["64xi1"], left, right), expected)
+
+
+EIGHT_BITS = {
+    "f8E3M4": "float8_e3m4",
+    "f8E4M3": "float8_e4m3",
+    "f8E4M3B11FNUZ": "float8_e4m3b11fnuz",
+    "f8E4M3FN": "float8_e4m3fn",
+    "f8E4M3FNUZ": "float8_e4m3fnuz",
+    "f8E5M2": "float8_e5m2",
+    "f8E5M2FNUZ": "float8_e5m2fnuz",
+    "f8E8M0FNU": "float8_e8m0fnu",
+}
+
+
+@pytest.mark.parametrize("name", EIGHT_BITS)
+def test_the_total_order_of_eight_bits_is_that_of_the_numbers(name):
+    """NaN is below all or above all by its sign; of two NaN, each format has an order of its own."""
+    dtype = jnp.dtype(EIGHT_BITS[name])
+    numbers = np.arange(256, dtype=np.uint8).view(dtype)
+    left, right = (x.ravel() for x in np.meshgrid(numbers, numbers))
+    type_ = f"65536x{name}"
+    compare = f"%r = stablehlo.compare LT, %a, %b, TOTALORDER : (tensor<{type_}>, tensor<{type_}>) -> tensor<65536xi1>"
+    found = run(compare, {"a": type_, "b": type_}, ["65536xi1"], left, right)
+
+    def place(x):
+        is_below = np.signbit(x) if dtype != jnp.float8_e8m0fnu else np.zeros(x.shape, bool)
+        wide = x.astype(np.float64)
+        wide = np.where(np.isnan(wide), np.where(is_below, -np.inf, np.inf), wide)
+        # Infinities are one step nearer to 0 than NaN, and -0 is below 0.
+        steps = np.where(np.isnan(x.astype(np.float64)), 1, 0) * np.sign(wide) + np.where((wide == 0) & is_below, -1, 0)
+        return wide, np.nan_to_num(steps)
+
+    (a, i), (b, j) = place(left), place(right)
+    expected = (a < b) | ((a == b) & (i < j))
+    both = np.isnan(left.astype(np.float64)) & np.isnan(right.astype(np.float64))
+    np.testing.assert_array_equal(found[~both], expected[~both])
+
+
+@pytest.mark.parametrize("dtype", EIGHT_BITS.values())
+def test_eight_bits_are_sorted_as_jax_sorts_them(dtype):
+    x = np.random.default_rng(0).permutation(256).astype(np.uint8).view(jnp.dtype(dtype))
+    # XLA compares in 16 bits, where numbers below the normal ones count as 0.
+    x = x[~(np.abs(x.astype(np.float64)) < float(np.finfo(np.float16).tiny))] if dtype == "float8_e5m2fnuz" else x
+    for function in (jnp.argsort, lambda x: jnp.argsort(x, descending=True), lambda x: jax.lax.top_k(x, 99)[1]):
+        np.testing.assert_array_equal(export(function)(x).lift()(x), jax.jit(function)(x))
 
 
 @pytest.mark.parametrize("start", [-3, -1, 0, 2, 4, 9])

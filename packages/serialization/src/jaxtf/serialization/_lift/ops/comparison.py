@@ -29,15 +29,26 @@ def is_floating(dtype: Any) -> bool:
 
 
 def total_order(operand: Any) -> Any:
-    """Signed integers in the total order of floats: the bits, all but the sign turned over where that is set."""
-    bits = np.dtype(f"int{8 * operand.dtype.itemsize}")
+    """Integers in the total order of floats: the bits, all but the sign turned over where that is set.
+
+    Of a dtype without a sign, the bits; of one whose only NaN has the bits of -0, that comes before all numbers.
+    """
+    name, width = np.dtype(operand.dtype).name, 8 * operand.dtype.itemsize
+    if name.startswith("float8_e8m0"):
+        return lax.bitcast_convert_type(operand, np.dtype(f"uint{width}"))
+    bits = np.dtype(f"int{width}")
     integers = lax.bitcast_convert_type(operand, bits)
-    most = np.asarray(np.iinfo(bits).max, bits)
-    return lax.select(
+    most, least = (np.asarray(n, bits) for n in (np.iinfo(bits).max, np.iinfo(bits).min))
+    ordered = lax.select(
         lax.lt(integers, lax.full_like(integers, 0)),
         lax.bitwise_xor(integers, lax.full_like(integers, most)),
         integers,
     )
+    if not name.endswith("fnuz"):
+        return ordered
+    wide = lax.convert_element_type(ordered, np.dtype(f"int{2 * width}"))
+    is_nan = lax.eq(integers, lax.full_like(integers, least))
+    return lax.select(is_nan, lax.full_like(wide, int(least) - 1), wide)
 
 
 @lifts("stablehlo.compare", "chlo.broadcast_compare")
