@@ -243,6 +243,29 @@ def test_the_branches_of_one_platform_are_lifted():
         exported.lift(platform="rocm")
 
 
+@pytest.mark.parametrize("shape", [(), (2,), (600,)])
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize("how", ["alone", "beside", "of a size", "in a loop", "in a branch"])
+def test_constants_of_64_bits_are_those_of_the_module_where_jax_has_none(how, dtype, shape):
+    wide = np.full(shape, 2**40 + 1, dtype)
+    one = np.ones((), dtype)
+    functions = {
+        "alone": lambda x: wide,
+        "beside": lambda x: (x, jnp.asarray(wide), jnp.asarray(wide)),
+        "of a size": lambda x: jnp.full(shape, jnp.asarray(x.shape[0] + 2**40, dtype)),
+        "in a loop": lambda x: lax.fori_loop(0, 2, lambda i, c: (wide, c[0]), (wide - one, wide + one)),
+        "in a branch": lambda x: lax.cond(x[0] > 0, lambda: wide, lambda: wide + one),
+    }
+    x = np.ones(3, np.float32)
+    symbolic = jax.ShapeDtypeStruct(symbolic_shape("b"), x.dtype)
+    with jax.enable_x64(True):
+        exports = [export(functions[how])(x), export(functions[how])(symbolic)]
+    for exported in exports:
+        for found, expected in zip(*map(jax.tree.leaves, (exported.lift()(x), exported.call(x))), strict=True):
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
+
+
 def test_64_bits_are_those_of_the_module_or_refused():
     with jax.enable_x64(True):
         exported = export(lambda x: jnp.sin(x) * 2)(np.float64(1))

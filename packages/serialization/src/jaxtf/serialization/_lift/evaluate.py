@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -73,7 +74,7 @@ class Evaluator:
           ArgumentMismatch: An assertion of the module about sizes fails, or sizes of operands do not agree.
         """
         body = next(iter(self._program.functions.values())).body
-        return [as_array(result) for result in self._apply(body, arguments, {})]
+        return list(map(_as_result, self._apply(body, arguments, {}), body.returned))
 
     def call(self, name: str, operands: Sequence[Any]) -> list[Any]:
         """The results of a function of the module."""
@@ -217,6 +218,17 @@ def _constant(operation: Operation) -> Any:
         return known
     with _as_wide_as(operation):
         return constant(value)
+
+
+def _as_result(result: Any, value: Value) -> Any:
+    """A result as an array, of its dtype: JAX halves constants of 64 bits where it is set to have none."""
+    if not isinstance(result, Known | np.ndarray):
+        return result
+    is_wide = isinstance(value.type, TensorType) and value.type.dtype.name in _INTEGERS_OF_64_BITS
+    if not is_wide or has_64_bits():
+        return as_array(result)
+    with jax.enable_x64(True):
+        return jnp.asarray(as_array(result))
 
 
 _OF_SHARDINGS = (
