@@ -28,13 +28,17 @@ def crop_before(convolution: Any) -> None:
     padding, operand = _padding(convolution), convolution.operands[0]
     type_ = ir.RankedTensorType(operand.type)
     numbers = stablehlo.ConvDimensionNumbers(convolution.attributes["dimension_numbers"])
-    low = np.zeros(type_.rank, np.int64)
-    low[list(numbers.input_spatial_dimensions)] = np.minimum(padding[:, 0], 0)
-    nothing = [0] * type_.rank
+    low, high = np.zeros((2, type_.rank), np.int64)
+    for axis, pair in zip(numbers.input_spatial_dimensions, padding, strict=True):
+        if pair[0] < 0:
+            low[axis] = pair[0]
+            if type_.is_dynamic_dim(axis) or type_.get_dim_size(axis) + pair[0] < 0:  # more is taken than there is
+                high[axis] = pair[1]
+                pair[1] = 0
+            pair[0] = 0
     with ir.InsertionPoint(convolution), convolution.location:
-        convolution.operands[0] = stablehlo.pad(operand, zero_of(type_.element_type), low, nothing, nothing)
-        left = np.stack([np.maximum(padding[:, 0], 0), padding[:, 1]], 1)
-        convolution.attributes["padding"] = ir.DenseIntElementsAttr.get(left)
+        convolution.operands[0] = stablehlo.pad(operand, zero_of(type_.element_type), low, high, [0] * type_.rank)
+        convolution.attributes["padding"] = ir.DenseIntElementsAttr.get(padding)
 
 
 def _padding(convolution: Any) -> np.ndarray:

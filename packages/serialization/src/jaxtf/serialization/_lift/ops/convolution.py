@@ -35,7 +35,21 @@ def dynamic_conv(bound: Bound, operand: Any, kernel: Any, padding: Any) -> Any:
     if not isinstance(padding, Known):
         raise unsupported(bound.operation, "padding that does not follow from sizes")
     flat = known_integers(padding)
-    return convolved(bound, as_array(operand), as_array(kernel), list(zip(flat[0::2], flat[1::2], strict=True)))
+    pairs = list(zip(flat[0::2], flat[1::2], strict=True))
+    return convolved(bound, *_cropped_before(bound, as_array(operand), pairs, as_array(kernel)))
+
+
+def _cropped_before(bound: Bound, operand: Any, pairs: list[Any], kernel: Any) -> tuple[Any, Any, list[Any]]:
+    """Operand, kernel and padding of what XLA misreads otherwise; see `_program.cropped_convolutions`."""
+    cropped = [isinstance(low, int) and low < 0 for low, _ in pairs]
+    if not any(cropped) or set(bound.get("lhs_dilation") or (1,)) != {1}:
+        return operand, kernel, pairs
+    config = [(0, 0, 0)] * operand.ndim
+    axes = bound["dimension_numbers"]["input_spatial_dimensions"]
+    for axis, pair, is_cropped in zip(axes, pairs, cropped, strict=True):
+        config[axis] = (*pair, 0) if is_cropped else (0, 0, 0)
+    left = [(0, 0) if is_cropped else pair for pair, is_cropped in zip(pairs, cropped, strict=True)]
+    return lax.pad(operand, np.zeros((), operand.dtype), config), kernel, left
 
 
 def convolved(bound: Bound, operand: Any, kernel: Any, padding: Any) -> Any:
