@@ -94,6 +94,62 @@ def test_an_array_that_is_used_otherwise_is_carried(name):
     assert (5, 4) in shapes
 
 
+def text_of_rows(rows, reads):
+    """A loop that adds up what a function reads of `x`, or writes rows that double into it, in that shape."""
+    shape, sliced = "x".join(map(str, rows)), "1x2x3"
+    types = f"(tensor<3x2x3xf32>, {'' if reads else f'tensor<{shape}xf32>, '}tensor<i32>)"
+    read = f"""
+      %d = stablehlo.dynamic_slice %x, %i, %z, %z, sizes = [1, 2, 3]
+        : (tensor<3x2x3xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<{sliced}xf32>
+      %r = stablehlo.reshape %d : (tensor<{sliced}xf32>) -> tensor<{shape}xf32>"""
+    write = f"""
+      %d = stablehlo.reshape %u : (tensor<{shape}xf32>) -> tensor<{sliced}xf32>
+      %r = stablehlo.dynamic_update_slice %x, %d, %i, %z, %z
+        : (tensor<3x2x3xf32>, tensor<{sliced}xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<3x2x3xf32>"""
+    made = f"{shape if reads else '3x2x3'}xf32"
+    return f"""
+    func.func private @moved(%x: tensor<3x2x3xf32>{"" if reads else f", %u: tensor<{shape}xf32>"}, %i: tensor<i32>)
+        -> tensor<{made}> {{
+      %z = stablehlo.constant dense<0> : tensor<i32>{read if reads else write}
+      return %r : tensor<{made}> }}
+    func.func @main(%x: tensor<3x2x3xf32>, %u: tensor<{shape}xf32>) -> (tensor<3x2x3xf32>, tensor<{shape}xf32>) {{
+      %i0 = stablehlo.constant dense<0> : tensor<i32>
+      %l:3 = stablehlo.while(%i = %i0, %y = %x, %a = %u) : tensor<i32>, tensor<3x2x3xf32>, tensor<{shape}xf32> cond {{
+        %n = stablehlo.constant dense<3> : tensor<i32>
+        %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      }} do {{
+        %m = func.call @moved(%y{"" if reads else ", %a"}, %i) : {types} -> tensor<{made}>
+        %b = stablehlo.add %a, {"%m" if reads else "%a"} : tensor<{shape}xf32>
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %j = stablehlo.add %i, %one : tensor<i32>
+        stablehlo.return %j, {"%y" if reads else "%m"}, %b : tensor<i32>, tensor<3x2x3xf32>, tensor<{shape}xf32>
+      }}
+      return %l#1, %l#2 : tensor<3x2x3xf32>, tensor<{shape}xf32> }}"""
+
+
+@pytest.mark.parametrize(
+    "rows", [(6,), (3, 2), (2, 3), (1, 2, 3), (2, 1, 3), (2, 3, 1), (1, 6), (1, 1, 2, 3), (3, 1, 2)]
+)
+@pytest.mark.parametrize("reads", [True, False])
+def test_rows_are_read_and_written_in_any_shape(reads, rows):
+    x, u = np.arange(18, dtype=np.float32).reshape(3, 2, 3), np.arange(6, dtype=np.float32).reshape(rows)
+    expected = (
+        (x, u + x.sum(0).reshape(rows)) if reads else (np.stack([2**i * u.reshape(2, 3) for i in range(3)]), 8 * u)
+    )
+    lifted = lift(text_of_rows(rows, reads))
+    for found, value in zip(lifted(x, u), expected, strict=True):
+        np.testing.assert_array_equal(found, value)
+    weights = [np.random.default_rng(0).integers(-9, 9, value.shape).astype(np.float32) for value in expected]
+    moved, gave = jax.vjp(lifted, x, u)[1](tuple(weights))
+    if reads:
+        np.testing.assert_array_equal(moved, weights[0] + weights[1].reshape(2, 3))
+    else:
+        np.testing.assert_array_equal(moved, np.zeros_like(x))
+        of_rows = sum(2**i * weights[0][i] for i in range(3))
+        np.testing.assert_array_equal(gave, of_rows.reshape(rows) + 8 * weights[1])
+
+
 def test_a_loop_of_an_unknown_number_of_rounds_is_one():
     def until(c, n):
         return lax.while_loop(

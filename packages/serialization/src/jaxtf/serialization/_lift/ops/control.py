@@ -12,7 +12,7 @@ from jaxtf.serialization._lift.arrays import as_array
 from jaxtf.serialization._lift.loops import Counted, Row, counted, kept_by
 from jaxtf.serialization._lift.registry import Bound, lifts
 from jaxtf.serialization._lift.sizes import Known
-from jaxtf.serialization._program.program import Operation, TensorType
+from jaxtf.serialization._program.program import Operation, TensorType, Value
 
 
 @lifts(
@@ -97,25 +97,28 @@ def _scanned(bound: Bound, initial: Sequence[Any], known: Counted) -> list[Any]:
 
 
 def _reading(operation: Operation, row: Any) -> Callable[..., list[Any]]:
-    """What takes the place of reading a row."""
-    type_ = operation.results[0].type
-    assert isinstance(type_, TensorType), "a row is an array"
-    shape = (1, *row.shape) if type_.rank > row.ndim else row.shape
-    return lambda *_: [lax.reshape(row, shape)]
+    """What takes the place of reading a row, in the shape that the operation gives it."""
+    sizes = _known_sizes(operation.results[0])
+    return lambda *_: [lax.reshape(row, (1, *row.shape) if sizes is None else sizes)]  # no reshape has open sizes
 
 
 def _writing(operation: Operation, written: dict[Operation, Any]) -> Callable[..., list[Any]]:
-    """What takes the place of writing a row, and keeps it."""
-    type_ = operation.results[0].type
-    assert isinstance(type_, TensorType), "rows are of an array"
-    rank = type_.rank - 1
+    """What takes the place of writing a row, in any shape, and keeps it."""
+    sizes = _known_sizes(operation.operands[0])
+    assert sizes is not None, "rows are of arrays of known sizes"
 
     def write(_: Any, row: Any, *indices: Any) -> list[Any]:
-        array = as_array(row)
-        written[operation] = lax.reshape(array, array.shape[array.ndim - rank :])
+        written[operation] = lax.reshape(as_array(row), sizes[1:])
         return [None]
 
     return write
+
+
+def _known_sizes(value: Value) -> tuple[int, ...] | None:
+    """The shape of an array in the module; None if it does not have all sizes."""
+    assert isinstance(value.type, TensorType), "rows are of arrays"
+    sizes = tuple(size for size in value.type.shape if size is not None)
+    return sizes if len(sizes) == value.type.rank else None
 
 
 @lifts("stablehlo.if")
