@@ -405,24 +405,6 @@ def test_a_batch_is_normalized_with_the_derivatives_of_the_formula():
     np.testing.assert_allclose(ours[1] + ours[2], of_both, rtol=1e-4, atol=1e-5)  # the offset is the scale here
 
 
-def test_a_pools_gradient_by_another_selection_is_refused():
-    body = """%z = stablehlo.constant dense<0.0> : tensor<f32>
-    %r = "stablehlo.select_and_scatter"(%x, %u, %z) <{
-      window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ({
-      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-        %c = stablehlo.compare EQ, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
-        stablehlo.return %c : tensor<i1> }, {
-      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-        %c = stablehlo.add %a, %b : tensor<f32>
-        stablehlo.return %c : tensor<f32> }) : (tensor<4xf32>, tensor<2xf32>, tensor<f32>) -> tensor<4xf32>"""
-    types = {"x": "4xf32", "u": "2xf32"}
-    x, u = np.array([1, 3, 2, 2], np.float32), np.array([10, 20], np.float32)
-    with pytest.raises(LiftUnsupported, match="it selects by another comparison than GE or LE"):
-        run(body, types, ["4xf32"], x, u)
-    np.testing.assert_array_equal(run(body.replace("EQ", "GE"), types, ["4xf32"], x, u), [0, 10, 20, 0])
-    np.testing.assert_array_equal(run(body.replace("EQ", "LE"), types, ["4xf32"], x, u), [10, 0, 20, 0])
-
-
 def test_operations_of_chlo_broadcast():
     x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(3, dtype=np.float32)
     body = "%r = chlo.broadcast_add %x, %y : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>"

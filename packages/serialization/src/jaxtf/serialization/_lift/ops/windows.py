@@ -19,6 +19,7 @@ from jax import lax
 from jaxtf.serialization._lift.arrays import as_array
 from jaxtf.serialization._lift.errors import unsupported
 from jaxtf.serialization._lift.ops.accumulating import identity, is_identity, kind_of
+from jaxtf.serialization._lift.ops.comparison import COMPARISONS
 from jaxtf.serialization._lift.ops.elementwise import binary
 from jaxtf.serialization._lift.ops.reductions import region_function
 from jaxtf.serialization._lift.registry import Bound, lifts
@@ -217,25 +218,56 @@ def select_and_scatter(bound: Bound, operand: Any, source: Any, initial: Any) ->
     Source: StableHLO specification, `select_and_scatter`.
     """
     windows = _windows(bound, operand.ndim)
-    select = _selection(bound.operation.regions[0])
-    kind = kind_of(bound.operation.regions[1])
-    if select is None:
-        raise unsupported(bound.operation, "it selects by another comparison than GE or LE of the two elements")
-    if kind != "add":
+    direction = _selection(bound.operation.regions[0])
+    if direction is None:
+        raise unsupported(bound.operation, "it selects by another function than a comparison of the two elements")
+    if kind_of(bound.operation.regions[1]) != "add":
         raise unsupported(bound.operation, "it combines by another operation than add")
-    added = lax.select_and_scatter_add_p.bind(
-        source,
-        operand,
-        select_prim=select,
-        window_dimensions=windows.dimensions,
-        window_strides=windows.strides,
-        padding=windows.padding,
-    )
+    if direction in _OF_JAX and not any(n for pair in windows.padding for n in pair):
+        added = lax.select_and_scatter_add_p.bind(
+            source,
+            operand,
+            select_prim=_OF_JAX[direction],
+            window_dimensions=windows.dimensions,
+            window_strides=windows.strides,
+            padding=windows.padding,
+        )
+    else:
+        added = _added_at_selected(operand, source, COMPARISONS[direction], windows)
     return added if is_identity("add", initial) else binary("add")(added, lax.broadcast(initial, added.shape))
 
 
-def _selection(block: Block) -> Any:
-    """The comparison that a region is."""
+_OF_JAX = {"GE": lax.ge_p, "LE": lax.le_p}
+
+
+def _added_at_selected(operand: Any, source: Any, select: Callable[[Any, Any], Any], windows: Windows) -> Any:
+    """As `select_and_scatter` with padding, which is never selected; a window of nothing else selects nothing.
+
+    JAX pads by the identity of the selection, which wins over elements that are the same, and over NaN.
+    """
+    count = math.prod(operand.shape)
+    none = np.int32(-1)
+
+    def first(left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, Any]:
+        is_kept = lax.bitwise_or(lax.eq(right[1], none), select(left[0], right[0]))
+        is_kept = lax.bitwise_and(is_kept, lax.ne(left[1], none))
+        return lax.select(is_kept, left[0], right[0]), lax.select(is_kept, left[1], right[1])
+
+    places = lax.reshape(lax.iota(np.int32, count), operand.shape)
+    nothing = np.zeros((), operand.dtype)
+    selected = _applied((lax.stop_gradient(operand), places), (nothing, none), first, windows)[1]
+    added = lax.scatter_add(
+        lax.full((count,), 0, source.dtype),
+        lax.reshape(selected, (math.prod(selected.shape), 1)),
+        lax.reshape(source, (math.prod(source.shape),)),
+        lax.ScatterDimensionNumbers((), (0,), (0,)),
+        mode=lax.GatherScatterMode.FILL_OR_DROP,
+    )
+    return lax.reshape(added, operand.shape)
+
+
+def _selection(block: Block) -> str | None:
+    """The direction of the comparison that a region is."""
     if len(block.operations) != 1 or block.operations[0].operands != block.arguments:
         return None
     operation = block.operations[0]
@@ -243,4 +275,6 @@ def _selection(block: Block) -> Any:
         return None
     if operation.attributes.get("compare_type") == "TOTALORDER":
         return None
-    return {"GE": lax.ge_p, "LE": lax.le_p}.get(operation.attributes["comparison_direction"])
+    direction = operation.attributes["comparison_direction"]
+    assert isinstance(direction, str), "a direction is a name"
+    return direction
