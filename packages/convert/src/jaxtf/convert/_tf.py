@@ -18,6 +18,8 @@ Each private name is listed once, with why it is needed and the versions it was 
 - `tensorflow.python.saved_model.save_context` and the name `internal_grad_fn` (2.21): whether the gradient
   that a SavedModel will hold is being traced. `tf.saved_model.save` says nothing to the gradient function of
   `tf.custom_gradient`, and what that function calls cannot be differentiated after loading.
+- `is_control_flow_graph` of a graph (2.21): whether it is of a loop or of a branch. In a SavedModel TensorFlow has no
+  gradients there that use what is computed there.
 - `tensorflow.python.compiler.xla.experimental.xla_sharding` and `tensorflow.compiler.xla.xla_data_pb2` (2.21): the
   XlaSharding op with the protocol buffer that it takes.
 - `ConcreteFunction._inference_function` with its `name` and `function_type`, and `tensorflow.python.eager.execute`
@@ -110,6 +112,7 @@ __all__ = [
     "has_tangents",
     "in_current_graph",
     "is_compiled_for_cpu",
+    "is_in_control_flow",
     "left_alone_by_autograph",
     "new_node",
     "newest_calling_convention_version",
@@ -384,6 +387,11 @@ def traces_saved_gradient() -> bool:
     """Whether what runs now becomes part of the gradient of an op in a SavedModel."""
     name = getattr(tf.compat.v1.get_default_graph(), "name", "")
     return bool(save_context.in_save_context()) and name.startswith("internal_grad_fn")
+
+
+def is_in_control_flow(tensor: tf.Tensor) -> bool:
+    """Whether it is of the body of a loop or of a branch."""
+    return bool(getattr(tensor.graph, "is_control_flow_graph", False))
 
 
 def traces_compiled() -> bool:

@@ -30,7 +30,8 @@ def convert_stablehlo(module: Any, *, enable_xla: bool = True) -> Callable[..., 
     """A function for TensorFlow values that computes the main function of a StableHLO module.
 
     It is a graph of TensorFlow operations, as from `convert(native_serialization=False)`; TensorFlow differentiates it
-    by the gradients of its operations, where they exist.
+    by the gradients of its operations, where they exist. Those that are not right at some numbers are replaced; a
+    SavedModel has these with `SaveOptions(experimental_custom_gradients=True)`, outside of loops and branches.
 
     Args:
       module: Its text, its bytecode, a portable artifact, an artifact of `jaxtf.serialization` or `jax.export`, the
@@ -75,7 +76,8 @@ def convert_stablehlo(module: Any, *, enable_xla: bool = True) -> Callable[..., 
 
     def run(*arguments: tf.Tensor) -> tuple[tf.Tensor, ...]:
         check_boundary(main.name, (argument.dtype for argument in arguments), result_dtypes)
-        return tuple(Emitter(program, enable_xla, checks_operands=checks_operands).main(arguments))
+        emitter = Emitter(program, enable_xla, checks_operands=checks_operands, is_differentiated=True)
+        return tuple(emitter.main(arguments))
 
     graph = tf.function(run, input_signature=specifications, autograph=False)
 

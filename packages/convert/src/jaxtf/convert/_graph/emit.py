@@ -57,6 +57,7 @@ class Emitter:
       keeps_functions: Whether functions that are called more than once become functions of TensorFlow.
       scans: Whether cumulative sums and products are emitted as associative scans.
       checks_operands: Whether sizes that StableHLO requires are compared where they are not known.
+      is_differentiated: Whether tapes see the operations.
     """
 
     def __init__(
@@ -70,9 +71,11 @@ class Emitter:
         keeps_functions: bool = True,
         scans: bool = False,
         checks_operands: bool = False,
+        is_differentiated: bool = False,
     ) -> None:
         self._program = program
         self._checks_operands = checks_operands
+        self._is_differentiated = is_differentiated
         self._allows_xla = allows_xla
         self._checks_shapes = checks_shapes
         self._scans = scans
@@ -197,6 +200,7 @@ class Emitter:
             scope.constant,
             self._called,
             self._scans,
+            self._is_differentiated,
         )
         assert entry.emit is not None, f"{operation.name} is refused, or has an entry"
         if operation.name.startswith("chlo.broadcast_"):

@@ -33,6 +33,8 @@ class Bound(BoundOperation):
         all who ask for the same. Not for what an entry emits in graphs of its own.
       functions: Those of TensorFlow that the module calls by their index.
       scans: Whether cumulative sums and products are to be associative scans.
+      is_differentiated: Whether TensorFlow's tapes see the operations, so that results need gradients of their own
+        where those of the operations are not right (`derivatives`).
     """
 
     regions: tuple[Apply, ...]
@@ -41,6 +43,7 @@ class Bound(BoundOperation):
     constant: Callable[[Any], tf.Tensor]
     functions: Sequence[Any] = ()
     scans: bool = False
+    is_differentiated: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BINARY, MOVED, typed, where, widening
-from jaxtf.convert._graph.grappler import difference, logarithm, multiplied
+from jaxtf.convert._graph.derivatives import differentiated, without_slope
+from jaxtf.convert._graph.grappler import difference, hidden, logarithm, multiplied
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.ops.complex_quotients import complex_quotient
 from jaxtf.convert._graph.optimizer import uniform_of
@@ -90,7 +91,10 @@ def subtract(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     Source: StableHLO specification, `subtract`.
     """
     is_inexact = left.dtype.is_floating or left.dtype.is_complex
-    return _from_zero(left, right) if is_inexact and _is_zero(left) else difference(left, right)
+    if not (is_inexact and _is_zero(left)):
+        return difference(left, right)
+    # Of a choice at 0 a tape has another slope.
+    return difference(hidden(left), right) if bound.is_differentiated else _from_zero(left, right)
 
 
 def _is_zero(tensor: tf.Tensor) -> bool:
@@ -136,18 +140,20 @@ def sign(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     if operand.dtype.is_unsigned:
         return tf.cast(tf.not_equal(operand, tf.zeros([], operand.dtype)), operand.dtype)
     if operand.dtype.is_complex:
-        return _complex_sign(operand)
+        return _complex_sign(bound, operand)
     result = tf.sign(operand)
     if operand.dtype.is_floating:
-        result = where(tf.logical_or(tf.math.is_nan(operand), tf.equal(operand, 0)), operand, result)
+        is_kept = tf.logical_or(tf.math.is_nan(operand), tf.equal(operand, 0))
+        result = where(is_kept, without_slope(bound, operand), result)
     return result
 
 
-def _complex_sign(operand: tf.Tensor) -> tf.Tensor:
+def _complex_sign(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     modulus = tf.abs(operand)
     is_zero = tf.equal(modulus, 0)
     safe = where(is_zero, tf.ones_like(modulus), modulus)
-    real, imaginary = (where(is_zero, part, part / safe) for part in (tf.math.real(operand), tf.math.imag(operand)))
+    parts = tf.math.real(operand), tf.math.imag(operand)
+    real, imaginary = (where(is_zero, without_slope(bound, part), part / safe) for part in parts)
     return tf.complex(real, imaginary)
 
 
@@ -175,7 +181,12 @@ def cube_root(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     safe = where(ordinary, magnitude, tf.ones_like(magnitude))
     root = tf.pow(safe, typed(1 / 3, dtype))
     root -= (root - safe / (root * root)) / typed(3, dtype)
-    return where(ordinary, where(operand < 0, -root, root), operand)
+    result = where(ordinary, where(operand < 0, -root, root), operand)
+
+    def gradient(upwards: tf.Tensor, operand: tf.Tensor) -> tuple[tf.Tensor]:
+        return (upwards * typed(1 / 3, dtype) / tf.square(cube_root(bound, operand)),)
+
+    return differentiated(bound, result, gradient, operand)
 
 
 @translates("stablehlo.round_nearest_afz", computed_in=MOVED)
@@ -189,7 +200,8 @@ def round_away_from_zero(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     half = typed(0.5, operand.dtype)
     rounded = where(magnitude - whole >= half, whole + tf.ones([], operand.dtype), whole)
     signed = where(operand < 0, -rounded, rounded)
-    return where(tf.logical_and(tf.math.is_finite(operand), tf.not_equal(operand, 0)), signed, operand)
+    is_rounded = tf.logical_and(tf.math.is_finite(operand), tf.not_equal(operand, 0))
+    return where(is_rounded, signed, without_slope(bound, operand))
 
 
 @translates("stablehlo.exponential_minus_one", computed_in=MOVED)

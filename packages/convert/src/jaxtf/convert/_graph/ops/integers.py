@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BITS, MOVED, SIGNED, UNSIGNED, backwards, typed, where, widening
+from jaxtf.convert._graph.derivatives import differentiated
 from jaxtf.convert._graph.grappler import difference, divided, multiplied, negated
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
@@ -142,10 +143,16 @@ def _root(bound: Bound, base: tf.Tensor, exponent: float) -> tf.Tensor:
     def mended() -> tf.Tensor:
         return where(tf.equal(base, typed(-float("inf"), base.dtype)), of_infinity, tf.abs(root))
 
+    def gradient(upwards: tf.Tensor, base: tf.Tensor) -> tuple[tf.Tensor]:
+        reciprocal = _root(bound, base, -0.5)
+        slope = reciprocal if exponent > 0 else -reciprocal * reciprocal * reciprocal
+        return (upwards * typed(0.5, base.dtype) * slope,)
+
     if traces_compiled() or not bound.allows_xla:
-        return mended()
+        return differentiated(bound, mended(), gradient, base)
     has_sign = tf.reduce_min(tf.bitcast(tf.reshape(base, [-1]), BITS[base.dtype])) < 0
-    return tf.cond(has_sign, mended, lambda: tf.identity(root))
+    result = tf.cond(has_sign, mended, lambda: tf.identity(root))
+    return differentiated(bound, result, gradient, base)
 
 
 def _complex_power(base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
