@@ -1,5 +1,6 @@
 """The gradients that a tape takes of what `convert_stablehlo` makes: those of JAX."""
 
+import functools
 import warnings
 
 import jax
@@ -48,10 +49,14 @@ def cube_root_of_square(x):
 
 LOOPS = {
     "cube roots": lambda x: lax.scan(lambda c, _: (cube_root_of_square(c), c), x, None, length=3)[0],
+    "cumulative products": lambda x: lax.scan(lambda c, _: (lax.cumprod(c) + c, c), x, None, length=2)[0],
     "roots in a branch": lambda x: lax.cond(x[0] > 0, lambda c: c * lax.cbrt(c), lambda c: c, x),
+    "products in a branch": lambda x: lax.cond(x[0] > 0, lambda c: c * lax.cumprod(c), lambda c: c, x),
 }
 SIMPLE = {
     "cube root": lax.cbrt,
+    "cumulative product": lax.cumprod,
+    "reduced precision": lambda x: lax.reduce_precision(x, 5, 10) * x,
     "root": lambda x: x ** jnp.float32(0.5),
     "reciprocal root": lambda x: x ** jnp.float32(-0.5),
     "0 - x": lambda x: (jnp.zeros_like(x) - x) ** 2,
@@ -78,6 +83,18 @@ def test_a_root_by_power_is_differentiated_at_zero(enable_xla, exponent, mode):
 @pytest.mark.parametrize("function", [lax.cbrt, jnp.sign, lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO)])
 def test_functions_that_are_mended_at_zero_have_their_slopes_there(function, mode):
     as_jax(function, np.float32([0, -0.0, 8, -8, 0.5, np.inf, -np.inf]), mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_number_of_reduced_precision_is_differentiated(mode):
+    as_jax(lambda x: lax.reduce_precision(x, 5, 10) + x, np.float32([0, 1.2345678, -3e9]), mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("x", [[2, 0, 3, 4], [2, 0, 3, 0], [1, 2, 3, 4]])
+def test_a_cumulative_product_is_differentiated_at_zeros(x, reverse, mode):
+    as_jax(functools.partial(lax.cumprod, reverse=reverse), np.float32(x), mode)
 
 
 @pytest.mark.parametrize("name", [*SIMPLE, *LOOPS])

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._support import BITS, MOVED, UNCAST, refuse, typed, where
+from jaxtf.convert._graph.derivatives import differentiated
 from jaxtf.convert._graph.registry import Bound, refuses, translates
 
 refuses(
@@ -135,4 +136,5 @@ def reduce_precision(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
         magnitude = where(magnitude > greatest, infinity, magnitude)
         magnitude = where(magnitude < least, constant(0), magnitude)
     rounded = tf.bitcast(tf.bitwise.bitwise_or(sign, magnitude), dtype)
-    return where(tf.math.is_nan(operand), operand, rounded)
+    result = where(tf.math.is_nan(operand), operand, rounded)
+    return differentiated(bound, result, lambda upwards, _: (reduce_precision(bound, upwards),), operand)

@@ -21,6 +21,7 @@ from jaxtf.convert._graph._support import (
     smallest,
     typed,
 )
+from jaxtf.convert._graph.derivatives import differentiated_as
 from jaxtf.convert._graph.grappler import relu
 from jaxtf.convert._graph.ops.windowed import Window, at_least_zero, count_of, kind_of, windowed
 from jaxtf.convert._graph.plan.pools import POOL_AND_RELU
@@ -119,13 +120,22 @@ def _cumulative(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor,
         wide = tf.float32 if operand.dtype.size == 2 else operand.dtype  # in 16 bits each step would round
         return tf.cast(CUMULATIVE[kind](tf.cast(operand, wide), axis=axis, reverse=reverse), operand.dtype)
 
+    def otherwise(operand: tf.Tensor) -> tf.Tensor:
+        return windowed(bound, [operand], [initial], window)[0]
+
+    def with_gradient(result: tf.Tensor) -> tf.Tensor:
+        """TensorFlow's gradient of a cumulative product divides by the elements, and gives 0 for what is NaN then."""
+        if kind != "multiply" or not (operand.dtype.is_floating or operand.dtype.is_complex):
+            return result
+        return differentiated_as(bound, result, otherwise, operand)
+
     size, outside = sizes(operand)[axis], high if reverse else low
     if all(isinstance(n, int) for n in (length, size, outside)):
-        return cumulated() if length == size == outside + 1 else None
+        return with_gradient(cumulated()) if length == size == outside + 1 else None
     if not bound.allows_xla:
         return None
     is_scan = tf.equal(length, size) & tf.equal(outside, length - 1)
-    return tf.cond(is_scan, cumulated, lambda: windowed(bound, [operand], [initial], window)[0])
+    return with_gradient(tf.cond(is_scan, cumulated, lambda: otherwise(operand)))
 
 
 def _is(size: Size, number: int) -> bool:
