@@ -97,6 +97,31 @@ def test_a_cumulative_product_is_differentiated_at_zeros(x, reverse, mode):
     as_jax(functools.partial(lax.cumprod, reverse=reverse), np.float32(x), mode)
 
 
+@pytest.mark.parametrize("enable_xla", [True, False])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["max", "min"])
+def test_an_extreme_at_indices_is_differentiated(kind, mode, enable_xla):
+    places = jnp.array([0, 1, 0])
+
+    def function(x):
+        return x + getattr(jnp.full(4, 2.5, np.float32).at[places], kind)(x[:3]).sum()
+
+    as_jax(function, np.float32([1, 2, 3, 4]), mode, enable_xla=enable_xla)
+
+
+@pytest.mark.parametrize("enable_xla", [True, False])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_product_at_indices_is_differentiated(mode, enable_xla):
+    """JAX has a gradient only for indices that differ, which is promised to it here."""
+    x = np.float32([1, 2, 0, 4])
+
+    def function(x, **promises):
+        return x.at[jnp.array([0, 3])].multiply(3 * x[1:3], **promises)
+
+    found = gradient(convert_stablehlo(jax.jit(function).lower(x), enable_xla=enable_xla), x, mode)
+    np.testing.assert_allclose(found, of_jax(functools.partial(function, unique_indices=True), x))
+
+
 @pytest.mark.parametrize("name", [*SIMPLE, *LOOPS])
 @pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
 def test_gradients_are_differentiated_again(name, mode):

@@ -27,6 +27,7 @@ from jaxtf.convert._graph._support import (
     sizes,
     typed,
 )
+from jaxtf.convert._graph.derivatives import differentiated_as
 from jaxtf.convert._graph.ops.comparison import of_total_order, total_order
 from jaxtf.convert._graph.ops.gather import batch_positions, index_vectors
 from jaxtf.convert._graph.ops.reductions import Combine, region_of
@@ -104,7 +105,7 @@ def scatter(bound: Bound, *tensors: tf.Tensor) -> list[tf.Tensor]:
     kind = _kind(bound.operation.regions[0])
     once = bool(bound.operation.attributes.get("unique_indices")) or rows.index.shape[0] == 1
     if kind is not None:
-        done = [_scattered(kind, x, c, rows, allows_xla=bound.allows_xla) for x, c in zip(flat, changes, strict=True)]
+        done = [_scattered(bound, kind, x, c, rows) for x, c in zip(flat, changes, strict=True)]
     elif _ignores_updates(bound.operation.regions[0]):
         done = _applied(region_of(bound), flat, rows, once=once)
     else:
@@ -192,14 +193,14 @@ def _unflatten(flat: tf.Tensor, operand: tf.Tensor, order: Sequence[int]) -> tf.
     return tf.transpose(result, [list(order).index(i) for i in range(len(order))])
 
 
-def _scattered(kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows, *, allows_xla: bool) -> tf.Tensor:
+def _scattered(bound: Bound, kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows) -> tf.Tensor:
     """By TensorFlow's scatter of the kind, with truth values as small integers; where it has none that is right, by
     XLA's or by other operations.
     """
-    dtype = flat.dtype
+    dtype, allows_xla = flat.dtype, bound.allows_xla
     if dtype == tf.bool and kind in OF_TRUTH:
         narrow, few = (tf.cast(x, tf.int32) for x in (flat, changes))
-        return tf.cast(_scattered(OF_TRUTH[kind], narrow, few, rows, allows_xla=allows_xla), tf.bool)
+        return tf.cast(_scattered(bound, OF_TRUTH[kind], narrow, few, rows), tf.bool)
     by_xla = allows_xla and traces_compiled()
     if kind == "multiply" and (not by_xla or uniform_of(flat) == 1):
         return _multiplied(flat, changes, rows, drops_negative=allows_xla and not by_xla)
@@ -208,12 +209,22 @@ def _scattered(kind: str, flat: tf.Tensor, changes: tf.Tensor, rows: Rows, *, al
     place = rows.index[:, tf.newaxis]
     may_be_nan = kind in ("minimum", "maximum") and dtype.is_floating
     if by_xla and (may_be_nan or kind == "multiply"):
-        return scatter_rows(flat, place, changes, partial(_extreme, kind) if may_be_nan else BINARY[kind])
-    spare = _with_spare_row(flat, rows)
-    if may_be_nan:
+        result = scatter_rows(flat, place, changes, partial(_extreme, kind) if may_be_nan else BINARY[kind])
+    elif may_be_nan:
         extremes = _extremes_as_integers if traces_compiled() else _extremes_with_nan
-        return extremes(kind, spare, place, changes)[: rows.count]
-    return SCATTERS[kind](spare, place, changes)[: rows.count]
+        result = extremes(kind, _with_spare_row(flat, rows), place, changes)[: rows.count]
+    else:
+        return SCATTERS[kind](_with_spare_row(flat, rows), place, changes)[: rows.count]
+    if not traces_compiled() or dtype.is_integer:
+        return result
+
+    # TensorFlow has no gradient of XLA's scatter, nor of integers.
+    def plain(flat: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
+        if kind == "multiply":
+            return _multiplied(flat, changes, rows, drops_negative=False)
+        return SCATTERS[kind](_with_spare_row(flat, rows), place, changes)[: rows.count]
+
+    return differentiated_as(bound, result, plain, flat, changes)
 
 
 def _multiplied(flat: tf.Tensor, changes: tf.Tensor, rows: Rows, *, drops_negative: bool) -> tf.Tensor:
