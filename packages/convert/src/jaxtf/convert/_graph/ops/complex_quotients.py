@@ -8,7 +8,9 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import typed, where
+from jaxtf.convert._graph.derivatives import differentiated_as
 from jaxtf.convert._graph.grappler import divided
+from jaxtf.convert._graph.registry import Bound
 from jaxtf.convert._tf import traces_compiled
 
 __all__ = ["complex_quotient"]
@@ -17,7 +19,7 @@ __all__ = ["complex_quotient"]
 _LEAST = {tf.complex64: float.fromhex("0x1p-126"), tf.complex128: float.fromhex("0x1p-1022")}
 
 
-def complex_quotient(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
+def complex_quotient(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     """The quotient of two tensors of complex numbers, whose shapes broadcast.
 
     By zero, the parts of the dividend are multiplied by infinity, with the sign of the real part of the divisor. Of an
@@ -39,7 +41,8 @@ def complex_quotient(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
             (tf.logical_and(tf.abs(c) < least, tf.abs(d) < least), a * infinity, b * infinity),
         ):
             result = where(applies, tf.complex(real, imaginary), result)
-        return result
+        # One that has no finite derivative would make NaN of the gradients of all.
+        return differentiated_as(bound, result, divided, dividend, divisor)
 
     # A sum is finite only if all its terms are.
     total = tf.reduce_sum(quotient)

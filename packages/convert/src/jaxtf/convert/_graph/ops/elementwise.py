@@ -15,7 +15,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import BINARY, MOVED, typed, where, widening
-from jaxtf.convert._graph.derivatives import differentiated, without_slope
+from jaxtf.convert._graph.derivatives import differentiated, differentiated_as, without_slope
 from jaxtf.convert._graph.grappler import difference, hidden, logarithm, multiplied
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.ops.complex_quotients import complex_quotient
@@ -36,7 +36,6 @@ PLAIN: dict[str, Callable[..., tf.Tensor]] = {
     "stablehlo.logistic": elementwise("Sigmoid", tf.sigmoid),
     "stablehlo.round_nearest_even": elementwise("Round", tf.round),
     "stablehlo.sine": elementwise("Sin", tf.sin),
-    "stablehlo.sqrt": elementwise("Sqrt", tf.sqrt),
     "stablehlo.tan": elementwise("Tan", tf.tan),
     "stablehlo.tanh": elementwise("Tanh", tf.tanh),
     "chlo.broadcast_atan2": tf.atan2,
@@ -63,7 +62,8 @@ DIFFERS = {
     "tanh": _OF_SIGNS,
 }
 
-NEGATIVE, RSQRT = elementwise("Neg", tf.negative), elementwise("Rsqrt", tf.math.rsqrt)
+NEGATIVE = elementwise("Neg", tf.negative)
+SQRT, RSQRT = elementwise("Sqrt", tf.sqrt), elementwise("Rsqrt", tf.math.rsqrt)
 
 # Cube roots lose the last bits in their own precision.
 CUBE_ROOT_IN = MOVED | widening(float32=("bfloat16", "float16"))
@@ -164,9 +164,31 @@ def rsqrt(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     Differs: complex, not compiled: the sign of a zero part.
     Source: StableHLO specification, `rsqrt`.
     """
-    if operand.dtype.is_complex and not traces_compiled():  # TensorFlow squares the absolute value
-        return complex_quotient(tf.ones([], operand.dtype), tf.sqrt(operand))
-    return RSQRT(operand)
+    if not operand.dtype.is_complex:
+        return RSQRT(operand)
+    if not traces_compiled():  # TensorFlow squares the absolute value
+        return complex_quotient(bound, tf.ones([], operand.dtype), tf.sqrt(operand))
+
+    def gradient(upwards: tf.Tensor, operand: tf.Tensor) -> tuple[tf.Tensor]:
+        return (upwards * tf.math.conj(typed(-0.5, operand.dtype) * rsqrt(bound, operand) / operand),)
+
+    return differentiated(bound, RSQRT(operand), gradient, operand)
+
+
+@translates("stablehlo.sqrt", computed_in=MOVED, differs=DIFFERS["sqrt"])
+def square_root(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
+    """The square root; of a complex number, the one of a real part that is not negative.
+
+    Source: StableHLO specification, `sqrt`.
+    """
+    root = SQRT(operand)
+    if not (operand.dtype.is_complex and traces_compiled()):
+        return root
+
+    def gradient(upwards: tf.Tensor, operand: tf.Tensor) -> tuple[tf.Tensor]:  # TensorFlow's own, compiled, is wrong
+        return (upwards * tf.math.conj(typed(0.5, operand.dtype) / square_root(bound, operand)),)
+
+    return differentiated(bound, root, gradient, operand)
 
 
 @translates("stablehlo.cbrt", computed_in=CUBE_ROOT_IN)
@@ -218,7 +240,8 @@ def exponential_minus_one(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     twice = 2 * half_sine * half_sine  # 1 - cos(imaginary)
     zero = tf.zeros([], imaginary.dtype)
     turned = where(tf.equal(imaginary, zero), zero, tf.exp(real) * tf.sin(imaginary))
-    return tf.complex(tf.math.expm1(real) * tf.cos(imaginary) - twice, turned)
+    result = tf.complex(tf.math.expm1(real) * tf.cos(imaginary) - twice, turned)
+    return differentiated_as(bound, result, tf.exp, operand)
 
 
 @translates("stablehlo.log_plus_one", computed_in=MOVED)

@@ -8,6 +8,7 @@ Guards are left out where the second operand is known to need none.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import tensorflow as tf
@@ -52,7 +53,7 @@ def divide(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     Source: StableHLO specification, `divide`.
     """
     if dividend.dtype.is_complex:
-        return complex_quotient(dividend, divisor)
+        return complex_quotient(bound, dividend, divisor)
     if not dividend.dtype.is_integer:
         return divided(dividend, divisor)
     if _is_known(divisor, lambda d: (d != 0) & (d.astype(object) != -1)):
@@ -86,7 +87,8 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     Source: StableHLO specification, `power`.
     """
     if base.dtype.is_complex:
-        return _complex_power(base, exponent)
+        result, gradient = _complex_power(base, exponent), partial(_gradient_of_complex_power, bound)
+        return differentiated(bound, result, gradient, base, exponent)
     if not base.dtype.is_integer:
         if uniform_of(exponent) == -1:  # of which Grappler makes Reciprocal
             whole = _in_shape_of_both(base, exponent)
@@ -107,6 +109,18 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     is_odd = tf.not_equal(tf.bitwise.bitwise_and(exponent, one), zero)
     of_negative = where(tf.equal(base, one), one, where(tf.equal(base, -one), where(is_odd, -one, one), zero))
     return where(exponent < zero, of_negative, result)
+
+
+def _gradient_of_complex_power(
+    bound: Bound, upwards: tf.Tensor, base: tf.Tensor, exponent: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """That of `jax.lax.pow`."""
+    zero, one = tf.zeros([], base.dtype), tf.ones([], base.dtype)
+    is_constant = tf.equal(exponent, zero)
+    less = power(bound, base, where(is_constant, one, exponent - one))
+    of_base = where(is_constant, zero, exponent * less)
+    of_exponent = tf.math.log(where(tf.equal(base, zero), one, base)) * power(bound, base, exponent)
+    return upwards * tf.math.conj(of_base), upwards * tf.math.conj(of_exponent)
 
 
 def _in_shape_of_both(base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:

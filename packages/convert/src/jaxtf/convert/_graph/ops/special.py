@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import MOVED, typed, where, widening, without_sign_of_zero
+from jaxtf.convert._graph.derivatives import differentiated
 from jaxtf.convert._graph.ops.complex_inverses import COMPILES_INVERSES, acos, acosh, atanh
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
@@ -54,33 +55,69 @@ def _of_complex(
     *,
     older: Callable[[tf.Tensor], tf.Tensor] | None = None,
     without_sign_of: str = "",
-) -> Callable[..., tf.Tensor]:
+    slope: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None,
+) -> Callable[[Bound, tf.Tensor], tf.Tensor]:
     """A function that has branch cuts.
 
     Args:
       function: Of TensorFlow.
       older: In its place for complex numbers and a TensorFlow whose XLA has it wrong.
       without_sign_of: The part, real or imaginary, that is zero on the cut, where its sign does not count; none if "".
+      slope: From the two parts, without that sign, the derivative: TensorFlow's own is that of the other side of a cut.
     """
     of_complex = function if older is None or COMPILES_INVERSES else older
 
-    def apply(operand: tf.Tensor) -> tf.Tensor:
+    def apply(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
         if not operand.dtype.is_complex:
             return function(operand)
-        if without_sign_of and not traces_compiled():
-            operand = without_sign_of_zero(operand, by_real=without_sign_of == "real")
-        return of_complex(operand)
+        if not without_sign_of or slope is None:
+            return of_complex(operand)
+
+        def mended(operand: tf.Tensor) -> tf.Tensor:
+            return without_sign_of_zero(operand, by_real=without_sign_of == "real")
+
+        def gradient(upwards: tf.Tensor, operand: tf.Tensor) -> tuple[tf.Tensor]:
+            operand = mended(operand)
+            return (upwards * tf.math.conj(slope(tf.math.real(operand), tf.math.imag(operand))),)
+
+        result = of_complex(operand if traces_compiled() else mended(operand))
+        return differentiated(bound, result, gradient, operand)
 
     return apply
 
 
+def _reciprocal_of_roots(*parts: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+    """1 by the square roots of two complex numbers: of their product the sign of a zero part may be lost."""
+    first, second = (tf.sqrt(tf.complex(*each)) for each in parts)
+    return tf.ones([], first.dtype) / (first * second)
+
+
+def _slope_of_asin(real: tf.Tensor, imaginary: tf.Tensor) -> tf.Tensor:
+    return _reciprocal_of_roots((1 - real, -imaginary), (1 + real, imaginary))
+
+
+def _slope_of_acos(real: tf.Tensor, imaginary: tf.Tensor) -> tf.Tensor:
+    return -_slope_of_asin(real, imaginary)
+
+
+def _slope_of_acosh(real: tf.Tensor, imaginary: tf.Tensor) -> tf.Tensor:
+    return _reciprocal_of_roots((real - 1, imaginary), (real + 1, imaginary))
+
+
+def _slope_of_asinh(real: tf.Tensor, imaginary: tf.Tensor) -> tf.Tensor:
+    return _reciprocal_of_roots((1 - imaginary, real), (1 + imaginary, -real))
+
+
+INVERSES: Mapping[str, Callable[[Bound, tf.Tensor], tf.Tensor]] = {
+    "chlo.acos": _of_complex(tf.acos, older=acos, without_sign_of="imaginary", slope=_slope_of_acos),
+    "chlo.acosh": _of_complex(tf.acosh, older=acosh, without_sign_of="imaginary", slope=_slope_of_acosh),
+    "chlo.asin": _of_complex(tf.asin, without_sign_of="imaginary", slope=_slope_of_asin),
+    "chlo.asinh": _of_complex(tf.asinh, without_sign_of="real", slope=_slope_of_asinh),
+    "chlo.atanh": _of_complex(tf.atanh, older=atanh),
+}
+
 FUNCTIONS: Mapping[str, tuple[Callable[..., tf.Tensor], Mapping[tf.DType, tf.DType]]] = {
-    "chlo.acos": (_of_complex(tf.acos, older=acos, without_sign_of="imaginary"), ALL),
-    "chlo.acosh": (_of_complex(tf.acosh, older=acosh, without_sign_of="imaginary"), ALL),
-    "chlo.asin": (_of_complex(tf.asin, without_sign_of="imaginary"), ALL),
-    "chlo.asinh": (_of_complex(tf.asinh, without_sign_of="real"), ALL),
     "chlo.atan": (tf.atan, ALL),
-    "chlo.atanh": (_of_complex(tf.atanh, older=atanh), ALL),
     "chlo.bessel_i1e": (tf.math.bessel_i1e, NO_16_BIT),
     "chlo.cosh": (tf.cosh, ALL),
     "chlo.digamma": (tf.math.digamma, NO_16_BIT),
@@ -113,5 +150,7 @@ def _function(name: str, function: Callable[..., tf.Tensor], computed_in: Mappin
         return function(*operands)
 
 
+for _name, _inverse in INVERSES.items():
+    translates(_name, computed_in=ALL, differs=DIFFERS[_name])(_inverse)
 for _name, (_what, _where) in FUNCTIONS.items():
     _function(_name, _what, _where)
