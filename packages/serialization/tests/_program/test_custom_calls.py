@@ -163,6 +163,8 @@ func.func public @main(%a: tensor<3x3xf32>, %b: tensor<3x3xf32>) -> tensor<3x3xf
 }}"""
     with pytest.raises(ArtifactError, match="a call of 'blas_strsm' with a factor other than 1"):
         rewrite_removed_custom_calls(parsed(text))
+    with pytest.raises(ArtifactError, match="a call of 'blas_strsm' with a factor other than 1"):
+        rewrite_removed_custom_calls(parsed(text.replace("dense<2.0>", "{a = dense<1.0> : tensor<f32>} dense<2.0>")))
     assert rewrite_removed_custom_calls(parsed(text.replace("2.0", "1.0"))) == ("blas_strsm",)
 
 

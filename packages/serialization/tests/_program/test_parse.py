@@ -48,6 +48,51 @@ def test_types_are_those_that_the_reader_makes_and_constants_are_of_numpy():
     np.testing.assert_array_equal(constant.astype(np.float32), [[1.5, 2.0]])
 
 
+OTHERS = {
+    "of the same type": "a = dense<[(3.0,1.0),(4.0,5.0)]> : tensor<2xcomplex<f32>>",
+    "of another dtype": "a = dense<7> : tensor<i32>",
+    "of a longer name": "values = dense<[(3.0,1.0),(4.0,5.0)]> : tensor<2xcomplex<f32>>",
+    "of text": 'a = "<{value = dense<(3.0,1.0)>", "<{value = dense<7>" = 1 : i32',
+}
+
+
+@pytest.mark.parametrize("others", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_a_complex_constant_is_its_value_whatever_other_attributes_it_has(dtype, others):
+    type_ = f"tensor<2xcomplex<f{4 * np.dtype(dtype).itemsize}>>"
+    constant = f"stablehlo.constant {{{others}}} dense<[(1.0,2.0),(5.0,6.0)]> : {type_}"
+    text = f"func.func @main() -> {type_} {{ %0 = {constant} return %0 : {type_} }}"
+    [operation] = read_program(text, READING).functions["main"].body.operations
+    assert operation.attributes["value"].dtype == dtype
+    np.testing.assert_array_equal(operation.attributes["value"], [1 + 2j, 5 + 6j])
+
+
+def test_an_attribute_of_complex_numbers_that_no_operation_of_stablehlo_has_is_its_text():
+    numbers = "dense<(1.000000e+00,2.000000e+00)> : tensor<complex<f32>>"
+    text = f"""func.func @main(%x: tensor<f32>) -> tensor<f32> {{
+      %0 = stablehlo.sine %x {{a = {numbers}, b = [{numbers}]}} : tensor<f32> return %0 : tensor<f32> }}"""
+    [operation] = read_program(text, READING).functions["main"].body.operations
+    assert operation.attributes["a"] == numbers
+    assert operation.attributes["b"] == f"[{numbers}]"
+
+
+@pytest.mark.parametrize("name", ["abc", '"a b"', '"a>b"', '"a\\22b"', '"{-#"'])
+@pytest.mark.parametrize("type_", ["2xf32", "1xcomplex<f32>"])
+def test_a_constant_is_in_the_resource_that_it_names(name, type_):
+    text = f"""module {{ func.func @main() -> tensor<{type_}> {{
+      %0 = stablehlo.constant dense_resource<{name}> : tensor<{type_}> return %0 : tensor<{type_}> }} }}
+      {{-# dialect_resources: {{ builtin: {{ {name}: "0x040000000000803F00000040" }} }} #-}}"""
+    [operation] = read_program(text, READING).functions["main"].body.operations
+    np.testing.assert_array_equal(operation.attributes["value"], [1, 2] if type_ == "2xf32" else [1 + 2j])
+
+
+def test_a_constant_without_its_resource_is_refused():
+    text = """func.func @main() -> tensor<2xf32> {
+      %0 = stablehlo.constant dense_resource<abc> : tensor<2xf32> return %0 : tensor<2xf32> }"""
+    with pytest.raises(ValueError, match="the module has no resource 'abc', of which a constant is made"):
+        read_program(text, READING)
+
+
 def test_another_function_than_main_is_read_by_its_name():
     program = read_program(SCALED, READING, "scaled")
     assert list(program.functions) == ["scaled"]

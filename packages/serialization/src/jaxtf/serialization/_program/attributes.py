@@ -18,7 +18,7 @@ from jaxtf.serialization._program.program import TensorType, TokenType, TupleTyp
 from jaxtf.serialization._program.reading import Reading
 from jaxtf.serialization._record.avals import dtype_from_name
 
-__all__ = ["array_of_text", "attribute_value", "dtype_of_text", "element_dtype", "value_type"]
+__all__ = ["array_of_text", "attribute_value", "constant_text", "dtype_of_text", "element_dtype", "named", "value_type"]
 
 _DTYPES = {
     "i1": "bool",
@@ -46,6 +46,7 @@ _DTYPES = {
 _ELEMENT = re.compile(r"true|false|-?0x[0-9A-Fa-f]+|-?\d[\d.eE+-]*")
 _DENSE = re.compile(r"dense<([^>]*)>")
 _ENUMERATION = re.compile(r"#(?:stablehlo|chlo)<\w+ (\w+)>")
+_GENERIC_CONSTANT = re.compile(r'(?:%\w+ = )?"[\w.]+"\(\) <\{value = ')
 _STRUCTURE = re.compile(r"#stablehlo\.(\w+)<")
 
 
@@ -97,16 +98,41 @@ def dtype_of_text(name: str) -> str:
 
 
 def attribute_value(attribute: Any) -> Any:
-    """An attribute as a plain Python value, as `Operation.attributes` describes it."""
+    """An attribute, or its text, as a plain Python value, as `Operation.attributes` describes it."""
+    if isinstance(attribute, str):
+        return attribute
     if isinstance(attribute, ir.BoolAttr | ir.IntegerAttr | ir.FloatAttr | ir.StringAttr | ir.FlatSymbolRefAttr):
         return attribute.value
-    if isinstance(attribute, ir.DenseI64ArrayAttr | ir.DenseI32ArrayAttr | ir.DenseBoolArrayAttr | ir.ArrayAttr):
-        return tuple(attribute_value(item) if isinstance(item, ir.Attribute) else item for item in attribute)
-    if isinstance(attribute, ir.DictAttr):
-        return {item.name: attribute_value(item.attr) for item in attribute}
+    try:
+        if isinstance(attribute, ir.DenseI64ArrayAttr | ir.DenseI32ArrayAttr | ir.DenseBoolArrayAttr | ir.ArrayAttr):
+            return tuple(attribute_value(item) if isinstance(item, ir.Attribute) else item for item in attribute)
+        if isinstance(attribute, ir.DictAttr):
+            return {item.name: attribute_value(item.attr) for item in attribute}
+    except TypeError:  # one of complex numbers is in it
+        return str(attribute)
     if isinstance(attribute, ir.DenseElementsAttr):
         return _array(attribute)
     return _by_text(attribute)
+
+
+def named(attributes: Any, name: str) -> Any:
+    """The attribute of an operation that has this name; of complex numbers its text, which is all there is."""
+    try:
+        return attributes[name]
+    except TypeError:
+        [found] = [each for each in map(attributes.__getitem__, range(len(attributes))) if each.name == name]
+        return str(found).removeprefix(f"NamedAttribute({name}=")[:-1]
+
+
+def constant_text(constant: Any) -> str:
+    """The text of a constant operation from that of its value on.
+
+    In the generic form its value, its only property, comes first; in any other form, attributes of other names do.
+    """
+    text: str = constant.get_asm(large_elements_limit=None, print_generic_op_form=True, use_local_scope=True)
+    found = _GENERIC_CONSTANT.match(text)
+    assert found is not None, f"the generic form of a constant begins with its value; found {text:.60}"
+    return text[found.end() :]
 
 
 def _by_text(attribute: Any) -> Any:
@@ -134,8 +160,8 @@ def _array(attribute: Any) -> np.ndarray[Any, Any]:
 
 
 def array_of_text(text: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """The array of `dense<...>` in MLIR's text, whose elements are printed one by one, or all as their bytes."""
-    found = _DENSE.search(text)
+    """The array of `dense<...>`, with which the text begins: elements are printed one by one, or all as their bytes."""
+    found = _DENSE.match(text)
     assert found is not None, f"a dense attribute prints as dense<...>; found {text:.60}"
     content = found[1].strip()
     if content.startswith('"0x'):

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from jaxtf.serialization._jaxlib import ir, read_module
-from jaxtf.serialization._program.attributes import array_of_text, attribute_value, element_dtype, value_type
+from jaxtf.serialization._program.attributes import (
+    array_of_text,
+    attribute_value,
+    constant_text,
+    element_dtype,
+    named,
+    value_type,
+)
 from jaxtf.serialization._program.calls import reached
 from jaxtf.serialization._program.locations import scope_of, source_of
 from jaxtf.serialization._program.one_device import rewrite_for_one_device
@@ -122,7 +129,7 @@ class _Reader:
         attributes = op.attributes
         names = [name for name in map(_name_of, attributes) if name not in _SKIPPED]
         # A dictionary has MHLO's name for it in modules for consumers that only know a text here.
-        return {_RENAMED.get(name, name): self._attribute(attributes[name]) for name in names}
+        return {_RENAMED.get(name, name): self._attribute(named(attributes, name)) for name in names}
 
     def _constant(self, op: Any) -> np.ndarray[Any, Any]:
         type_ = self._type(op.results[0].type)
@@ -131,13 +138,16 @@ class _Reader:
         try:
             attribute = op.attributes["value"]
         except TypeError:  # the bindings have no attributes of complex numbers
-            return array_of_text(op.get_asm(large_elements_limit=None), dtype, shape)
+            return array_of_text(constant_text(op), dtype, shape)
         if isinstance(attribute, ir.DenseElementsAttr):
             array: np.ndarray[Any, Any] = self._attribute(attribute)
             return array
-        name = re.match(r"dense_resource<([^>]*)>", str(attribute))
-        assert name is not None, f"a constant is dense or a resource; found {attribute!s:.60}"
-        raw = np.frombuffer(self._resources[name[1]], np.uint8 if dtype == np.bool_ else dtype)
+        found = _RESOURCE.match(str(attribute))
+        assert found is not None, f"a constant is dense or a resource; found {attribute!s:.60}"
+        name = found[1].strip('"')
+        if name not in self._resources:
+            raise ValueError(f"the module has no resource '{name}', of which a constant is made")
+        raw = np.frombuffer(self._resources[name], np.uint8 if dtype == np.bool_ else dtype)
         return raw.reshape(shape).astype(dtype, copy=False)
 
     @cached_property
@@ -145,7 +155,7 @@ class _Reader:
         """The bytes of `dense_resource` attributes, which follow the module in its text, after four of alignment."""
         text = self._module.operation.get_asm(large_elements_limit=1)
         _, _, resources = text.partition("{-#")
-        found = re.findall(r'([\w.$-]+|"[^"]*"):\s*"0x([0-9A-Fa-f]*)"', resources)
+        found = re.findall(rf'({_KEY}):\s*"0x([0-9A-Fa-f]*)"', resources)
         return {name.strip('"'): bytes.fromhex(digits)[4:] for name, digits in found}
 
 
@@ -167,6 +177,9 @@ def _main_of(functions: list[Function], name: str | None) -> Function:
     return candidates[0]
 
 
+# The key of a resource: bare, or a text.
+_KEY = r'[\w.$-]+|"(?:[^"\\]|\\.)*"'
+_RESOURCE = re.compile(rf"dense_resource<({_KEY})>")
 _CONSTANTS = ("stablehlo.constant", "chlo.constant")
 _RENAMED = {"mhlo.backend_config": "backend_config"}
 

@@ -22,6 +22,7 @@ from jax.extend.mlir.dialects import stablehlo
 
 from jaxtf.serialization import _jax
 from jaxtf.serialization._errors import ArtifactError
+from jaxtf.serialization._program.attributes import constant_text
 from jaxtf.serialization._program.removed_calls import REWRITTEN, Routine
 
 __all__ = ["rewrite_removed_custom_calls"]
@@ -191,7 +192,7 @@ _ONE = ("dense<1.000000e+00>", "dense<(1.000000e+00,0.000000e+00)>")
 
 def _is_one(constant: Any) -> bool:
     """Whether a constant of a real or complex type is 1; by its text, as jaxlib gives no access to complex values."""
-    return any(one in constant.get_asm() for one in _ONE)
+    return constant_text(constant).startswith(_ONE)
 
 
 def _zeros(type_: Any, shape: Any) -> Any:
