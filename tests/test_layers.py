@@ -34,7 +34,7 @@ MAY_IMPORT = {
         "_record": "_errors _requires _bytecode",
         "_artifact": "_errors _bytecode _container _record",
         "_jax_values": "_errors _jax _record",
-        "_program": "_errors _jax _jaxlib _record _jax_values",
+        "_program": "_errors _jax _jaxlib _bytecode _record _jax_values",
         "_export": "_errors _jax _bytecode _record _jax_values _program",
         "_call": "_errors _jax _record _jax_values _program",
         "_lift": "_errors _jax _jaxlib _bytecode _record _artifact _jax_values _program _export _call",

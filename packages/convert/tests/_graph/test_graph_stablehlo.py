@@ -500,3 +500,15 @@ def test_the_module_that_tensorflow_writes_of_top_k_gives_its_numbers():
     module = compiled.experimental_get_compiler_ir(x)(stage="stablehlo")
     for found, expected in zip(run_module(module, x), compiled(x), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [': tensor<f32> loc("caf\\E9")', ': tensor<f32> loc("caf\\E9.py":3:1)', '{a = "\\FF"} : tensor<f32>'],
+    ids=["name", "file", "value"],
+)
+def test_texts_that_are_not_utf_8_are_read(where):
+    text = (
+        f"func.func @main(%x: tensor<f32>) -> tensor<f32> {{ %0 = stablehlo.sine %x {where} return %0 : tensor<f32> }}"
+    )
+    np.testing.assert_allclose(convert_stablehlo(text)(tf.constant(1.0)), np.sin(1.0), rtol=1e-6)

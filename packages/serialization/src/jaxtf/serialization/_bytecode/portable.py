@@ -240,6 +240,13 @@ class Frame:
             raise reader.fail(f"its strings have {sum(lengths)} bytes, in {reader.left}")
         return tuple(reader.take(length)[:-1] for length in reversed(lengths))
 
+    def texts(self) -> Reader:
+        """The bytes of all strings, each with a zero byte after it."""
+        reader = self.sections[_STRINGS].again()
+        for _ in range(reader.count("strings")):
+            reader.number()
+        return reader.part(reader.left, "strings")
+
     def text(self, number: int) -> str:
         """A string by its number."""
         strings = self.strings()

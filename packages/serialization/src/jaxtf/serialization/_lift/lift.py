@@ -35,6 +35,7 @@ from jaxtf.serialization._program.platforms import for_platform
 from jaxtf.serialization._program.program import Program, TensorType, TokenType
 from jaxtf.serialization._program.refusal import type_text
 from jaxtf.serialization._program.replaced_calls import rewrite_removed_custom_calls
+from jaxtf.serialization._program.utf8 import in_utf8
 from jaxtf.serialization._record.avals import Aval, ExtendedDtype
 from jaxtf.serialization._record.checks import DisabledSafetyCheck
 from jaxtf.serialization._record.exported import Exported
@@ -129,7 +130,7 @@ class _ExportedFunction:
         self._exported = exported
         self._leading: list[Any] = []
         index = _platform_index(exported, platform)
-        program = for_platform(read_program(load_module(exported), READING), index)
+        program = for_platform(read_program(load_module(exported, is_read=True), READING), index)
         if len(exported.platforms) > 1:
             self._leading = [known_array(np.dtype(np.int32), [index], ())]
         check(program)
@@ -207,7 +208,7 @@ def _as_recorded(exported: Exported, result: Any, aval: Any, recorded: Aval) -> 
 def _lift_function(module: Any, name: str | None) -> Callable[..., Any]:
     """A function of a module on arrays, in the order of its arguments: one result, or a tuple."""
     try:
-        parsed = read_module(module) if isinstance(module, bytes | str) else module
+        parsed = read_module(in_utf8(module)) if isinstance(module, bytes | str) else module
     except ValueError as error:
         raise ArtifactError(f"lift needs a StableHLO module: {error}{_hint(module)}") from error
     rewrite_removed_custom_calls(parsed)

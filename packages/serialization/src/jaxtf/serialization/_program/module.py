@@ -12,6 +12,7 @@ import functools
 from dataclasses import replace
 from typing import Any
 
+from jaxtf.serialization._bytecode.texts import in_utf8, is_utf8
 from jaxtf.serialization._errors import CallingConventionError, VersionError
 from jaxtf.serialization._program.for_xla import rewrite_for_xla
 from jaxtf.serialization._program.one_device import rewrite_for_one_device
@@ -26,6 +27,7 @@ from jaxtf.serialization._program.portable_artifact import (
 )
 from jaxtf.serialization._program.removed_calls import OPERATIONS_OF_XLA
 from jaxtf.serialization._program.replaced_calls import rewrite_removed_custom_calls
+from jaxtf.serialization._program.utf8 import check_names
 from jaxtf.serialization._record.checks import check_custom_calls
 from jaxtf.serialization._record.exported import EndlessVjp, Exported
 from jaxtf.serialization._record.negotiation import lower_of
@@ -39,8 +41,13 @@ from jaxtf.serialization._record.tensorflow import tensorflow_reads
 __all__ = ["load_module", "retarget", "retarget_for_tensorflow"]
 
 
-def load_module(exported: Exported, context: Any = None) -> Any:
+def load_module(exported: Exported, context: Any = None, *, is_read: bool = False) -> Any:
     """The module of an exported function, in an MLIR context or in a new one.
+
+    Args:
+      exported: The function.
+      context: Of MLIR.
+      is_read: Whether its texts are read, in Python; those that are not UTF-8 have question marks then.
 
     Raises:
       ArtifactError: It is not the module that the record describes.
@@ -55,7 +62,13 @@ def load_module(exported: Exported, context: Any = None) -> Any:
             f"jaxlib reads up to {newest}\n"
             f"  remedy: install a newer jaxlib, or export it with stablehlo_version={newest!r}"
         )
-    module = deserialize_module(exported.mlir_module_serialized, context)
+    serialized = exported.mlir_module_serialized
+    if is_read:
+        module = deserialize_module(in_utf8(serialized), context)
+    else:
+        module = deserialize_module(serialized, context)
+        if not is_utf8(serialized):
+            check_names(module)
     rewrite_removed_custom_calls(module)
     rewrite_for_one_device(module)
     rewrite_for_xla(module)

@@ -23,6 +23,7 @@ from jaxtf.serialization._program.one_device import rewrite_for_one_device
 from jaxtf.serialization._program.program import Block, Function, Operation, Program, TensorType, Value
 from jaxtf.serialization._program.promotions import promoted
 from jaxtf.serialization._program.reading import Reading
+from jaxtf.serialization._program.utf8 import in_utf8
 
 __all__ = ["read_program"]
 
@@ -33,8 +34,8 @@ def read_program(module: Any, reading: Reading, main: str | None = None) -> Prog
     """Reads a module.
 
     Args:
-      module: A portable artifact, a module in MLIR's bytecode or text, or one of MLIR's bindings, which is changed: of
-        a module for one device, collectives are left out.
+      module: A portable artifact, a module in MLIR's bytecode or text, or one of MLIR's bindings, whose texts are UTF-8
+        (`in_utf8`), and which is changed: of a module for one device, collectives are left out.
       reading: For whom.
       main: The function to take for the main one; by default that named `main`, else the only public one.
 
@@ -46,7 +47,7 @@ def read_program(module: Any, reading: Reading, main: str | None = None) -> Prog
         there; the message says where.
       Exception: Of the class that `reading` has: values of a type that it does not take, several blocks, or recursion.
     """
-    module = read_module(module) if isinstance(module, bytes | str) else module
+    module = read_module(in_utf8(module)) if isinstance(module, bytes | str) else module
     rewrite_for_one_device(module)
     return reached(_Reader(module, reading).program(main), reading)
 
