@@ -6,7 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from jaxtf.serialization import ArgumentMismatch, ArtifactError, LiftUnsupported, export, lift
+from jaxtf.serialization import ArgumentMismatch, ArtifactError, LiftUnsupported, deserialize, export, lift
+from jaxtf.serialization._bytecode.portable import Frame
+from jaxtf.serialization._lift.reading import READING
+from jaxtf.serialization.interop import read_program
 
 X = np.ones(3, np.float32)
 REFUSED = (ArtifactError, LiftUnsupported)
@@ -88,3 +91,30 @@ def test_sizes_that_lie_are_found_while_tracing():
     for size in (1, 2):  # one of which JAX would broadcast
         with pytest.raises(ArgumentMismatch, match=f"found 3, required {size}"):
             f(X, np.ones(size, np.float32))
+
+
+def with_damaged_module():
+    """A record whose module has a sound frame and functions, and which returns a value that there is not."""
+    exported = jax.export.export(jax.jit(lambda x: x * 2 + 1))(jax.ShapeDtypeStruct((3,), np.float32))
+    blob, module = exported.serialize(), bytes(exported.mlir_module_serialized)
+    operations = Frame(module).sections[4]
+    last = operations.start + len(operations.view) - 1  # the number of that value, in one byte
+    return deserialize(blob.replace(module, module[:last] + bytes([module[last] | 64]) + module[last + 1 :]))
+
+
+def test_a_module_that_jaxlib_does_not_read_is_refused_wherever_it_is_read():
+    record = with_damaged_module()
+    uses = [
+        lambda: record.call(X),
+        lambda: jax.jit(record.call)(X),
+        record.lift,
+        record.mlir_module,
+        lambda: record.with_stablehlo_version("1.9.0"),
+        lambda: read_program(record.mlir_module_serialized, READING),
+    ]
+    for use in uses:
+        with pytest.raises(
+            ArtifactError, match=r"the module is damaged: jaxlib does not read it .*\n  remedy: copy"
+        ) as found:
+            use()
+        assert found.value.__cause__ is not None

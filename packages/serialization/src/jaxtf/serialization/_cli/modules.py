@@ -7,6 +7,7 @@ from typing import Any
 
 from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._artifact.trailer import split_trailer
+from jaxtf.serialization._errors import ArtifactError
 from jaxtf.serialization._program.portable_artifact import deserialize_module, module_text
 
 __all__ = ["parse_modules", "print_module"]
@@ -17,11 +18,19 @@ def parse_modules() -> None:
 
     table: Any = read_payload(split_trailer(sys.stdin.buffer.read()).payload)
     while table is not None:
-        deserialize_module(bytes(table.mlir_module_serialized))
+        _read(bytes(table.mlir_module_serialized))
         table = table.vjp
 
 
 def print_module() -> None:
     """Prints the module on standard input as text."""
 
-    sys.stdout.buffer.write(f"{module_text(deserialize_module(sys.stdin.buffer.read()))}\n".encode())
+    sys.stdout.buffer.write(f"{module_text(_read(sys.stdin.buffer.read()))}\n".encode())
+
+
+def _read(module: bytes) -> Any:
+    """The module; the first line of the error ends the process otherwise."""
+    try:
+        return deserialize_module(module)
+    except ArtifactError as error:
+        raise SystemExit(str(error).partition("\n")[0]) from error

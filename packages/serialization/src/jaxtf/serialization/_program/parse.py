@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxtf.serialization._errors import ArtifactError
 from jaxtf.serialization._jaxlib import ir, read_module
 from jaxtf.serialization._program.attributes import (
     array_of_text,
@@ -18,12 +19,13 @@ from jaxtf.serialization._program.attributes import (
     value_type,
 )
 from jaxtf.serialization._program.calls import reached
+from jaxtf.serialization._program.damaged import damaged
 from jaxtf.serialization._program.locations import scope_of, source_of
 from jaxtf.serialization._program.one_device import rewrite_for_one_device
 from jaxtf.serialization._program.program import Block, Function, Operation, Program, TensorType, Value
 from jaxtf.serialization._program.promotions import promoted
 from jaxtf.serialization._program.reading import Reading
-from jaxtf.serialization._program.utf8 import in_utf8
+from jaxtf.serialization._program.utf8 import in_utf8, is_bytecode
 
 __all__ = ["read_program"]
 
@@ -43,13 +45,23 @@ def read_program(module: Any, reading: Reading, main: str | None = None) -> Prog
       The main function, first, and those that it reaches by calls.
 
     Raises:
+      ArtifactError: It is bytecode, and damaged.
       ValueError: It is none of these, or it is not known which function is the main one, or one that is called is not
         there; the message says where.
       Exception: Of the class that `reading` has: values of a type that it does not take, several blocks, or recursion.
     """
-    module = read_module(in_utf8(module)) if isinstance(module, bytes | str) else module
+    module = _parsed(module) if isinstance(module, bytes | str) else module
     rewrite_for_one_device(module)
     return reached(_Reader(module, reading).program(main), reading)
+
+
+def _parsed(module: bytes | str) -> Any:
+    try:
+        return read_module(in_utf8(module))
+    except ValueError as error:
+        if isinstance(module, str) or isinstance(error, ArtifactError) or not is_bytecode(module):
+            raise
+        raise damaged(error) from error
 
 
 class _Reader:

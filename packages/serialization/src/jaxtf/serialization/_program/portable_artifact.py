@@ -17,6 +17,7 @@ from jax.interpreters import mlir
 
 from jaxtf.serialization._errors import StablehloVersionError
 from jaxtf.serialization._jax_values import settings
+from jaxtf.serialization._program.damaged import damaged
 from jaxtf.serialization._record.negotiation import ModuleVersions
 from jaxtf.serialization._record.versions import check_calling_convention_version
 
@@ -80,9 +81,16 @@ def serialize_module(module: ir.Module, target: str) -> bytes:
 
 
 def deserialize_module(portable_artifact: bytes, context: Any = None) -> ir.Module:
-    """The StableHLO module of a portable artifact, in `context` or in a new one."""
+    """The StableHLO module of a portable artifact, in `context` or in a new one.
+
+    Raises:
+      ArtifactError: It is damaged.
+    """
     with context or mlir.make_ir_context():
-        module = jax_mlir.deserialize_portable_artifact(portable_artifact)
+        try:
+            module = jax_mlir.deserialize_portable_artifact(portable_artifact)
+        except jax.errors.JaxRuntimeError as error:
+            raise damaged(error) from error
         # JAX before 0.10 answers with text.
         return ir.Module.parse(module) if isinstance(module, str | bytes) else module
 

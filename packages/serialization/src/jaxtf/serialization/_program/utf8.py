@@ -14,7 +14,7 @@ from jaxtf.serialization._bytecode.texts import as_utf8
 from jaxtf.serialization._bytecode.texts import in_utf8 as in_utf8_bytecode
 from jaxtf.serialization._errors import ArtifactError
 
-__all__ = ["check_names", "in_utf8"]
+__all__ = ["check_names", "in_utf8", "is_bytecode"]
 
 _BYTECODE = b"ML\xefR"
 _NAMED_BY_VALUE = ("sym_name = ", "call_target_name = ")
@@ -34,10 +34,15 @@ def in_utf8(module: bytes | str) -> bytes | str:
       VersionError: Its bytecode is of a later version than this release knows.
     """
     if isinstance(module, bytes):
-        if module.startswith(_BYTECODE):
+        if is_bytecode(module):
             return in_utf8_bytecode(module)
         module = as_utf8(module).decode()
     return _WRITTEN_BYTES.sub(_as_utf8_written, module) if _WRITTEN_BYTE.search(module) else module
+
+
+def is_bytecode(module: bytes) -> bool:
+    """Whether a module is in MLIR's bytecode, and not a text."""
+    return module.startswith(_BYTECODE)
 
 
 def _as_utf8_written(found: re.Match[str]) -> str:
