@@ -13,7 +13,7 @@ from jaxtf.serialization._artifact.reader import read_payload
 from jaxtf.serialization._artifact.trailer import split_trailer
 from jaxtf.serialization._bytecode import functions as functions_module
 from jaxtf.serialization._bytecode.functions import find_recursion, module_functions
-from jaxtf.serialization._bytecode.portable import stablehlo_facts
+from jaxtf.serialization._bytecode.portable import Attributes, Frame, stablehlo_facts
 from jaxtf.serialization._record.stablehlo import parse_stablehlo_version
 
 CORPUS = Path(__file__).parent.parent / "artifacts"
@@ -247,3 +247,16 @@ def test_a_long_chain_of_calls_takes_no_longer_than_its_length():
 def test_what_is_not_a_module_is_refused():
     with pytest.raises(ArtifactError):
         module_functions(b"ML\xefR")
+
+
+def test_a_place_that_is_in_itself_is_refused_before_mlir_which_does_not_end_at_it():
+    jax = pytest.importorskip("jax")
+    array = jax.ShapeDtypeStruct((3,), "float32")
+    module = bytes(jax.export.export(jax.jit(jax.numpy.sin))(array).mlir_module_serialized)
+    attributes = Attributes(Frame(module))
+    # A name with a place, each by a number of one byte.
+    number = next(n for n in range(60) if attributes.has_code(n, "builtin", 14))
+    content = attributes.content(number)
+    last = content.start + len(content.view) - 1
+    with pytest.raises(ArtifactError, match=f"a place, attribute {number}, is in itself"):
+        module_functions(module[:last] + bytes([number << 1 | 1]) + module[last + 1 :])

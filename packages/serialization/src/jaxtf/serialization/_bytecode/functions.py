@@ -100,6 +100,7 @@ def module_functions(module: bytes | memoryview) -> tuple[tuple[ModuleFunction, 
       VersionError: Its bytecode is of a later version than this release knows.
     """
     reader = _Module(module)
+    reader.attributes.check_places()
     return reader.functions, lambda: find_recursion(reader.functions, reader.may_call, reader.calls)
 
 

@@ -271,6 +271,7 @@ class Attributes:
 
     # Codes of attributes, in the dialects `builtin` and `vhlo`.
     _DICTIONARY, _NAME = 1, 2
+    _CALL_SITE, _FUSED, _NAMED = 10, (12, 13), 14
     _API_VERSION, _STRING, _NUMBERS, _BOUNDS = 5, 14, 15, 18
     # Codes of types.
     _INT64, _ARRAY, _ARRAY_WITH_ENCODING = 14, 20, 21
@@ -332,6 +333,43 @@ class Attributes:
     def have_bounds(self) -> bool:
         """Whether one of them is the bounds of a type."""
         return any(self.has_code(number, "vhlo", self._BOUNDS) for number in range(len(self._attributes)))
+
+    def check_places(self) -> None:
+        """Refuses a place of an operation that is, by way of others, in itself: MLIR's parser would not end.
+
+        Raises:
+          ArtifactError: There is one.
+        """
+        parts = dict(self._parts_of_places())
+        finished: set[int] = set()
+        for start in parts:
+            path: dict[int, None] = {}
+            open_ = [start]
+            while open_:
+                number = open_[-1]
+                if number in path or number in finished:
+                    open_.pop()
+                    path.pop(number, None)
+                    finished.add(number)
+                    continue
+                path[number] = None
+                for part in parts[number]:
+                    if part in path:
+                        raise self._frame.sections[_ATTRIBUTES].fail(f"a place, attribute {part}, is in itself")
+                    if part in parts and part not in finished:
+                        open_.append(part)
+
+    def _parts_of_places(self) -> Iterator[tuple[int, list[int]]]:
+        """The number of each place that is made of others, and the numbers of what it is made of."""
+        for number, (dialect, content) in enumerate(self._attributes):
+            if dialect != "builtin" or not content.left:
+                continue
+            reader = content.again()
+            code = reader.number()
+            if code in (self._CALL_SITE, self._NAMED):
+                yield number, [reader.number(), reader.number()]
+            elif code in self._FUSED:
+                yield number, [reader.number() for _ in range(reader.count("places"))]
 
     def content(self, number: int) -> Reader:
         """What is in an attribute."""
