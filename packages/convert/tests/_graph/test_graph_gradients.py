@@ -6,6 +6,7 @@ the registry: a new one needs JAX's function of it here, or the reason why it ha
 
 import functools
 import itertools
+import re
 import warnings
 
 import jax
@@ -15,7 +16,7 @@ import pytest
 import tensorflow as tf
 from jax import lax
 
-from jaxtf.convert import GraphModeUnsupported, convert_stablehlo
+from jaxtf.convert import GraphModeUnsupported, convert, convert_stablehlo
 from jaxtf.convert._graph.table import entries
 
 from .graph_mode import FULL, MODES
@@ -497,3 +498,25 @@ def test_the_exponent_may_be_smaller_than_the_base():
     expected = jax.grad(lambda x, y: (x**y).sum().real, (0, 1))(x, y)
     for found, wanted in zip(tape.gradient(result, given), expected, strict=True):
         np.testing.assert_allclose(found, np.conj(wanted), rtol=1e-5)
+
+
+@pytest.mark.parametrize("make", ["convert", "convert_stablehlo"])
+def test_a_saved_operation_names_no_gradient_of_another_process(make, tmp_path):
+    """By a name that is counted, one that is loaded without its gradient had whichever function was of that number."""
+
+    def saved(number):
+        converted = {
+            "convert": lambda: convert(jnp.cbrt, native_serialization=False),
+            "convert_stablehlo": lambda: convert_stablehlo(jax.jit(jnp.cbrt).lower(np.ones(3, np.float32)).as_text()),
+        }[make]()
+        module = tf.Module()
+        module.f = tf.function(converted, input_signature=[tf.TensorSpec([3])], autograph=False)
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        tf.saved_model.save(module, tmp_path / f"{number}", options=options)
+        return set(re.findall(rb"JaxtfGradient-[0-9a-f]*", (tmp_path / f"{number}" / "saved_model.pb").read_bytes()))
+
+    first, second = saved(1), saved(2)
+    assert first
+    assert second
+    assert not first & second
+    assert all(len(name) == len("JaxtfGradient-") + 32 for name in first | second)

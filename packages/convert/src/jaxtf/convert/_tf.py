@@ -25,7 +25,7 @@ Each private name is listed once, with why it is needed and the versions it was 
 - `ConcreteFunction._inference_function` with its `name` and `function_type`, and `tensorflow.python.eager.execute`
   (2.19.1, 2.20.0, 2.21): a concrete function run by its name, which takes 14 us where the shortest public call takes
   60. The questions that a call asks about structure, gradients, captures and options are answered once.
-- `Graph._override_gradient_function`, `ops.gradient_registry` with its `_registry`, and `ops.uid` (2.21): an operation
+- `Graph._override_gradient_function`, and `ops.gradient_registry` with its `_registry` (2.21): an operation
   of a graph with a gradient that goes with the graph. `tf.custom_gradient` and `tf.RegisterGradient` hold their
   function, and so the graph, for as long as the process runs.
 - `Graph._add_function_recursive` with `ConcreteFunction._inference_function` (2.21): makes a function that a module
@@ -64,6 +64,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import uuid
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -368,9 +369,10 @@ def refusing_results(
 def _registered_weakly(gradient: Callable[..., Any]) -> str:
     """The name that TensorFlow knows a function by, while the function lives, as the gradient of an operation.
 
-    By it a graph is saved, or made again of its definition.
+    By it a graph is saved, or made again of its definition; in another process no function has it, which would be the
+    gradient of a loaded operation there.
     """
-    name, reference = f"JaxtfGradient-{ops.uid()}", weakref.ref(gradient)
+    name, reference = f"JaxtfGradient-{uuid.uuid4().hex}", weakref.ref(gradient)
 
     def internal_grad_fn(operation: tf.Operation | None, *cotangents: tf.Tensor | None) -> Any:
         found = reference()
