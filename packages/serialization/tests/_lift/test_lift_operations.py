@@ -469,3 +469,67 @@ def test_cumulative_operations_have_the_derivatives_of_jax(name, reverse, size):
     found = jax.grad(lambda x: jnp.sum(jnp.sin(lifted(x))))(x)
     expected = jax.grad(lambda x: jnp.sum(jnp.sin(function(x, axis=0, reverse=reverse))))(x)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+REGION = "({{ ^bb0({}): %k = stablehlo.constant dense<{}> : tensor<{}> stablehlo.return %k : tensor<{}> }})"
+
+
+def constant_region(count, value="7", result="i32"):
+    arguments = ", ".join(f"%a{i}: tensor<i32>" for i in range(count))
+    return REGION.format(arguments, value, result, result)
+
+
+OF_CONSTANTS = {
+    "map": (f'"stablehlo.map"(%x) {constant_region(1)} {{dimensions = array<i64: 0>}} : (tensor<4xi32>)', [7] * 4),
+    "reduce": (
+        f'"stablehlo.reduce"(%x, %z){constant_region(2)} {{dimensions = array<i64: 0>}} : (tensor<4xi32>, tensor<i32>)',
+        7,
+    ),
+    "reduce over nothing": (
+        f'"stablehlo.reduce"(%x, %z) {constant_region(2)} {{dimensions = array<i64>}} : (tensor<4xi32>, tensor<i32>)',
+        [7] * 4,
+    ),
+    "windows": (
+        f"""\"stablehlo.reduce_window\"(%x, %z) {constant_region(2)} {{window_dimensions = array<i64: 2>}}
+        : (tensor<4xi32>, tensor<i32>)""",
+        [7] * 3,
+    ),
+    "scatter": (
+        f"""\"stablehlo.scatter\"(%x, %i, %u) {constant_region(2)} {{
+          scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0],
+          scatter_dims_to_operand_dims = [0], index_vector_dim = 1> }}
+        : (tensor<4xi32>, tensor<2x1xi32>, tensor<2xi32>)""",
+        [4, 7, 2, 7],
+    ),
+    "sort": (
+        f'"stablehlo.sort"(%x) {constant_region(2, "false", "i1")} {{dimension = 0 : i64}} : (tensor<4xi32>)',
+        [4, 1, 2, 3],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_CONSTANTS)
+def test_regions_may_give_constants(name):
+    operation, expected = OF_CONSTANTS[name]
+    result = "i32" if np.ndim(expected) == 0 else f"{len(expected)}xi32"
+    body = f"""%z = stablehlo.constant dense<0> : tensor<i32>
+      %i = stablehlo.constant dense<[[1], [3]]> : tensor<2x1xi32>
+      %u = stablehlo.constant dense<5> : tensor<2xi32>
+      %r = {operation} -> tensor<{result}>"""
+    x = np.array([4, 1, 2, 3], np.int32)
+    np.testing.assert_array_equal(run(body, {"x": "4xi32"}, [result], x), expected)
+
+
+@pytest.mark.parametrize("name", ["add", "maximum", "minimum", "multiply"])
+def test_a_dtype_without_zero_is_reduced_by_the_region(name):
+    x = np.array([2, 0.5, 4, 4], jnp.float8_e8m0fnu)
+    expected = {"maximum": 4.0, "minimum": 0.5, "multiply": 16.0}
+    initial = {"add": "0x7F", "maximum": "0x00", "minimum": "0xFE", "multiply": "0x7F"}[name]
+    body = f"""%z = stablehlo.constant dense<{initial}> : tensor<f8E8M0FNU>
+      %r = stablehlo.reduce(%x init: %z) applies stablehlo.{name} across dimensions = [0]
+        : (tensor<4xf8E8M0FNU>, tensor<f8E8M0FNU>) -> tensor<f8E8M0FNU>"""
+    found = run(body, {"x": "4xf8E8M0FNU"}, ["f8E8M0FNU"], x)
+    if name == "add":
+        assert 8 <= float(found) <= 16  # rounded to powers of 2 in any order
+    else:
+        assert float(found) == expected[name]

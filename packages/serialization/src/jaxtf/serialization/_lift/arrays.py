@@ -13,7 +13,7 @@ from jax import lax
 
 from jaxtf.serialization._lift.sizes import ELEMENTS, Known, Term
 
-__all__ = ["as_array", "constant", "has_64_bits"]
+__all__ = ["as_array", "constant", "has_64_bits", "of_arrays"]
 
 _COMPARISONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
 
@@ -28,6 +28,11 @@ def constant(value: np.ndarray[Any, Any]) -> Any:
     if value.size > 1 and not any(value.strides):
         return lax.full(value.shape, value.flat[0], value.dtype)
     return np.asarray(value)
+
+
+def of_arrays(region: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """A region as a function whose results are arrays, constants among them too."""
+    return lambda *values: list(map(as_array, region(*values)))
 
 
 def as_array(value: Any) -> Any:

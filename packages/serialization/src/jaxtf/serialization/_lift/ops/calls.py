@@ -10,6 +10,7 @@ import jax
 from jax import lax
 
 from jaxtf.serialization._errors import ArgumentMismatch
+from jaxtf.serialization._lift.arrays import of_arrays
 from jaxtf.serialization._lift.errors import unsupported
 from jaxtf.serialization._lift.registry import Bound, lifts
 from jaxtf.serialization._lift.sizes import Known, known_integers, known_truth
@@ -40,7 +41,7 @@ def map_(bound: Bound, *operands: Any) -> list[Any]:
     """
     shape = operands[0].shape
     flat = [lax.reshape(x, (math.prod(shape),)) for x in operands]
-    made = jax.vmap(lambda *scalars: tuple(bound.regions[0](*scalars)))(*flat)
+    made = jax.vmap(of_arrays(bound.regions[0]))(*flat)
     return [lax.reshape(x, shape) for x in made]
 
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxtf.serialization._lift.arrays import of_arrays
 from jaxtf.serialization._lift.ops.accumulating import REDUCERS, combined, is_identity, kind_of
 from jaxtf.serialization._lift.registry import Bound, lifts
 from jaxtf.serialization._program.program import Block, Operation, TensorType, Value
@@ -25,11 +26,10 @@ __all__ = ["region_function"]
 def region_function(bound: Bound, number: int = 0) -> Any:
     """A region that combines two groups of values, as `jax.lax` takes it: two arrays, or two tuples."""
     count = len(bound.operation.regions[number].arguments) // 2
+    region = of_arrays(bound.regions[number])
 
     def combine(left: Any, right: Any) -> Any:
-        if count == 1:
-            return bound.regions[number](left, right)[0]
-        return tuple(bound.regions[number](*left, *right))
+        return region(left, right)[0] if count == 1 else tuple(region(*left, *right))
 
     return combine
 
@@ -49,7 +49,7 @@ def reduce(bound: Bound, *operands_and_initial: Any) -> Any:
     operands = [x if x.dtype == d else lax.convert_element_type(x, d) for x, d in zip(operands, dtypes, strict=True)]
     initial = [x if x.dtype == d else lax.convert_element_type(x, d) for x, d in zip(initial, dtypes, strict=True)]
     kind = kind_of(block)
-    if kind in REDUCERS and count == 1:
+    if kind in REDUCERS and count == 1 and not operands[0].dtype.name.startswith("float8_e8m0"):  # which has no 0
         reduced = REDUCERS[kind](operands[0], axes)
         if is_identity(kind, initial[0]):
             return reduced
@@ -67,7 +67,7 @@ def reduce(bound: Bound, *operands_and_initial: Any) -> Any:
 def _combined_once(bound: Bound, operands: list[Any], initial: list[Any]) -> list[Any]:
     """A reduction over no dimension: each element combined with the initial value."""
     wide = [lax.broadcast(x, operands[0].shape) for x in initial]
-    combine = bound.regions[0]
+    combine = of_arrays(bound.regions[0])
     flat = [lax.reshape(x, (math.prod(x.shape),)) for x in (*wide, *operands)]
     made = lax.map(lambda elements: tuple(combine(*elements)), tuple(flat))
     return [lax.reshape(x, operands[0].shape) for x in made]

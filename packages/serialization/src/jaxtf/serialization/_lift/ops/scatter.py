@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from jax import lax
 
+from jaxtf.serialization._lift.arrays import of_arrays
 from jaxtf.serialization._lift.errors import unsupported
 from jaxtf.serialization._lift.ops.accumulating import kind_of
 from jaxtf.serialization._lift.ops.indexing import indices_last
@@ -144,7 +145,7 @@ def _elementwise(bound: Bound) -> Callable[..., list[Any]]:
     def apply(*operands: Any) -> list[Any]:
         shape = operands[0].shape
         flat = [lax.reshape(x, (math.prod(shape),)) for x in operands]
-        made = jax.vmap(lambda *scalars: tuple(bound.regions[0](*scalars)))(*flat)
+        made = jax.vmap(of_arrays(bound.regions[0]))(*flat)
         return [lax.reshape(x, shape) for x in made]
 
     return apply

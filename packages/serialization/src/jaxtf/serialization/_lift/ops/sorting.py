@@ -86,7 +86,7 @@ def _by_rank(bound: Bound, operands: Sequence[Any], axis: int) -> list[Any]:
     def line(*rows: Any) -> tuple[Any, ...]:
         def is_before(i: Any, j: Any) -> Any:
             pairs = [value for row in rows for value in (row[i], row[j])]
-            return bound.regions[0](*pairs)[0]
+            return as_array(bound.regions[0](*pairs)[0])
 
         numbers = np.arange(count, dtype=np.int32)
         before = jax.vmap(lambda i: jax.vmap(lambda j: is_before(j, i))(numbers))(numbers)  # [i, j]: j before i
