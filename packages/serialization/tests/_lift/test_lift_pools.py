@@ -1,6 +1,9 @@
 """Gradients of pools: the window of an array that belongs to an element of the source selects what that is added to."""
 
+import functools
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -16,6 +19,7 @@ WINDOWS = {
     "cropped": ((7,), (2,), (1,), ((-2, 1),)),
     "cropped after": ((6, 5), (2, 2), (2, 1), ((1, -2), (-1, -1))),
 }
+CUMULATIVE = "window_dimensions = array<i64: 4>, padding = dense<[[3, 0]]> : tensor<1x2xi64>"
 RELATIONS = {"GE": np.greater_equal, "LE": np.less_equal, "GT": np.greater, "LT": np.less, "EQ": np.equal}
 DTYPES = {"f32": np.float32, "i32": np.int32, "ui8": np.uint8}
 
@@ -109,3 +113,35 @@ def test_a_selection_that_is_no_comparison_is_refused():
     module = text((4,), (2,), ((2,), (2,), ((0, 0),)), "f32", selects, initial="0.0")
     with pytest.raises(LiftUnsupported, match="it selects by another function than a comparison of the two elements"):
         lift(module)(np.ones(4, np.float32), np.ones(2, np.float32))
+
+
+@pytest.mark.parametrize("windows", ["window_dimensions = array<i64: 2>", CUMULATIVE])
+@pytest.mark.parametrize("name", ["add", "maximum", "minimum"])
+def test_windows_from_any_value_on_are_differentiated_and_vectorized(name, windows):
+    count = 3 if windows != CUMULATIVE else 4
+    module = f"""func.func @main(%x: tensor<4xf32>, %z: tensor<f32>) -> tensor<{count}xf32> {{
+      %r = "stablehlo.reduce_window"(%x, %z) ({{
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %k = stablehlo.{name} %a, %b : tensor<f32>
+          stablehlo.return %k : tensor<f32> }}) {{{windows}}} : (tensor<4xf32>, tensor<f32>) -> tensor<{count}xf32>
+      return %r : tensor<{count}xf32> }}"""
+    combine = {"add": jnp.add, "maximum": jnp.maximum, "minimum": jnp.minimum}[name]
+
+    def by_hand(x, z):
+        starts = range(count) if windows != CUMULATIVE else [0] * 4
+        stops = range(1, 5) if windows == CUMULATIVE else range(2, 5)
+        return jnp.stack([functools.reduce(combine, x[i:j], z) for i, j in zip(starts, stops, strict=True)])
+
+    lifted, x, zs = lift(module), np.array([1, 4, 2, 8], np.float32), np.array([0, 3, -np.inf, 5], np.float32)
+    of_batches = [
+        lambda f: jax.vmap(f, (None, 0))(x, zs),
+        lambda f: jax.vmap(f)(np.stack([x, x[::-1], 2 * x, -x]), zs),
+    ]
+    uses = [
+        *(of_batches if name != "add" else ()),  # JAX has no windows of sums from several values on
+        lambda f: jax.jvp(f, (x, zs[1]), (x + 1, zs[3])),
+        lambda f: jax.vjp(f, x, zs[1])[1](np.arange(1, count + 1, dtype=np.float32)),
+    ]
+    for use in uses:
+        for found, expected in zip(*(jax.tree.leaves(use(f)) for f in (lifted, by_hand)), strict=True):
+            np.testing.assert_array_equal(found, expected)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -115,12 +116,13 @@ def _reduced(
     operands, initial = list(operands_and_initial[:count]), list(operands_and_initial[count:])
     kind = kind_of(block)
     if kind is not None and count == 1 and is_identity(kind, initial[0]):
-        operand = operands[0]
-        cumulative = _cumulative(kind, operand, windows)
-        if cumulative is not None:
-            return cumulative
-        if kind in WITH_RULES and operand.dtype == initial[0].dtype:
-            return _applied(operand, identity(kind, operand.dtype), WITH_RULES[kind], windows)
+        with_rule = _with_rule(kind, operands[0], initial[0].dtype, windows)
+        if with_rule is not None:
+            return with_rule
+    elif kind in WITH_RULES and count == 1:
+        from_any = _from_any(kind, operands[0], initial[0], windows, combine)
+        if from_any is not None:
+            return from_any
     if count == 1 and _longer(windows) == []:
         return _elementwise(combine, lax.broadcast(initial[0], operands[0].shape), operands[0])
     along = _direction(operands[0].shape, windows)
@@ -129,6 +131,34 @@ def _reduced(
     if count == 1:
         return _applied(operands[0], initial[0], combine, windows)
     return _applied(tuple(operands), tuple(initial), combine, windows)
+
+
+def _with_rule(kind: str, operand: Any, dtype: Any, windows: Windows) -> Any:
+    """The reduction from the identity on by a function of JAX that has rules of differentiation; None without one."""
+    cumulative = _cumulative(kind, operand, windows)
+    if cumulative is not None:
+        return cumulative
+    nothing = identity(kind, operand.dtype)
+    if kind not in WITH_RULES or operand.dtype != dtype or not is_identity(kind, nothing):
+        return None
+    return _applied(operand, nothing, WITH_RULES[kind], windows)
+
+
+def _from_any(
+    kind: str, operand: Any, initial: Any, windows: Windows, combine: Callable[[Any, Any], Any]
+) -> Any | None:
+    """The same from any value on. What is rounded is summed from that value on, and only differentiated by the rule."""
+
+    def apply(x: Any, first: Any) -> Any:
+        reduced = _with_rule(kind, x, first.dtype, windows)
+        return None if reduced is None else binary(kind)(lax.broadcast(first, reduced.shape), reduced)
+
+    made = apply(operand, initial)
+    if made is None or kind != "add" or not jnp.issubdtype(operand.dtype, np.inexact):
+        return made
+    summed = jax.custom_jvp(lambda x, first: _applied(x, first, combine, windows))
+    summed.defjvp(lambda primals, tangents: (summed(*primals), jax.jvp(apply, primals, tangents)[1]))
+    return summed(operand, initial)
 
 
 def _applied(operands: Any, initial: Any, combine: Callable[[Any, Any], Any], windows: Windows) -> Any:
