@@ -65,3 +65,15 @@ def test_outside_of_them_a_call_while_jax_traces_is_refused(transform):
         transform(lambda x: x * convert(jnp.sin)(1.0).numpy())(2.0)
     with pytest.raises(ConversionStateError, match="must be used outside all JAX transformations"):
         transform(lambda x: call_tf(tf.sin)(x) * convert(jnp.sin)(1.0).numpy())(2.0)
+
+
+@pytest.mark.parametrize("has_effects", [False, True])
+def test_a_module_with_effects_runs_as_often_as_tensorflow_says(has_effects):
+    def shifted(x):
+        return x + (tf.random.uniform([3]) if has_effects else 1.0)
+
+    converted = convert(lambda x: jnp.sin(call_tf(shifted)(x)))
+    mapped = tf.function(lambda x: tf.vectorized_map(converted, x), autograph=False)
+    graph = mapped.get_concrete_function(tf.TensorSpec([4, 3], tf.float32)).graph
+    kept = [each.name for each in graph.control_outputs if "/pfor/" not in each.name]
+    assert kept == ["loop_body/XlaCallModule"] * has_effects

@@ -56,6 +56,9 @@ Each private name is listed once, with why it is needed and the versions it was 
   `_pfor_converter_registry` and `ConversionNotImplementedError` (2.19.1, 2.21): how `tf.vectorized_map` and
   `tape.jacobian` compute an operation for all elements at once. TensorFlow's own way for its type is another value for
   some, and loses gradients of their own. They trace a function in the name scope `loop_body`.
+- `experimental_acd_manager` of a graph, with its `ops_which_must_run` and `_independent_ops`,
+  `tf.Operation._is_stateful` and `Graph._get_function` (2.19.1, 2.20.0, 2.21): `tf.function` runs all stateful
+  operations that it traced, also those of the element 0 by which `tf.vectorized_map` learns what to compute.
 - `Graph._name_stack` (2.19.1, 2.20.0, 2.21): where a graph keeps the name scope that it is in; entering one by
   `tf.name_scope` takes half the time of a node.
 """
@@ -66,9 +69,10 @@ import inspect
 import math
 import uuid
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Never, TypeVar
 
 import numpy as np
@@ -154,6 +158,8 @@ class ModuleCall:
       disabled_checks: Names of the run-time checks to skip.
       uses_shardy: Whether the module's shardings are for Shardy; an attribute from version 10 on.
       functions: TensorFlow's concrete functions that the module calls by their index.
+      only_computes: Whether nothing is missing where the op does not run because nobody reads its results; asked when
+        `tf.vectorized_map` computes the op.
     """
 
     def __init__(
@@ -167,8 +173,10 @@ class ModuleCall:
         disabled_checks: Sequence[str],
         uses_shardy: bool,
         functions: Sequence[Any] = (),
+        only_computes: Callable[[], bool] = lambda: False,
     ) -> None:
         self._functions = tuple(functions)
+        self._answer = only_computes
         self._attributes: dict[str, Any] = {
             "version": calling_convention_version,
             "module": module,
@@ -191,11 +199,18 @@ class ModuleCall:
             results[0].op.pfor_converter = self._vectorized
         return results
 
+    @cached_property
+    def only_computes(self) -> bool:
+        """As above."""
+        return self._answer()
+
     def _vectorized(self, given: Any) -> list[Any]:
         """One element after the other, as TensorFlow does it, but so that no tape asks for a gradient of the op."""
         values = [given.input(i) for i in range(given.num_inputs)]
         if all(value.t is taken for value, taken in zip(values, given.op.inputs, strict=True)):
             return [pfor.wrap(result, False) for result in given.op.outputs]  # the same for all elements
+        if self.only_computes:
+            _without_element_0(given)
         if not any(value.is_stacked for value in values):
             made = [pfor.wrap(result, False) for result in unrecorded(self, [value.t for value in values])]
             return [pfor.wrap(_stacked(result, given.pfor.loop_len_vector), True) for result in made]
@@ -206,10 +221,69 @@ class ModuleCall:
             return self([next(left) if value.is_stacked else value.t for value in values])
 
         def of_all(stacked: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-            return list(tf.map_fn(of_one, stacked, fn_output_signature=signature))
+            has_shape = all(each.shape.is_fully_defined() for each in signature) and not traces_compiled()
+            if has_shape or stacked[0].shape[0] or not self.only_computes:
+                return list(tf.map_fn(of_one, stacked, fn_output_signature=signature))
+            results = tf.map_fn(of_one, list(map(_with_one, stacked)), fn_output_signature=signature)
+            return [result[: given.pfor.loop_len_vector[0]] for result in results]
 
         found = unrecorded(of_all, [value.t for value in values if value.is_stacked])
         return [pfor.wrap(result, True) for result in found]
+
+
+def _with_one(stacked: tf.Tensor) -> tf.Tensor:
+    """With a row of zeros where there is none: XLA compiles no loop over none, and its results have unknown sizes."""
+    sizes = tf.shape(stacked)
+    missing = tf.concat([1 - tf.minimum(sizes[:1], 1), sizes[1:]], 0)
+    return tf.concat([stacked, tf.zeros(missing, stacked.dtype)], 0)
+
+
+class _MustRun(set[tf.Operation]):
+    """The operations that `tf.function` runs whether or not their results are read.
+
+    Attributes:
+      others: Those that it need not run.
+    """
+
+    def __init__(self, operations: Iterable[tf.Operation]) -> None:
+        super().__init__(operations)
+        self.others: set[tf.Operation] = set()
+
+    def update(self, *operations: Iterable[tf.Operation]) -> None:
+        super().update(*(set(each) - self.others for each in operations))
+
+
+def _without_element_0(given: Any) -> None:
+    """Has what `tf.vectorized_map` traced of an operation not run where nobody reads it: there may be no element 0."""
+    index = given.pfor.loop_var
+    manager = index.graph.experimental_acd_manager
+    if manager is None:
+        return
+    found = [given.op]
+    if given.op.graph is not index.graph:  # it is in a function, a branch or a loop
+        scope = index.op.name.rpartition("/")[0] + "/"
+        inside = (each for each in index.graph.get_operations() if each.name.startswith(scope))
+        found = [each for each in inside if each._is_stateful and _only_computes(each)]
+    if not isinstance(manager.ops_which_must_run, _MustRun):
+        manager.ops_which_must_run = _MustRun(manager.ops_which_must_run)
+    manager.ops_which_must_run.others.update(found)
+    manager._independent_ops.extend(found)  # nor do other operations wait for them
+
+
+def _only_computes(operation: tf.Operation) -> bool:
+    """Whether all that is stateful of an operation is ours, and need not run."""
+    convert = getattr(operation, "pfor_converter", None)
+    if convert is _unless_the_same:
+        return True
+    call = getattr(convert, "__self__", None)
+    if isinstance(call, ModuleCall):
+        return call.only_computes
+    values = operation.node_def.attr.values()
+    names = [function.name for value in values for function in (value.func, *value.list.func) if function.name]
+    graphs: list[Any] = [getattr(operation.graph._get_function(name), "graph", None) for name in names]
+    if not graphs or not all(isinstance(graph, FuncGraph) for graph in graphs):
+        return False
+    return all(_only_computes(each) for graph in graphs for each in graph.get_operations() if each._is_stateful)
 
 
 def left_alone_by_autograph(function: _Function) -> _Function:
@@ -750,7 +824,11 @@ def _unless_the_same(given: Any) -> Any:
     """An operation as it is where its operands are, and otherwise as TensorFlow computes it for all elements."""
     if all(given.input(i).t is tensor for i, tensor in enumerate(given.op.inputs)):
         return [pfor.wrap(tensor, False) for tensor in given.op.outputs] or given.op
-    return pfor._pfor_converter_registry[given.op_type](given)
+    converted = pfor._pfor_converter_registry[given.op_type](given)
+    if isinstance(converted, tf.Operation):  # the assertion, for all elements
+        converted.pfor_converter = _unless_the_same
+        _without_element_0(given)
+    return converted
 
 
 def vectorized_slice(operation: tf.Operation, size: Sequence[int]) -> None:

@@ -15,7 +15,7 @@ from jaxtf.convert._errors import REMEDY_FOR_LAPACK, ConversionOptionError, Unkn
 from jaxtf.serialization import DisabledSafetyCheck, Exported
 from jaxtf.serialization.interop import custom_call_targets, lapack_function
 
-__all__ = ["IN_TENSORFLOW", "check_custom_calls", "checked_checks"]
+__all__ = ["IN_TENSORFLOW", "check_custom_calls", "checked_checks", "only_computes"]
 
 IN_TENSORFLOW = frozenset(
     (
@@ -100,6 +100,13 @@ def check_custom_calls(exported: Exported, disabled_checks: Iterable[DisabledSaf
         f"'{exported.fun_name}' calls by name what TensorFlow does not have: {', '.join(refused)}\n"
         f"  remedy: where the process that runs it registers these targets, pass disabled_checks=[{checks}]"
     )
+
+
+def only_computes(exported: Exported) -> bool:
+    """Whether nothing is missing where the module does not run: no effects, and no code of which we know nothing."""
+    if exported.ordered_effects or exported.unordered_effects:
+        return False
+    return IN_TENSORFLOW.issuperset(custom_call_targets(exported.mlir_module_serialized))
 
 
 def _is_resolved(target: str, platforms: Iterable[str]) -> bool:

@@ -22,7 +22,7 @@ from jaxtf.convert._function.function import ExportedFunction
 from jaxtf.convert._function.partitioning import annotate_shardings
 from jaxtf.convert._function.record import record_module
 from jaxtf.convert._native.computed import as_computed
-from jaxtf.convert._native.custom_calls import check_custom_calls
+from jaxtf.convert._native.custom_calls import check_custom_calls, only_computes
 from jaxtf.convert._native.sizes import check_sizes
 from jaxtf.convert._values.dtypes import tf_dtype
 from jaxtf.convert._values.narrow import check_not_compiled, check_passable, has_narrow, passed, passed_as, received
@@ -90,6 +90,7 @@ class NativeFunction(ExportedFunction):
             disabled_checks=[str(check) for check in exported.disabled_safety_checks],
             uses_shardy=exported.uses_shardy,
             functions=[called.value for called in exported.called_functions],
+            only_computes=lambda: only_computes(exported),
         )
         self._cache: Cache[None, _Run] = Cache(1)
 

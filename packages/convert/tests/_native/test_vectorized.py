@@ -1,0 +1,90 @@
+"""Native mode under `tf.vectorized_map` and `tape.jacobian`: the op runs for the elements and no further time."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import convert
+from jaxtf.convert._native.custom_calls import only_computes
+from jaxtf.serialization import export
+
+BACKENDS = {
+    "eager": lambda function, _: function,
+    "graph": lambda function, _: tf.function(function, autograph=False),
+    "unknown": lambda function, spec: tf.function(function, autograph=False, input_signature=[spec]),
+    "compiled": lambda function, _: tf.function(function, autograph=False, jit_compile=True),
+    "compiled_unknown": lambda function, spec: tf.function(
+        function, autograph=False, jit_compile=True, input_signature=[spec]
+    ),
+}
+
+sine = convert(lambda x: jnp.sin(x) * 2)
+sine_of_any = convert(lambda x: jnp.sin(x) * 2, polymorphic_shapes=["(n - 1,)"])
+nested = tf.function(sine, autograph=False)
+CALLS = {
+    "direct": sine,
+    "function": lambda x: nested(x) + 1,
+    "branch": lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: sine(x), lambda: x * 2),
+    "loop": lambda x: tf.while_loop(lambda i, _: i < 2, lambda i, y: (i + 1, sine(y)), (0, x))[1],
+    "twice": lambda x: tf.vectorized_map(sine, x[:, None])[:, 0] + sine(sine(x)),
+    "graph_mode": convert(lambda x: x * x.shape[0], polymorphic_shapes=["(2*b + 1,)"], native_serialization=False),
+}
+NOT_COMPILED = ("branch", "loop", "twice")  # TensorFlow's loop over no rows, or in a loop
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_elements_are_mapped_however_many_there_are(call, backend, count):
+    if backend.startswith("compiled") and call in NOT_COMPILED:
+        pytest.skip("TensorFlow does not compile it")
+    mapped = BACKENDS[backend](lambda x: tf.vectorized_map(CALLS[call], x), tf.TensorSpec([None, 3]))
+    x = np.linspace(0.5, 2, 9).astype(np.float32).reshape(3, 3)
+    expected = np.stack([CALLS[call](tf.constant(row)) for row in x])
+    np.testing.assert_allclose(mapped(tf.constant(x[:count])), expected[:count], rtol=1e-6)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_jacobian_has_as_many_rows_as_there_are_results(backend, count):
+    if not count and backend not in ("eager", "graph"):
+        pytest.skip("XLA compiles what is traced, also for element 0; of unknown sizes TensorFlow makes no rows")
+
+    def jacobian(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = sine_of_any(x)
+        return tape.jacobian(y, x)
+
+    x = np.linspace(0.5, 2, count).astype(np.float32)
+    found = BACKENDS[backend](jacobian, tf.TensorSpec([None]))(tf.constant(x))
+    np.testing.assert_allclose(found, np.diag(2 * np.cos(x)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("call", [call for call in CALLS if call != "twice"])
+def test_nothing_runs_for_the_element_that_is_traced(call):
+    mapped = tf.function(lambda x: tf.vectorized_map(CALLS[call], x), autograph=False)
+    graph = mapped.get_concrete_function(tf.TensorSpec([None, None if call == "graph_mode" else 3])).graph
+    assert [each.name for each in graph.control_outputs if "/pfor/" not in each.name] == []
+
+
+def test_no_elements_of_unknown_sizes_are_none():
+    mapped = tf.function(lambda x: tf.vectorized_map(sine_of_any, x), autograph=False)
+    mapped = mapped.get_concrete_function(tf.TensorSpec([None, None]))
+    assert mapped(tf.ones([0, 5])).shape == (0, 5)
+    np.testing.assert_allclose(mapped(tf.ones([2, 5])), np.full((2, 5), 2 * np.sin(1.0)), rtol=1e-6)
+
+
+def test_an_assertion_holds_for_the_elements():
+    mapped = tf.function(lambda x: tf.vectorized_map(CALLS["graph_mode"], x), autograph=False)
+    mapped = mapped.get_concrete_function(tf.TensorSpec([None, None]))
+    assert mapped(tf.ones([0, 5])).shape == (0, 5)
+    np.testing.assert_array_equal(mapped(tf.ones([2, 5])), np.full((2, 5), 5))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Division had remainder"):
+        mapped(tf.ones([2, 4]))
+
+
+def test_code_that_only_its_process_knows_may_do_more_than_compute():
+    assert only_computes(export(jnp.sin)(np.float32(1)))
+    assert not only_computes(export(jnp.linalg.cholesky)(np.eye(2, dtype=np.float32)))
