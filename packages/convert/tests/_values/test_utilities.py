@@ -13,6 +13,7 @@ from jaxtf.convert import (
     PolyShape,
     convert,
     convert_exported,
+    convert_stablehlo,
     dtype_of_val,
     eval_polymorphic_shape,
     split_to_logical_devices,
@@ -129,3 +130,27 @@ def test_wrong_numbers_of_parts_are_refused(parts):
 def test_what_numpy_has_and_tensorflow_has_not_is_refused_by_its_name(value, name):
     with pytest.raises(ArgumentTypeError, match=rf"dtype {name}, which is not a valid JAX array type"):
         dtype_of_val(value)
+
+
+class Sized:
+    """What NumPy makes an array of, and has no shape of its own."""
+
+    dtype = np.dtype("float32")
+
+    def __array__(self, dtype=None, copy=None):
+        return np.full(2, 3, self.dtype)
+
+
+@pytest.mark.parametrize("kind", ["convert", "graph mode", "exported", "stablehlo"])
+@pytest.mark.parametrize("value", [tf.TensorArray(tf.float32, 2), np.finfo(np.float32)], ids=["TensorArray", "finfo"])
+def test_what_has_a_dtype_and_no_shape_is_not_an_array(value, kind):
+    text = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"
+    converted = {
+        "convert": lambda: convert(lambda x: x * 2),
+        "graph mode": lambda: convert(lambda x: x * 2, native_serialization=False),
+        "exported": lambda: convert_exported(export(lambda x: x * 2)(np.zeros(2, np.float32))),
+        "stablehlo": lambda: convert_stablehlo(text),
+    }[kind]()
+    with pytest.raises(ArgumentTypeError, match=rf"is a {type(value).__name__}, which has a dtype, but no shape"):
+        converted(value)
+    np.testing.assert_array_equal(converted(Sized()), [3, 3] if kind == "stablehlo" else [6, 6])

@@ -17,6 +17,7 @@ from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError
 from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import check, plan
+from jaxtf.convert._values.arguments import refuse_specification
 from jaxtf.convert._values.dtypes import as_tensor, check_range, dtype_matches
 from jaxtf.convert._values.narrow import check_boundary
 from jaxtf.serialization import Exported, deserialize
@@ -131,12 +132,14 @@ def _tensors(name: str, args: Sequence[Any], specifications: Sequence[tf.TensorS
         raise ArgumentTypeError(f"'{name}' takes {len(specifications)} arguments, found {len(args)}")
     tensors = []
     for index, (value, specification) in enumerate(zip(args, specifications, strict=True)):
-        expected = f"argument {index} of '{name}' must be {specification.dtype.name}{specification.shape}"
+        argument = f"argument {index} of '{name}'"
+        expected = f"{argument} must be {specification.dtype.name}{specification.shape}"
         if not dtype_matches(value, specification.dtype):
             found = getattr(value, "dtype", type(value).__name__)
             raise ArgumentTypeError(f"{expected}, found {getattr(found, 'name', found)}")
+        refuse_specification(value, argument.__str__)
         if type(value) is int:
-            check_range(value, specification.dtype, f"argument {index} of '{name}'")
+            check_range(value, specification.dtype, argument)
         tensor = as_tensor(value, specification.dtype)
         if not specification.shape.is_compatible_with(tensor.shape):
             raise ArgumentTypeError(f"{expected}, found {tensor.dtype.name}{tensor.shape}")

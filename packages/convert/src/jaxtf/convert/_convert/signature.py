@@ -181,7 +181,7 @@ def leaf_spec(value: Any, path: Callable[[], str]) -> LeafSpec:
         )
     dtype = _jax.canonical_dtype(numpy_dtype(value, path))
     refuse_specification(value, path)
-    return LeafSpec(tuple(value.shape), dtype, weak_type=isinstance(value, jax.Array) and _jax.is_weak(value))
+    return LeafSpec(tuple(np.shape(value)), dtype, weak_type=isinstance(value, jax.Array) and _jax.is_weak(value))
 
 
 def _path(tree: Any, index: int) -> str:

@@ -67,18 +67,23 @@ def refuse_masked(value: Any, path: Callable[[], str]) -> None:
 
 
 def refuse_specification(value: Any, path: Callable[[], str]) -> None:
-    """Refuses what has a shape and a dtype, but no numbers, such as `tf.TensorSpec` or `jax.ShapeDtypeStruct`.
+    """Refuses what has a dtype, but no numbers, such as `tf.TensorSpec`, `jax.ShapeDtypeStruct` or `tf.TensorArray`.
 
     Raises:
       ArgumentTypeError: It is such a thing: neither a tensor nor something of which NumPy makes an array.
     """
-    has_numbers = isinstance(value, tf.Tensor | tf.Variable) or hasattr(value, "__array__")
-    if not has_numbers and hasattr(value, "shape") and hasattr(value, "dtype"):
+    if isinstance(value, tf.Tensor | tf.Variable) or hasattr(value, "__array__") or not hasattr(value, "dtype"):
+        return
+    if not hasattr(value, "shape"):
         raise ArgumentTypeError(
-            f"{path()} is a {type(value).__name__}, which has a shape and a dtype, but no numbers: {value!r:.80}\n"
-            "  remedy: pass a tensor or an array; to trace the function for a specification, call "
-            "tf.function(converted).get_concrete_function(...) with a tf.TensorSpec"
+            f"{path()} is a {type(value).__name__}, which has a dtype, but no shape: {value!r:.80}\n"
+            "  remedy: pass a tensor or an array, such as the result of tf.TensorArray.stack()"
         )
+    raise ArgumentTypeError(
+        f"{path()} is a {type(value).__name__}, which has a shape and a dtype, but no numbers: {value!r:.80}\n"
+        "  remedy: pass a tensor or an array; to trace the function for a specification, call "
+        "tf.function(converted).get_concrete_function(...) with a tf.TensorSpec"
+    )
 
 
 @dataclass(frozen=True, eq=False)
