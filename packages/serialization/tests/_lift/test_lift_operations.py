@@ -533,3 +533,15 @@ def test_a_dtype_without_zero_is_reduced_by_the_region(name):
         assert 8 <= float(found) <= 16  # rounded to powers of 2 in any order
     else:
         assert float(found) == expected[name]
+
+
+@pytest.mark.parametrize("name", EIGHT_BITS)
+def test_the_logistic_function_of_eight_bits_is_rounded_once(name):
+    dtype = jnp.dtype(EIGHT_BITS[name])
+    x = np.arange(256, dtype=np.uint8).view(dtype)
+    found = run(f"%r = stablehlo.logistic %x : tensor<256x{name}>", {"x": f"256x{name}"}, [f"256x{name}"], x)
+    with np.errstate(over="ignore"):
+        expected = 1 / (1 + np.exp(-x.astype(np.float64)))
+    limits = jnp.finfo(dtype)
+    least = 0 if dtype == jnp.float8_e8m0fnu else float(limits.smallest_subnormal)
+    np.testing.assert_allclose(found.astype(np.float64), expected, rtol=float(limits.eps) / 2, atol=least)

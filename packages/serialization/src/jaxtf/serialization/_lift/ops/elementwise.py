@@ -32,6 +32,15 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "sign": lax.sign,
 }
 
+
+def _logistic(operand: Any) -> Any:
+    """As one operation; `lax.logistic` is one over the exponential, which 8 bits do not hold."""
+    if operand.dtype.itemsize > 1:
+        return lax.logistic(operand)
+    wide = lax.convert_element_type(operand, np.dtype(np.float32))
+    return lax.convert_element_type(lax.logistic(wide), operand.dtype)
+
+
 # These have an attribute that says how exact the result is to be.
 WITH_ACCURACY: dict[str, Callable[..., Any]] = {
     "cbrt": lax.cbrt,
@@ -40,7 +49,7 @@ WITH_ACCURACY: dict[str, Callable[..., Any]] = {
     "exponential_minus_one": lax.expm1,
     "log": lax.log,
     "log_plus_one": lax.log1p,
-    "logistic": lax.logistic,
+    "logistic": _logistic,
     "rsqrt": lax.rsqrt,
     "sine": lax.sin,
     "sqrt": lax.sqrt,
