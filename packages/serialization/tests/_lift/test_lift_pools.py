@@ -145,3 +145,13 @@ def test_windows_from_any_value_on_are_differentiated_and_vectorized(name, windo
     for use in uses:
         for found, expected in zip(*(jax.tree.leaves(use(f)) for f in (lifted, by_hand)), strict=True):
             np.testing.assert_array_equal(found, expected)
+
+
+def test_more_elements_than_their_indices_count_are_refused():
+    shape, *windows = (2**31,), (2,), (2,), ((2, 0),)
+    counts = counts_of(shape, *windows)
+    selects = "%c = stablehlo.compare GE, %a, %b, FLOAT : ({0}, {0}) -> tensor<i1>"
+    lifted = lift(text(shape, counts, windows, "f32", selects, initial="0.0"))
+    arguments = [jax.ShapeDtypeStruct(sizes, np.float32) for sizes in (shape, counts)]
+    with pytest.raises(LiftUnsupported, match=r"padding, or .* of 2\*\*31 elements or more"):
+        jax.eval_shape(lifted, *arguments)

@@ -253,6 +253,7 @@ def select_and_scatter(bound: Bound, operand: Any, source: Any, initial: Any) ->
         raise unsupported(bound.operation, "it selects by another function than a comparison of the two elements")
     if kind_of(bound.operation.regions[1]) != "add":
         raise unsupported(bound.operation, "it combines by another operation than add")
+    count = math.prod(operand.shape)
     if direction in _OF_JAX and not any(n for pair in windows.padding for n in pair):
         added = lax.select_and_scatter_add_p.bind(
             source,
@@ -262,6 +263,8 @@ def select_and_scatter(bound: Bound, operand: Any, source: Any, initial: Any) ->
             window_strides=windows.strides,
             padding=windows.padding,
         )
+    elif isinstance(count, int) and count > np.iinfo(np.int32).max:
+        raise unsupported(bound.operation, "padding, or another comparison than GE or LE, of 2**31 elements or more")
     else:
         added = _added_at_selected(operand, source, COMPARISONS[direction], windows)
     return added if is_identity("add", initial) else binary("add")(added, lax.broadcast(initial, added.shape))
