@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import jaxlib.version
 import numpy as np
+from jax._src import checkify as jax_checkify
 from jax._src import effects as jax_effects
 from jax._src.callback import io_callback_p, pure_callback_p
 from jax._src.config import config_states as _settings
@@ -163,6 +164,11 @@ PRIVATE_NAMES = {
         "the shardings that the user gave to `jax.jit`; nothing public says whether there are any before lowering. And "
         "the jaxpr, which is lowered with other constants than JAX traced",
     ),
+    "jax._src.checkify.error_checks": (
+        "0.12.0.1",
+        "`jax.experimental.checkify` looks into no primitive that has no rule there, and reports nothing of it",
+    ),
+    "jax._src.checkify.checkify_jaxpr": ("0.12.0.1", "the checks of what a primitive consists of"),
     "jax._src.pjit.jit_p": ("0.12.0.1", "the primitive of `jax.jit` in a jaxpr"),
     "jax._src.core.DebugInfo._replace": (
         "0.12.0.1",
@@ -582,3 +588,20 @@ def of_one_equation(jaxpr: ClosedJaxpr, equation: Any) -> ClosedJaxpr:
         ),
         (),
     )
+
+
+def checked_as(primitive: Any, function_of: Callable[..., Callable[[Any], Any]]) -> None:
+    """Has `jax.experimental.checkify` check what a primitive of one array consists of.
+
+    Args:
+      primitive: Of one operand and one result.
+      function_of: From its parameters, by name, to that function.
+    """
+
+    def rule(*given: Any, **parameters: Any) -> tuple[Any, Any]:
+        *context, error, enabled, operand = given  # JAX 0.12 has a context first
+        jaxpr = jax.make_jaxpr(function_of(**parameters))(operand)
+        error, [result] = jax_checkify.checkify_jaxpr(*context, jaxpr, enabled, error, operand)
+        return error, result
+
+    jax_checkify.error_checks[primitive] = rule

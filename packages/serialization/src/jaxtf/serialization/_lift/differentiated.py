@@ -16,6 +16,7 @@ from jax import lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from jaxtf.serialization._jax import checked_as
 from jaxtf.serialization._jax_values.varying import vary_alike
 
 __all__ = ["differentiated_as_one"]
@@ -68,3 +69,4 @@ _elementwise_p.def_abstract_eval(lambda x, *, function, dtype: x.update(dtype=dt
 ad.primitive_jvps[_elementwise_p] = _jvp
 batching.primitive_batchers[_elementwise_p] = _batch
 mlir.register_lowering(_elementwise_p, _lower)
+checked_as(_elementwise_p, lambda *, function, dtype: function)
