@@ -69,7 +69,9 @@ def reduce(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Tensor]:
     CPU; any other region combines one element after the other.
 
     Differs: the order of combining, as between any two backends; an initial value counts also where XLA leaves it out,
-    in a reduction of one element; a sum of nothing but -0 may be 0 or -0.
+    in a reduction of one element; a sum of nothing but -0 may be 0 or -0; sums of millions of elements are less exact
+    than those of jaxlib, since TensorFlow adds one row after the other where the rows are summed, and where it
+    compiles.
     Source: StableHLO specification, `reduce`.
     """
     count = len(operands_and_initial) // 2

@@ -23,13 +23,12 @@ from jaxtf.convert._graph._support import (
 )
 from jaxtf.convert._graph.derivatives import differentiated_as
 from jaxtf.convert._graph.grappler import relu
+from jaxtf.convert._graph.ops.cumulative import CUMULATIVE, CUMULATIVE_DTYPES, cumulated
 from jaxtf.convert._graph.ops.windowed import Window, at_least_zero, count_of, kind_of, windowed
 from jaxtf.convert._graph.plan.pools import POOL_AND_RELU
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import is_compiled_for_cpu, left_by_grappler, traces_compiled
 
-CUMULATIVE = {"add": tf.cumsum, "multiply": tf.math.cumprod}
-CUMULATIVE_DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
 POOLED_DTYPES = (tf.bfloat16, tf.float16, tf.float32, tf.float64)
 
 
@@ -116,9 +115,8 @@ def _cumulative(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor,
     if reverse == _is(high, 0) or set(window.stride) != {1} or not all(others) or not is_identity_of(kind, initial):
         return None
 
-    def cumulated() -> tf.Tensor:
-        wide = tf.float32 if operand.dtype.size == 2 else operand.dtype  # in 16 bits each step would round
-        return tf.cast(CUMULATIVE[kind](tf.cast(operand, wide), axis=axis, reverse=reverse), operand.dtype)
+    def scanned() -> tf.Tensor:
+        return cumulated(kind, operand, axis, reverse=reverse, conditions=bound.allows_xla)
 
     def otherwise(operand: tf.Tensor) -> tf.Tensor:
         return windowed(bound, [operand], [initial], window)[0]
@@ -131,11 +129,11 @@ def _cumulative(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor,
 
     size, outside = sizes(operand)[axis], high if reverse else low
     if all(isinstance(n, int) for n in (length, size, outside)):
-        return with_gradient(cumulated()) if length == size == outside + 1 else None
+        return with_gradient(scanned()) if length == size == outside + 1 else None
     if not bound.allows_xla:
         return None
     is_scan = tf.equal(length, size) & tf.equal(outside, length - 1)
-    return with_gradient(tf.cond(is_scan, cumulated, lambda: otherwise(operand)))
+    return with_gradient(tf.cond(is_scan, scanned, lambda: otherwise(operand)))
 
 
 def _is(size: Size, number: int) -> bool:
