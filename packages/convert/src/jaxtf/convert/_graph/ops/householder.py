@@ -9,6 +9,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import as_shape, sizes, typed, widening
+from jaxtf.convert._graph.ops.scales import scaled
 from jaxtf.convert._graph.registry import Bound, translates
 
 IN_32_BITS = widening(float32=("bfloat16", "float16"))
@@ -20,6 +21,7 @@ def factorize(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
     Source: XLA, `QrExpander`; LAPACK, `xGEQRF`.
     """
+    matrices = scaled(operand, by_column=True)  # sums of squares are neither 0 nor infinite
     *batch, rows, columns = sizes(operand)
     count = min(rows, columns) if isinstance(rows, int) and isinstance(columns, int) else tf.minimum(rows, columns)
     dtype = operand.dtype
@@ -40,9 +42,10 @@ def factorize(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     taus = tf.zeros(as_shape([*batch, count]), dtype)
     shapes = (tf.TensorShape([]), operand.shape, taus.shape)
     _, packed, taus = tf.while_loop(
-        lambda j, *_: j < count, step, (typed(0, tf.int32), operand, taus), shape_invariants=shapes
+        lambda j, *_: j < count, step, (typed(0, tf.int32), matrices.matrices, taus), shape_invariants=shapes
     )
-    return packed, taus
+    below_diagonal = row[:, tf.newaxis] > tf.range(columns)
+    return tf.where(below_diagonal, packed, matrices.restored(packed)), taus
 
 
 def _reflection(first: tf.Tensor, rest: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

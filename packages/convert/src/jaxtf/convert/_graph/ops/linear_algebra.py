@@ -36,6 +36,13 @@ def parameters(bound: Bound) -> Mapping[str, Any]:
     return given if isinstance(given, Mapping) else bound.operation.attributes
 
 
+def _of_real_diagonal(operand: tf.Tensor) -> tf.Tensor:
+    """A Hermitian matrix without the imaginary parts of its diagonal, which are not read."""
+    if not operand.dtype.is_complex:
+        return operand
+    return tf.linalg.set_diag(operand, tf.cast(tf.math.real(tf.linalg.diag_part(operand)), operand.dtype))
+
+
 @translates("stablehlo.cholesky", computed_in=IN_32_BITS)
 def cholesky(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The triangular factor of a positive definite matrix, of which one triangle is read, and the real diagonal.
@@ -43,8 +50,7 @@ def cholesky(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     Differs: raises for a matrix that is not positive definite, where XLA gives NaN.
     Source: StableHLO specification, `cholesky`.
     """
-    if operand.dtype.is_complex:
-        operand = tf.linalg.set_diag(operand, tf.cast(tf.math.real(tf.linalg.diag_part(operand)), operand.dtype))
+    operand = _of_real_diagonal(operand)
     if bound.get("lower", False):
         return tf.linalg.cholesky(operand)
     return tf.linalg.adjoint(tf.linalg.cholesky(tf.linalg.adjoint(operand)))
@@ -80,7 +86,8 @@ def eigh(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     given = parameters(bound)
     if given.get("subset_by_index") not in (None, (), "None", "none"):
         refuse(bound, "a subset of the eigenvalues")
-    matrices = scaled(operand)
+    triangle = tf.linalg.band_part(_of_real_diagonal(operand), *((-1, 0) if given.get("lower", True) else (0, -1)))
+    matrices = scaled(triangle)  # what is not read has no say in the scale
     finite = matrices.finite
     values, vectors = tf.linalg.eigh(finite if given.get("lower", True) else tf.linalg.adjoint(finite))
     values, vectors = matrices.or_nan(matrices.restored(tf.math.real(values))), matrices.or_nan(vectors)
@@ -114,7 +121,7 @@ def qr(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     given = parameters(bound)
     if given.get("pivoting", False):
         raise unsupported(bound.operation, "TensorFlow has no factorization with pivoting", _REMEDY)
-    matrices = scaled(operand)
+    matrices = scaled(operand, by_column=True)
     unitary, upper = tf.linalg.qr(matrices.matrices, full_matrices=bool(given.get("full_matrices", True)))
     return unitary, matrices.restored(upper)
 

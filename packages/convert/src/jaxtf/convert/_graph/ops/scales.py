@@ -23,12 +23,12 @@ _BITS: dict[tf.DType, tuple[tf.DType, int, int]] = {
 
 
 class Scaled(NamedTuple):
-    """Matrices, each divided by a power of 2; by 1 if an element is not finite.
+    """Matrices, or their columns, each divided by a power of 2; by 1 if an element is not finite.
 
     Attributes:
       matrices: The matrices.
-      scale: What they were divided by, real, `[..., 1, 1]`.
-      is_finite: Whether all elements are finite, `[..., 1, 1]`.
+      scale: What they were divided by, real, `[..., 1, 1]`, or of each column, `[..., 1, n]`.
+      is_finite: Whether all elements are finite, of the same shape.
     """
 
     matrices: tf.Tensor
@@ -52,20 +52,26 @@ class Scaled(NamedTuple):
         return each if results.shape.rank == self.matrices.shape.rank else tf.squeeze(each, [-1])
 
 
-def scaled(matrices: tf.Tensor) -> Scaled:
-    """Matrices with a largest element of 1 to 2, as far as their scale is not one of the least or greatest numbers."""
+def scaled(matrices: tf.Tensor, *, by_column: bool = False) -> Scaled:
+    """Matrices with a largest element of 1 to 2, as far as their scale is not one of the least or greatest numbers.
+
+    Args:
+      matrices: The matrices, real or complex.
+      by_column: Whether each column is scaled for itself.
+    """
+    axes = [-2] if by_column else [-2, -1]
     sizes = tf.abs(matrices)
     integers, places, greatest = _BITS[sizes.dtype]
 
     def number(bits: Any) -> tf.Tensor:
         return tf.bitcast(bits, sizes.dtype)
 
-    largest = tf.bitcast(tf.reduce_max(sizes, [-2, -1], keepdims=True), integers)
+    largest = tf.bitcast(tf.reduce_max(sizes, axes, keepdims=True), integers)
     exponent = tf.bitwise.bitwise_and(largest, typed((greatest + 1) << places, integers))
     # So that neither a number nor its reciprocal is subnormal.
     exponent = tf.minimum(exponent, typed((greatest - 1) << places, integers))
     exponent = tf.maximum(exponent, typed(1 << places, integers))
-    is_finite = tf.reduce_all(tf.math.is_finite(sizes), [-2, -1], keepdims=True)
+    is_finite = tf.reduce_all(tf.math.is_finite(sizes), axes, keepdims=True)
     exponent = tf.where(is_finite, exponent, typed((greatest // 2) << places, integers))
     reciprocal = number(typed(greatest << places, integers) - exponent)
     return Scaled(matrices * tf.cast(reciprocal, matrices.dtype), number(exponent), is_finite)

@@ -1,0 +1,64 @@
+"""Factorizations in graph mode do not depend on the scale of a column, nor on what they do not read."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+from jax import lax
+
+from jaxtf.convert import convert, convert_exported
+from jaxtf.serialization import export
+
+COMPILED = [False, True]
+MATRICES = np.random.RandomState(0).randn(2, 4, 3).astype(np.float32)
+SCALES = {
+    "tiny": [2.0**-73] * 3,
+    "huge": [2.0**83] * 3,
+    "each": [2.0**-73, 1.0, 2.0**83],
+    "falling": [2.0**60, 2.0**-10, 2.0**-83],
+}
+
+
+def run(function, *arguments, compiled):
+    return [np.asarray(x) for x in tf.function(function, autograph=False, jit_compile=compiled)(*arguments)]
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+@pytest.mark.parametrize("by_xla", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("name", SCALES)
+def test_the_orthogonal_factor_does_not_depend_on_the_scale_of_columns(name, dtype, by_xla, compiled):
+    matrices = MATRICES.astype(dtype)
+    if dtype == np.complex64:
+        matrices = matrices + 1j * MATRICES[::-1].astype(dtype)
+    if by_xla:  # the custom calls that JAX has for TPU
+        exported = export(jnp.linalg.qr, platforms=("tpu",))(matrices)
+        converted = convert_exported(exported, native_serialization=False)
+    else:
+        converted = convert(jnp.linalg.qr, native_serialization=False)
+    unitary, upper = run(converted, matrices, compiled=compiled)
+    scale = np.array(SCALES[name], np.float32)
+    scaled_unitary, scaled_upper = run(converted, matrices * scale, compiled=compiled)
+    np.testing.assert_allclose(scaled_unitary, unitary, atol=1e-6)
+    np.testing.assert_allclose(scaled_upper / scale, upper, atol=1e-5)
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("other", [np.nan, np.inf, 1e38, 3e20])
+def test_eigenvalues_do_not_depend_on_the_triangle_that_is_not_read(other, dtype, lower, compiled):
+    matrix = np.array([[2, 1, 0], [1, 3, 0.5], [0, 0.5, 1]], dtype) * np.float32(1e-3)
+    spoiled = matrix.copy()
+    spoiled[np.triu_indices(3, 1) if lower else np.tril_indices(3, -1)] = other
+    if dtype == np.complex64:
+        spoiled.imag[np.diag_indices(3)] = other
+
+    def eigenvalues(x):
+        return lax.linalg.eigh(x, lower=lower, symmetrize_input=False)
+
+    converted = convert(eigenvalues, native_serialization=False)
+    _, expected = run(converted, matrix, compiled=compiled)
+    vectors, found = run(converted, spoiled, compiled=compiled)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(matrix @ vectors, vectors * found, atol=1e-8)
