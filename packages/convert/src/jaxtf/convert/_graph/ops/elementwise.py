@@ -18,7 +18,7 @@ from jaxtf.convert._graph._support import BINARY, MOVED, typed, where, widening
 from jaxtf.convert._graph.derivatives import differentiated, differentiated_as, without_slope
 from jaxtf.convert._graph.grappler import difference, hidden, logarithm, multiplied
 from jaxtf.convert._graph.nodes import elementwise
-from jaxtf.convert._graph.ops.complex_quotients import complex_quotient
+from jaxtf.convert._graph.ops.complex_roots import complex_reciprocal_root, complex_root
 from jaxtf.convert._graph.optimizer import uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
@@ -166,8 +166,8 @@ def rsqrt(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """
     if not operand.dtype.is_complex:
         return RSQRT(operand)
-    if not traces_compiled():  # TensorFlow squares the absolute value
-        return complex_quotient(bound, tf.ones([], operand.dtype), tf.sqrt(operand))
+    if not traces_compiled():
+        return complex_reciprocal_root(bound, operand)
 
     def gradient(upwards: tf.Tensor, operand: tf.Tensor) -> tuple[tf.Tensor]:
         return (upwards * tf.math.conj(typed(-0.5, operand.dtype) * rsqrt(bound, operand) / operand),)
@@ -181,8 +181,10 @@ def square_root(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 
     Source: StableHLO specification, `sqrt`.
     """
-    root = SQRT(operand)
-    if not (operand.dtype.is_complex and traces_compiled()):
+    if not operand.dtype.is_complex:
+        return SQRT(operand)
+    root = complex_root(operand)
+    if not traces_compiled():
         return root
 
     def gradient(upwards: tf.Tensor, operand: tf.Tensor) -> tuple[tf.Tensor]:  # TensorFlow's own, compiled, is wrong

@@ -19,6 +19,7 @@ from jaxtf.convert._graph.grappler import difference, divided, multiplied, negat
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.ops.complex_quotients import complex_quotient
+from jaxtf.convert._graph.ops.complex_roots import complex_reciprocal_root, complex_root
 from jaxtf.convert._graph.optimizer import may_be_constant, uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
@@ -87,8 +88,8 @@ def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     Source: StableHLO specification, `power`.
     """
     if base.dtype.is_complex:
-        result, gradient = _complex_power(base, exponent), partial(_gradient_of_complex_power, bound)
-        return differentiated(bound, result, gradient, base, exponent)
+        result = _complex_power(bound, base, exponent)
+        return differentiated(bound, result, partial(_gradient_of_complex_power, bound), base, exponent)
     if not base.dtype.is_integer:
         if uniform_of(exponent) == -1:  # of which Grappler makes Reciprocal
             whole = _in_shape_of_both(base, exponent)
@@ -137,12 +138,11 @@ def _known_half(exponent: tf.Tensor) -> float | None:
     """0.5 or -0.5, where an exponent is known to be that everywhere."""
     uniform = uniform_of(exponent)
     if uniform is not None:
-        return uniform.real if abs(uniform.real) == 0.5 else None
-    known = known_value(exponent) if exponent.dtype.is_floating else None
+        return uniform.real if uniform in (0.5, -0.5) else None
+    known = known_value(exponent)
     if known is None or not known.size or not (known == known.flat[0]).all():
         return None
-    value = float(known.flat[0])
-    return value if abs(value) == 0.5 else None
+    return float(known.flat[0].real) if known.flat[0] in (0.5, -0.5) else None
 
 
 def _root(bound: Bound, base: tf.Tensor, exponent: float) -> tf.Tensor:
@@ -169,14 +169,22 @@ def _root(bound: Bound, base: tf.Tensor, exponent: float) -> tf.Tensor:
     return differentiated(bound, result, gradient, base)
 
 
-def _complex_power(base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
-    """By logarithm; 0 ** 0 is 1, 0 ** x is 0 for a positive real x, and NaN for any other."""
+def _complex_power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
+    """By logarithm; 0 ** 0 is 1, 0 ** x is 0 for a positive real x, and NaN for any other.
+
+    Of a power of 0.5 or -0.5 Grappler (2.21) makes a root.
+    """
     zero, one = tf.zeros([], base.dtype), tf.ones([], base.dtype)
     is_zero = tf.equal(base, zero)
     is_positive = tf.logical_and(tf.math.real(exponent) > 0, tf.equal(tf.math.imag(exponent), 0))
     undefined = typed(complex(float("nan"), float("nan")), base.dtype)
     of_zero = where(tf.equal(exponent, zero), one, where(is_positive, zero, undefined))
-    return where(is_zero, of_zero, tf.pow(where(is_zero, one, base), exponent))
+    base = where(is_zero, one, base)
+    half = None if traces_compiled() else _known_half(exponent)
+    if half is None:
+        return where(is_zero, of_zero, tf.pow(base, exponent))
+    base = _in_shape_of_both(base, exponent)
+    return where(is_zero, of_zero, complex_root(base) if half > 0 else complex_reciprocal_root(bound, base))
 
 
 def _as_unsigned(operand: tf.Tensor) -> tf.Tensor:
