@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax import lax
 
 from jaxtf.convert import ConversionStateError, convert
 
@@ -220,3 +221,78 @@ def test_a_gradient_is_of_the_call_whatever_jax_is_set_to_when_it_is_asked_for(n
         found = tape.gradient(y, x)
     assert found.dtype == tf.float64
     np.testing.assert_allclose(found, [0, 0.25, 1], rtol=1e-15)
+
+
+LARGE = np.linspace(0, 1, 20_000, dtype=np.float32)  # so large that it is an argument
+
+
+def several(x):
+    return jnp.sin(x) * jnp.asarray(LARGE).mean() + x**2 + (lax.complex(x, x) * 1j).real
+
+
+IN_CONTROL_FLOW = {
+    "a loop": lambda f: lambda x: tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, f(y)), [0, x])[1],
+    "a loop that compiles": lambda f: (
+        lambda x: tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, f(y)), [0, x], maximum_iterations=5)[1]
+    ),
+    "a branch": lambda f: lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: f(x), lambda: x),
+    "a map": lambda f: lambda x: tf.map_fn(f, x),
+}
+
+
+def loaded_gradient(function, folder, *, shape, compiled=False):
+    module = tf.Module()
+    module.f = tf.function(function, autograph=False, input_signature=[tf.TensorSpec(shape)])
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
+    tf.saved_model.save(module, folder, options=options)
+    loaded = tf.saved_model.load(folder).f
+
+    @tf.function(autograph=False, jit_compile=compiled)
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            result = loaded(x)
+        return tape.gradient(result, x)
+
+    return gradient
+
+
+@pytest.mark.parametrize("shape", [(3,), (None,)])
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("name", IN_CONTROL_FLOW)
+def test_a_saved_model_refuses_the_gradient_of_a_function_in_control_flow(name, native, shape, tmp_path):
+    shapes = ["(n,)"] if shape == (None,) and name != "a map" else None
+    converted = convert(several, polymorphic_shapes=shapes, native_serialization=native)
+    gradient = loaded_gradient(IN_CONTROL_FLOW[name](converted), tmp_path, shape=shape)
+    words = (
+        "a SavedModel has no gradient of .*several.* in a loop or a branch.*remedy: call it there through a tf.function"
+    )
+    with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+        gradient(np.float32([0.1, 0.2, 0.3]))
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_a_saved_model_refuses_to_compile_the_gradient_of_a_function_in_a_loop(native, tmp_path):
+    looped = IN_CONTROL_FLOW["a loop that compiles"](convert(several, native_serialization=native))
+    gradient = loaded_gradient(looped, tmp_path, shape=[3], compiled=True)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a_SavedModel_has_no_gradient_in_a_loop_or_a_branch"):
+        gradient(np.float32([0.1, 0.2, 0.3]))
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("name", IN_CONTROL_FLOW)
+def test_a_saved_model_has_the_gradient_of_a_function_that_is_called_in_control_flow(name, native, tmp_path):
+    called = tf.function(convert(several, native_serialization=native), autograph=False)
+    x = np.float32([0.1, 0.2, 0.3])
+    count = 3 if "loop" in name else 1
+
+    def expected(x):
+        for _ in range(count):
+            x = several(x)
+        return x.sum()
+
+    for compiled in (False, True) if name == "a loop that compiles" else (False,):
+        gradient = loaded_gradient(
+            IN_CONTROL_FLOW[name](called), tmp_path / str(compiled), shape=[3], compiled=compiled
+        )
+        np.testing.assert_allclose(gradient(x), jax.grad(expected)(x), rtol=1e-5)

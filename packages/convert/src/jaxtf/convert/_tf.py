@@ -19,7 +19,8 @@ Each private name is listed once, with why it is needed and the versions it was 
   that a SavedModel will hold is being traced. `tf.saved_model.save` says nothing to the gradient function of
   `tf.custom_gradient`, and what that function calls cannot be differentiated after loading.
 - `is_control_flow_graph` of a graph (2.21): whether it is of a loop or of a branch. In a SavedModel TensorFlow has no
-  gradients there that use what is computed there.
+  gradients there that use what is computed there. `outer_graph` (2.19.1, 2.20.0, 2.21): the graph in which that of a
+  function is traced; constants that such gradients capture are lost if it is one of these.
 - `tensorflow.python.compiler.xla.experimental.xla_sharding` and `tensorflow.compiler.xla.xla_data_pb2` (2.21): the
   XlaSharding op with the protocol buffer that it takes.
 - `ConcreteFunction._inference_function` with its `name` and `function_type`, and `tensorflow.python.eager.execute`
@@ -132,6 +133,7 @@ __all__ = [
     "stablehlo_version",
     "tflite_converter_error",
     "traces_compiled",
+    "traces_control_flow",
     "traces_saved_gradient",
     "unrecorded",
     "variadic_sort",
@@ -468,6 +470,14 @@ def traces_saved_gradient() -> bool:
 def is_in_control_flow(tensor: tf.Tensor) -> bool:
     """Whether it is of the body of a loop or of a branch."""
     return bool(getattr(tensor.graph, "is_control_flow_graph", False))
+
+
+def traces_control_flow() -> bool:
+    """Whether what runs now becomes part of the body of a loop or of a branch, or of a function traced in one."""
+    graph: Any = tf.compat.v1.get_default_graph()
+    while graph is not None and not getattr(graph, "is_control_flow_graph", False):
+        graph = getattr(graph, "outer_graph", None)
+    return graph is not None
 
 
 def traces_compiled() -> bool:

@@ -23,6 +23,7 @@ from jaxtf.convert import _tf
 from jaxtf.convert._errors import ConversionStateError, GradientNotSaved
 from jaxtf.convert._function.constants import check_graph_holds
 from jaxtf.convert._function.function import ExportedFunction
+from jaxtf.convert._function.saved_gradients import refused_in_control_flow, takes_of_control_flow
 from jaxtf.convert._function.vectorized import gradient_for_all
 
 __all__ = ["GRADIENT_PREVENTED", "NOT_SAVED", "NO_VJP", "run_differentiable", "run_without_gradient"]
@@ -39,6 +40,11 @@ NOT_SAVED = (
 NO_VJP = (
     "The artifact of the jaxtf-converted function holds too few orders of VJP for this gradient. Write it with "
     "`serialize(vjp_order=...)` one higher"
+)
+
+_CALLED_BY_FUNCTION = (
+    "  remedy: call it there through a tf.function, as `tf.function(convert(f), autograph=False)`, or save a function "
+    "that takes the gradient"
 )
 
 # As TensorFlow's PreventGradient says it.
@@ -85,11 +91,12 @@ def _run(
     if not function.has_vjp():
         return _prevent_gradient(function, arguments, NO_VJP)
     run_vjp = _run_vjp if orders is None else _vjp_in_graph(function, orders - 1)
+    is_in_control_flow = _tf.traces_control_flow()
 
     def gradient(
         results: Sequence[tf.Tensor], arguments: Sequence[tf.Tensor], *cotangents: tf.Tensor | None
     ) -> list[tf.Tensor | None]:
-        return _pull_back(function, arguments, results, cotangents, run_vjp)
+        return _pull_back(function, arguments, results, cotangents, run_vjp, was_in_control_flow=is_in_control_flow)
 
     return _tf.graph_results(function(arguments), arguments, gradient, gradient_for_all)
 
@@ -188,10 +195,14 @@ def _pull_back(
     results: Sequence[tf.Tensor],
     cotangents: Sequence[tf.Tensor | None],
     run_vjp: Callable[..., list[tf.Tensor]],
+    *,
+    was_in_control_flow: bool = False,
 ) -> list[tf.Tensor | None]:
     """The cotangents of the arguments and constants, None for those without."""
     if _tf.traces_saved_gradient():
         check_graph_holds(function.exported.fun_name, function.constants)
+    if takes_of_control_flow(arguments):
+        return refused_in_control_flow(f"'{function.exported.fun_name}'", _CALLED_BY_FUNCTION, cotangents, arguments)
     vjp, count = function.vjp, len(function.argument_dtypes)
 
     def cotangent_of(result: tf.Tensor, cotangent: tf.Tensor | None, has_gradient: bool) -> tf.Tensor:
@@ -204,6 +215,8 @@ def _pull_back(
     if _tf.executing_eagerly():
         _check_shapes(function, given, results)
     known = dict(zip(function.constants, arguments[count:], strict=True))
+    if was_in_control_flow and _tf.traces_saved_gradient():  # which loads no captures through a loop or a branch
+        known = {}
     constants = [known[constant] if constant in known else constant.tensor() for constant in vjp.constants]
     with tf.name_scope("jaxtf_vjp"):
         pulled = run_vjp(vjp, [*arguments[:count], *given, *constants])

@@ -13,11 +13,13 @@ from collections.abc import Callable, Sequence
 import tensorflow as tf
 
 from jaxtf.convert import _tf
+from jaxtf.convert._function.saved_gradients import refused_in_control_flow, takes_of_control_flow
 from jaxtf.convert._function.vectorized import gradient_for_all
-from jaxtf.convert._graph._support import typed
 from jaxtf.convert._graph.registry import Bound
 
 __all__ = ["differentiated", "differentiated_as", "without_slope"]
+
+_REMEDY = "  remedy: save a function that takes the gradient"
 
 
 def differentiated(
@@ -40,8 +42,8 @@ def differentiated(
     ) -> list[tf.Tensor | None]:
         if cotangents[0] is None:
             return [None] * len(arguments)
-        if _tf.traces_saved_gradient() and any(_tf.is_in_control_flow(argument) for argument in arguments):
-            return _refused(bound.operation.name, cotangents[0], arguments)
+        if takes_of_control_flow(arguments):
+            return refused_in_control_flow(bound.operation.name, _REMEDY, cotangents, arguments)
         found = gradient(tf.convert_to_tensor(cotangents[0]), *arguments)
         return [
             made if made is None else _summed_to(made, operand) for made, operand in zip(found, arguments, strict=True)
@@ -76,20 +78,6 @@ def differentiated_as(
 def without_slope(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The operand, as one that does not vary, where the result that it is chosen for has no slope."""
     return tf.stop_gradient(operand) if bound.is_differentiated else operand
-
-
-def _refused(name: str, cotangent: tf.Tensor, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor | None]:
-    """NaN, and an error with a reason where it is not compiled, made of nothing of the graph of the arguments."""
-    message = (
-        f"a SavedModel has no gradient of {name} in a loop or a branch, for TensorFlow cannot load one\n"
-        "  remedy: save a function that takes the gradient"
-    )
-    nan = []
-    with tf.control_dependencies([tf.debugging.Assert(False, [message])]):
-        for argument in arguments:
-            shape = argument.shape if argument.shape.is_fully_defined() else tf.shape(cotangent)
-            nan.append(tf.fill(shape, typed(float("nan"), argument.dtype)))
-    return nan
 
 
 def _summed_to(cotangent: tf.Tensor, operand: tf.Tensor) -> tf.Tensor:
