@@ -12,6 +12,8 @@ from jax import lax
 
 from jaxtf.convert import GraphModeUnsupported, convert
 
+from .graph_mode import MODES, run_module
+
 # Those that TensorFlow casts, and those that it does not; of each kind one, and all where JAXTF_FULL is 1.
 CAST, OTHERS = ("int4", "float8_e5m2"), ("int2", "float8_e4m3fnuz")
 if os.environ.get("JAXTF_FULL") == "1":
@@ -128,3 +130,42 @@ def test_what_it_does_not_cast_is_right_or_refused_when_converted(name, program)
         assert name in str(error)  # noqa: PT017
     else:
         assert program not in COMPUTED
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("program", COMPUTED)
+def test_what_it_does_not_cast_is_right_or_refused_when_it_is_compiled(name, program):
+    if "float8" not in name or not hasattr(tf.dtypes.experimental, name):
+        pytest.skip("arguments of less than a byte are refused")
+    function, x = COMPUTED[program], arguments(name)
+    converted = tf.function(convert(function, native_serialization=False), autograph=False, jit_compile=True)
+    try:
+        found = leaves(converted(tf.constant(x)))
+    except GraphModeUnsupported as error:
+        assert name in str(error)  # noqa: PT017
+        return
+    for one, other in zip(found, leaves(jax.jit(function)(x)), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one.astype(np.float32), other.astype(np.float32))
+
+
+TOTAL_ORDER = """
+func.func @main(%x: tensor<SIZExELEMENT>, %y: tensor<SIZExELEMENT>) -> tensor<SIZExi1> {
+  %0 = stablehlo.compare LT, %x, %y, TOTALORDER : (tensor<SIZExELEMENT>, tensor<SIZExELEMENT>) -> tensor<SIZExi1>
+  return %0 : tensor<SIZExi1>
+}
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["float8_e5m2", "float8_e4m3fn"])
+def test_the_total_order_is_that_of_bits_but_of_nan_with_nan(name, mode):
+    bits = np.arange(256, dtype=np.uint8)
+    left, right = (x.reshape(-1) for x in np.meshgrid(bits, bits))
+    places = [np.where(x < 0, x ^ 127, x) for x in (left.view(np.int8), right.view(np.int8))]
+    x, y = (each.view(getattr(ml_dtypes, name)) for each in (left, right))
+    text = TOTAL_ORDER.replace("SIZE", str(x.size)).replace("ELEMENT", f"f8{name[7:].upper()}")
+    are_nan = np.isnan(x.astype(np.float32)) & np.isnan(y.astype(np.float32)) & (left // 128 == right // 128)
+    found = run_module(text, x, y, mode=mode)[0]
+    np.testing.assert_array_equal(found & ~are_nan, (places[0] < places[1]) & ~are_nan)
+    assert not found[are_nan].any()

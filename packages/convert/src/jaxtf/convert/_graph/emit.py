@@ -217,6 +217,11 @@ class Emitter:
             # Dtypes, ranks or sizes that an operation of TensorFlow is not defined for.
             first = str(error).strip().partition("\n")[0]
             raise unsupported(operation, f"TensorFlow does not take it: {first}") from error
+        except KeyError as error:  # of a table of dtypes: what is compiled is not looked at before
+            few = next((key for key in error.args if isinstance(key, tf.DType) and key in FEW_KERNELS), None)
+            if few is None:
+                raise
+            raise unsupported(operation, f"TensorFlow computes nothing with {few.name}") from error
         if is_looked_at and scope.graph is not None:
             check_kernels(operation, scope.graph.get_operations()[before:])
         results: list[Any] = list(made) if isinstance(made, list | tuple) else [made]

@@ -48,6 +48,8 @@ def _backwards_below_zero(bits: tf.Tensor) -> tf.Tensor:
 def compare(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     """Whether left and right are so related; NaN is unordered unless the total order is requested.
 
+    Differs: in the total order all NaN of float8_e5m2 of one sign are equal, whose bits no operation of TensorFlow
+    gives.
     Source: StableHLO specification, `compare`.
     """
     direction = bound["comparison_direction"]
