@@ -214,3 +214,58 @@ def test_a_scan_over_rows_of_any_batch_size_is_compiled(batch):
         found = tf.function(converted, autograph=False, jit_compile=True)(x)
     np.testing.assert_array_equal(found, sums(x.numpy()))
     np.testing.assert_array_equal(tape.gradient(found, x), jax.grad(lambda x: sums(x).sum())(x.numpy()))
+
+
+OF_TENSORFLOW_1 = {
+    "a branch": lambda p, x: lax.cond(p, lambda x: x * TERMS + x, lambda x: x - TERMS, x),
+    "what is used behind it": lambda p, x: lax.cond(p, lambda x: x * TERMS, lambda x: x - TERMS, x) + x * TERMS - 3,
+    "several": lambda p, x: lax.switch(p.astype(int), [lambda x: x * 2, lambda x: x * TERMS, jnp.negative], x) + x / 3,
+    "sorted": lambda p, x: lax.cond(p, lambda x: jnp.sort(x)[::-1] * TERMS, jnp.cumsum, x) + jnp.max(x),
+    "in a loop": lambda p, x: (
+        lax.fori_loop(0, 3, lambda _, c: lax.cond(p, lambda: c * x + TERMS, lambda: c - x), x) * x
+    ),
+    "a loop": lambda p, x: (
+        lax.fori_loop(0, jnp.where(p, 3, 0), lambda _, c: c * jnp.sin(x) + TERMS, x) + jnp.sin(x) * 2
+    ),
+}
+TERMS = np.arange(3, dtype=np.float32)
+
+
+@pytest.mark.parametrize("allows_xla", [False, True])
+@pytest.mark.parametrize("name", OF_TENSORFLOW_1)
+def test_control_flow_of_tensorflow_1_has_the_values_of_jax(name, allows_xla):
+    function, x = OF_TENSORFLOW_1[name], np.float32([0.1, 0.2, 0.3])
+    converted = convert(function, native_serialization=False, enable_xla=allows_xla)
+    tf.compat.v1.disable_control_flow_v2()
+    try:
+        with tf.Graph().as_default() as graph:
+            given = tf.compat.v1.placeholder(tf.bool, []), tf.compat.v1.placeholder(tf.float32, [3])
+            result = converted(*given)
+        with tf.compat.v1.Session(graph=graph) as session:
+            found = [session.run(result, dict(zip(given, (p, x), strict=True))) for p in (False, True)]
+    finally:
+        tf.compat.v1.enable_control_flow_v2()
+    np.testing.assert_allclose(found, [function(jnp.asarray(p), x) for p in (False, True)], rtol=1e-5)
+
+
+def test_assertions_in_a_branch_of_tensorflow_1_run_with_it():
+    def function(p, x):
+        return lax.cond(
+            p, lambda x: x[: x.shape[0] // 2] + x[x.shape[0] - x.shape[0] // 2 :], lambda x: x[: x.shape[0] // 2], x
+        )
+
+    converted = convert(function, polymorphic_shapes=[None, "(2*n,)"], native_serialization=False)
+    tf.compat.v1.disable_control_flow_v2()
+    try:
+        with tf.Graph().as_default() as graph:
+            given = tf.compat.v1.placeholder(tf.bool, []), tf.compat.v1.placeholder(tf.float32, [None])
+            result = converted(*given)
+        with tf.compat.v1.Session(graph=graph) as session:
+            for p in (False, True):
+                x = np.float32([1, 2, 3, 4])
+                found = session.run(result, dict(zip(given, (p, x), strict=True)))
+                np.testing.assert_array_equal(found, function(jnp.asarray(p), x))
+                with pytest.raises(tf.errors.InvalidArgumentError, match="polymorphic shapes"):
+                    session.run(result, dict(zip(given, (p, x[:3]), strict=True)))
+    finally:
+        tf.compat.v1.enable_control_flow_v2()

@@ -45,7 +45,8 @@ Each private name is listed once, with why it is needed and the versions it was 
   `TF_NewOperation`, `TF_AddInput`, `TF_SetAttrValueProto`, `TF_FinishOperation` and `TF_SetOpStackTrace` of
   `pywrap_tf_session`, with `tf_stack` (2.19.1, 2.20.0, 2.21): what `tf.Graph.create_op` does for a node of a function,
   without the protocol buffer of the node, which is made to be taken apart again. A node takes 26 us so, 62 us by
-  `create_op`, 200 us by `tf.add` (2.21).
+  `create_op`, 200 us by `tf.add` (2.21). The control flow context is also the branch or loop of a graph of
+  `disable_control_flow_v2`, whose tensors are dead where it does not run.
 - `Operation._set_attr` (2.19.1, 2.20.0, 2.21): sets an attribute of an operation that is there. Names that begin with
   `_` are for any operation; of `_grappler_do_not_remove` TensorFlow's graph optimizer leaves the operation alone. A
   loop or a branch of which `_lower_using_switch_merge` is false calls functions.
@@ -106,6 +107,7 @@ __all__ = [
     "asserted",
     "compiled_call",
     "compiled_in_graph",
+    "current_place",
     "eager_layout",
     "eager_shapes",
     "ensured",
@@ -470,6 +472,14 @@ def traces_saved_gradient() -> bool:
 def is_in_control_flow(tensor: tf.Tensor) -> bool:
     """Whether it is of the body of a loop or of a branch."""
     return bool(getattr(tensor.graph, "is_control_flow_graph", False))
+
+
+def current_place() -> tuple[Any, Any]:
+    """The graph, None in eager mode, and the branch or loop of TensorFlow 1 that operations become part of."""
+    if executing_eagerly():
+        return None, None
+    graph: Any = tf.compat.v1.get_default_graph()
+    return graph, graph._get_control_flow_context()
 
 
 def traces_control_flow() -> bool:

@@ -30,7 +30,7 @@ from jaxtf.convert._graph.optimizer import MOST_ELEMENTS_LOOKED_AT, uniform_of
 from jaxtf.convert._graph.registry import Bound, Entry
 from jaxtf.convert._graph.reshapes import RESHAPE
 from jaxtf.convert._graph.table import entries, entry_of
-from jaxtf.convert._tf import NameScope, traces_compiled
+from jaxtf.convert._tf import NameScope, current_place, traces_compiled
 from jaxtf.serialization.interop import Block, Operation, Program, TensorType, Value, operations_of
 
 __all__ = ["Emitter"]
@@ -161,8 +161,11 @@ class Emitter:
         narrow = [_cast(tensor, value.type) for tensor, value in zip(arguments, block.arguments, strict=True)]
         scope = _Scope(block, narrow, outer)
         results = self._block(block, scope)
-        if scope.graph is outer.graph:
+        if scope.place == outer.place:
             outer.effects += scope.effects
+        elif scope.graph is outer.graph and scope.effects:  # TensorFlow 1: of a branch that may not run
+            with tf.control_dependencies(scope.effects):
+                results = [tf.identity(result) for result in results]
         return [_widened(result, wider) for result in results]
 
     def _read(self, value: Value, scope: _Scope) -> tf.Tensor:
@@ -252,7 +255,8 @@ class _Scope:
 
     Attributes:
       values: The tensors so far.
-      graph: Where they are; None in eager mode.
+      place: Where they are: the graph, and in one of TensorFlow 1 the branch or loop, of which other parts use none.
+      graph: The graph of that; None in eager mode.
       effects: Operations without results that are to run before the results are there.
       late_constants: The tensors of the graph that may be found to be constants.
       is_lifted: Whether the block is applied to arrays elementwise.
@@ -266,15 +270,16 @@ class _Scope:
         caller: _Scope | None = None,
     ) -> None:
         self.values: dict[Value, Any] = dict(zip(block.arguments, arguments, strict=True))
-        self.graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+        self.place = current_place()
+        self.graph = self.place[0]
         self.effects: list[Any] = []
         self._outer = outer
-        shared = caller if caller is not None and caller.graph is self.graph else None
+        shared = caller if caller is not None and caller.place == self.place else None
         self._constants: dict[Any, tf.Tensor] = {} if shared is None else shared._constants
         around = outer if shared is None else shared
         self.late_constants: LateConstants = (
             around.late_constants
-            if around is not None and around.graph is self.graph
+            if around is not None and around.place == self.place
             else LateConstants(None if around is None else around.late_constants)
         )
         self.is_lifted: bool = (outer is not None and outer.is_lifted) or any(
@@ -284,12 +289,12 @@ class _Scope:
     def constant(self, value: Any) -> tf.Tensor:
         """A constant of the current graph; small ones that are equal are one. Python numbers are int32 or int64."""
         array = np.asarray(value) if isinstance(value, np.ndarray | np.generic) else _integers(value)
-        if self.graph is None or array.nbytes > _SHARED_BYTES or tf.compat.v1.get_default_graph() is not self.graph:
+        if self.graph is None or array.nbytes > _SHARED_BYTES or current_place() != self.place:
             return _constant(array)
         data = array.tobytes()
         key = array.dtype, array.shape, data if len(data) < _DIGESTED_BYTES else blake2b(data).digest()
         scope: _Scope | None = self
-        while scope is not None and scope.graph is self.graph:
+        while scope is not None and scope.place == self.place:
             if key in scope._constants:
                 return scope._constants[key]
             scope = scope._outer
@@ -300,7 +305,7 @@ class _Scope:
         """The tensor of a value here or around; None for a constant that is not in this graph."""
         scope: _Scope | None = self
         while scope is not None:
-            if value in scope.values and (scope.graph is self.graph or not is_constant):
+            if value in scope.values and (scope.place == self.place or not is_constant):
                 return scope.values[value]
             scope = scope._outer
         return None
