@@ -520,3 +520,24 @@ def test_a_saved_operation_names_no_gradient_of_another_process(make, tmp_path):
     assert second
     assert not first & second
     assert all(len(name) == len("JaxtfGradient-") + 32 for name in first | second)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("is_loaded", [False, True])
+@pytest.mark.parametrize("allows_xla", [False, True])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extremes_at_indices_are_differentiated_also_of_nan_and_when_loaded(
+    name, allows_xla, is_loaded, compiled, tmp_path
+):
+    places, weights = jnp.array([0, 2, 2, 1, 5, 3]), np.float32([1, 2, 3, 4])
+
+    def function(z):  # both in one: an update of NaN, an index that is out of bounds, equal numbers
+        return getattr(z[:4].at[places], name)(z[4:]) * weights
+
+    converted = convert_stablehlo(jax.jit(function).lower(np.zeros(10, np.float32)), enable_xla=allows_xla)
+    if is_loaded:
+        converted = saved(converted, np.zeros(10, np.float32), tmp_path, with_gradients=True)
+    pulled = tf.function(lambda z: gradient_in_graph(converted, z), autograph=False, jit_compile=compiled)
+    for third in (3, np.nan):
+        z = np.float32([1, 5, third, 2, 4, 1, 7, np.nan, 3, 2])
+        np.testing.assert_array_equal(pulled(tf.constant(z)), jax.grad(lambda z: function(z).sum())(z))

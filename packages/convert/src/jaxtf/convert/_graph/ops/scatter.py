@@ -27,14 +27,14 @@ from jaxtf.convert._graph._support import (
     sizes,
     typed,
 )
-from jaxtf.convert._graph.derivatives import differentiated_as
+from jaxtf.convert._graph.derivatives import differentiated, differentiated_as
 from jaxtf.convert._graph.ops.comparison import of_total_order, total_order
 from jaxtf.convert._graph.ops.gather import batch_positions, index_vectors
 from jaxtf.convert._graph.ops.reductions import Combine, region_of
 from jaxtf.convert._graph.ops.slices import wide_index
 from jaxtf.convert._graph.optimizer import uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
-from jaxtf.convert._tf import scatter_rows, traces_compiled, vectorized_by
+from jaxtf.convert._tf import scatter_rows, traces_compiled, traces_control_flow, vectorized_by
 from jaxtf.serialization.interop import Block, read_in, single_operation
 
 
@@ -215,16 +215,31 @@ def _scattered(bound: Bound, kind: str, flat: tf.Tensor, changes: tf.Tensor, row
         result = extremes(kind, _with_spare_row(flat, rows), place, changes)[: rows.count]
     else:
         return SCATTERS[kind](_with_spare_row(flat, rows), place, changes)[: rows.count]
-    if not traces_compiled() or dtype.is_integer:
+    # TensorFlow has no gradient of XLA's scatter, nor of integers; that of a branch that is loaded does not compile. In
+    # a loop or a branch a SavedModel has only what TensorFlow has itself.
+    if may_be_nan and (traces_compiled() or not traces_control_flow()):
+        return differentiated(bound, result, partial(_gradient_of_extremes, kind, rows), flat, changes)
+    if not traces_compiled() or dtype.is_integer or may_be_nan:
         return result
+    multiplied = partial(_multiplied, rows=rows, drops_negative=False)
+    return differentiated_as(bound, result, multiplied, flat, changes)
 
-    # TensorFlow has no gradient of XLA's scatter, nor of integers.
-    def plain(flat: tf.Tensor, changes: tf.Tensor) -> tf.Tensor:
-        if kind == "multiply":
-            return _multiplied(flat, changes, rows, drops_negative=False)
-        return SCATTERS[kind](_with_spare_row(flat, rows), place, changes)[: rows.count]
 
-    return differentiated_as(bound, result, plain, flat, changes)
+def _gradient_of_extremes(
+    kind: str, rows: Rows, upwards: tf.Tensor, flat: tf.Tensor, changes: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """That of JAX: what is the extreme gets its share, and where one is NaN none does."""
+    place, held = rows.index[:, tf.newaxis], _with_spare_row(flat, rows)
+    unordered, more = (tf.cast(tf.math.is_nan(x), tf.int32) for x in (held, changes))
+    are_numbers = tf.equal(tf.tensor_scatter_nd_max(unordered, place, more), 0)
+    extremes = SCATTERS[kind](held, place, changes)
+    is_kept = tf.logical_and(tf.equal(held, extremes), are_numbers)
+    is_taken = tf.logical_and(tf.equal(changes, tf.gather(extremes, rows.index)), tf.gather(are_numbers, rows.index))
+    kept, taken = (tf.cast(x, flat.dtype) for x in (is_kept, is_taken))
+    count = tf.maximum(tf.tensor_scatter_nd_add(kept, place, taken), tf.ones([], flat.dtype))
+    share = _with_spare_row(upwards, rows) / count
+    zero = tf.zeros([], flat.dtype)
+    return tf.where(is_kept, share, zero)[: rows.count], tf.where(is_taken, tf.gather(share, rows.index), zero)
 
 
 def _multiplied(flat: tf.Tensor, changes: tf.Tensor, rows: Rows, *, drops_negative: bool) -> tf.Tensor:
