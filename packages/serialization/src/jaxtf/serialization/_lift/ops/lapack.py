@@ -48,14 +48,24 @@ def _letter(bound: Bound, name: str, default: str = "") -> str:
     return default if given is None else chr(int(given))
 
 
-def _failed(*results: Any) -> Any:
-    """1 for each matrix with a NaN among the results, else 0."""
-    wrong: Any = None
-    for result in results:
-        values = lax.real(result) if np.issubdtype(result.dtype, np.complexfloating) else result
-        found = lax.reduce_or(lax.ne(values, values), tuple(range(result.ndim - 2, result.ndim)))
-        wrong = found if wrong is None else lax.bitwise_or(wrong, found)
+def _failed(result: Any) -> Any:
+    """1 for each matrix of nothing but NaN, which JAX's functions give where LAPACK reports an error, else 0.
+
+    Some NaN are results: of a matrix with NaN, or of one right side among several.
+    """
+    is_nan, axes = _is_nan(result), (result.ndim - 2, result.ndim - 1)
+    wrong = lax.bitwise_and(lax.reduce_and(is_nan, axes), lax.reduce_or(is_nan, axes))  # an empty matrix has no NaN
     return lax.convert_element_type(wrong, _INFO)
+
+
+def _no_error(result: Any) -> Any:
+    """0 for each matrix: LAPACK reports no error but that of a wrong argument."""
+    return lax.full(result.shape[:-2], 0, _INFO)
+
+
+def _is_nan(result: Any) -> Any:
+    values = lax.real(result) if np.issubdtype(result.dtype, np.complexfloating) else result
+    return lax.ne(values, values)
 
 
 def _nothing(bound: Bound, position: int, like: Any) -> Any:
@@ -81,8 +91,9 @@ def _factor(operand: Any, lower: bool) -> list[Any]:
     """The factor in its triangle, the operand in the other, and the code."""
     factor = lax.linalg.cholesky(operand if lower else adjoint(operand), symmetrize_input=False)
     factor = factor if lower else adjoint(factor)
-    info = _failed(factor)
-    return [lax.select(_triangle(operand.shape, lower), factor, operand), info]
+    triangle = _triangle(operand.shape, lower)
+    info = _failed(lax.select(triangle, factor, lax.full_like(factor, np.nan)))
+    return [lax.select(triangle, factor, operand), info]
 
 
 def _is_complex(operand: Any) -> bool:
@@ -237,7 +248,7 @@ def gehrd(bound: Bound, operand: Any, *_: Any) -> list[Any]:
     if (int(given.get("low", 1)), int(given.get("high", operand.shape[-1]))) != (1, operand.shape[-1]):
         raise unsupported(bound.operation, "a part of the rows, which JAX does not write")
     packed, taus = lax.linalg.hessenberg(operand)
-    return [packed, taus, _failed(packed)]
+    return [packed, taus, _no_error(packed)]
 
 
 @lifts(*_targets("sytrd", "hetrd"))
@@ -247,7 +258,7 @@ def sytrd(bound: Bound, operand: Any, *_: Any) -> list[Any]:
     Source: LAPACK, `xSYTRD`.
     """
     packed, diagonal, beside, taus = lax.linalg.tridiagonal(operand, lower=_letter(bound, "uplo") == "L")
-    return [packed, diagonal, beside, taus, _failed(packed)]
+    return [packed, diagonal, beside, taus, _no_error(packed)]
 
 
 @lifts(*_targets("trsm"))
