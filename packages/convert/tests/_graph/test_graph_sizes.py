@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.convert import convert, convert_exported, save_exported, save_model, to_tflite
+from jaxtf.convert import convert, convert_exported, convert_stablehlo, save_exported, save_model, to_tflite
 from jaxtf.serialization import export
 from jaxtf.shapepoly import symbolic_shape
 
@@ -226,3 +226,41 @@ def test_native_mode_too_takes_an_array_of_any_rank(native):
     np.testing.assert_allclose(run(numbers((4, 3))), mean(numbers((4, 3)).numpy()))
     with pytest.raises(tf.errors.InvalidArgumentError):
         run(numbers((6,)))
+
+
+def nothing(x):
+    return ()
+
+
+UNREAD = "func.func @main(%x: tensor<2x3xf32>, %y: tensor<2xf32>) -> tensor<2xf32> { return %y : tensor<2xf32> }"
+WITHOUT_RESULTS = "func.func @main(%x: tensor<2x3xf32>) { return }"
+
+OF_NO_NUMBER = {
+    "convert": lambda: convert(nothing, polymorphic_shapes=["2, 3"], native_serialization=False),
+    "no gradient": lambda: convert(
+        nothing, polymorphic_shapes=["b, 3"], native_serialization=False, with_gradient=False
+    ),
+    "exported": lambda: convert_exported(exported(nothing), native_serialization=False),
+    "StableHLO": lambda: convert_stablehlo(WITHOUT_RESULTS),
+    "StableHLO with another argument": lambda: lambda x: convert_stablehlo(UNREAD)(x, tf.ones(2)),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("name", OF_NO_NUMBER)
+def test_other_sizes_are_refused_also_where_no_result_is_computed_of_them(name, is_late, compiled):
+    converted = OF_NO_NUMBER[name]()
+    if is_late:
+        converted = traced(converted, OPEN).get_concrete_function()
+    run = traced(converted, OPEN, jit_compile=compiled)
+    assert len(tf.nest.flatten(run(numbers(FITTING)))) == ("another" in name)
+    for shape in [(2, 4), (3, 3)] if name != "no gradient" else [(2, 4)]:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="not compatible with expected shape"):
+            run(numbers(shape))
+
+
+@pytest.mark.parametrize("name", OF_NO_NUMBER)
+def test_without_results_known_sizes_add_nothing_to_the_graph(name):
+    graph = traced(OF_NO_NUMBER[name](), tf.TensorSpec(FITTING)).get_concrete_function().graph
+    assert not [operation.name for operation in graph.get_operations() if operation.type == "Assert"]

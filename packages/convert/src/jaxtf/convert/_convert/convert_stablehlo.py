@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError
+from jaxtf.convert._graph.checked_sizes import checked_before
 from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import check, plan
@@ -84,8 +85,11 @@ def convert_stablehlo(module: Any, *, enable_xla: bool = True) -> Callable[..., 
 
     def converted(*args: Any) -> Any:
         tensors = _tensors(main.name, args, specifications)
-        results = graph(*tensors) if tf.executing_eagerly() else run(*tensors)
-        return results[0] if len(results) == 1 else results
+        if tf.executing_eagerly():
+            results = graph(*tensors)
+        else:
+            results = checked_before(_checks(tensors, specifications), run(*tensors))
+        return results[0] if len(results) == 1 else tuple(results)
 
     _tf.left_alone_by_autograph(converted)
     converted.__doc__ = f"{main.name}, converted from StableHLO by jaxtf.convert."
@@ -144,5 +148,19 @@ def _tensors(name: str, args: Sequence[Any], specifications: Sequence[tf.TensorS
         if not specification.shape.is_compatible_with(tensor.shape):
             raise ArgumentTypeError(f"{expected}, found {tensor.dtype.name}{tensor.shape}")
         # In a graph it may be known less of it.
-        tensors.append(tensor if tf.executing_eagerly() else tf.ensure_shape(tensor, specification.shape))
+        if not tf.executing_eagerly():
+            ensure = tf.ensure_shape if _are_known(tensor, specification.shape) else _tf.ensured
+            tensor = ensure(tensor, specification.shape, f"shape_of_argument_{index}")
+        tensors.append(tensor)
     return tensors
+
+
+def _checks(tensors: Sequence[tf.Tensor], specifications: Sequence[tf.TensorSpec]) -> list[tf.Operation]:
+    """The comparisons of sizes of which the graph does not know that they are equal."""
+    made = zip((tensor.op for tensor in tensors), specifications, strict=True)
+    return [check for check, specification in made if not _are_known(check.inputs[0], specification.shape)]
+
+
+def _are_known(tensor: tf.Tensor, shape: tf.TensorShape) -> bool:
+    """Whether a tensor of a graph has this shape, as far as the graph knows."""
+    return bool(tensor.shape.is_subtype_of(shape))

@@ -19,6 +19,7 @@ from jaxtf.convert._function.constants import Constant
 from jaxtf.convert._function.function import ExportedFunction
 from jaxtf.convert._function.partitioning import annotate_shardings
 from jaxtf.convert._function.record import record_module
+from jaxtf.convert._graph.checked_sizes import CHECK, checked_before
 from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.errors import REMEDY
 from jaxtf.convert._graph.parse import parse
@@ -33,8 +34,6 @@ __all__ = ["GraphFunction"]
 
 # Whatever calls the graph, these have the sizes that the graph knows.
 _OF_KNOWN_SIZES = frozenset(("Const", "ReadVariableOp"))
-
-_CHECK = "EnsureShape"
 
 
 class GraphFunction(ExportedFunction):
@@ -148,10 +147,9 @@ class GraphFunction(ExportedFunction):
             results = emitter.main(emitted) if called else _tf.unrecorded(emitter.main, emitted)
             if self._is_sharded:
                 results = annotate_shardings(results, exported.out_shardings, exported.uses_shardy)
-            checks = [argument.op for argument in arguments if argument.op.type == _CHECK]
-            if checks:  # perhaps of an argument of which the function needs nothing but the shape
-                with tf.control_dependencies(checks):
-                    results = [tf.identity(result) for result in results]
+            # Perhaps of an argument of which the function needs nothing but the shape.
+            checks = [argument.op for argument in arguments if argument.op.type == CHECK]
+            results = checked_before(checks, results)
         if shapes is not None:
             for result, shape in zip(results, shapes, strict=True):
                 result.set_shape(shape)
