@@ -1,12 +1,13 @@
 """Factorizations in graph mode do not depend on the scale of a column, nor on what they do not read."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
 from jax import lax
 
-from jaxtf.convert import convert, convert_exported
+from jaxtf.convert import GraphModeUnsupported, convert, convert_exported
 from jaxtf.serialization import export
 
 COMPILED = [False, True]
@@ -62,3 +63,33 @@ def test_eigenvalues_do_not_depend_on_the_triangle_that_is_not_read(other, dtype
     vectors, found = run(converted, spoiled, compiled=compiled)
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(matrix @ vectors, vectors * found, atol=1e-8)
+
+
+SQUARE = np.random.RandomState(1).randn(2, 4, 4)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (3, 4), (4, 3)])
+@pytest.mark.parametrize("options", [{}, {"full_matrices": False}, {"compute_uv": False}], ids=str)
+def test_a_subset_of_singular_values_is_all_of_them_or_refused(options, shape):
+    matrix, count = SQUARE[0].astype(np.float32)[: shape[0], : shape[1]], min(shape)
+
+    def by_index(subset, **options):
+        return convert(lambda x: lax.linalg.svd(x, **options, subset_by_index=subset), native_serialization=False)
+
+    found, expected = by_index((0, count), **options)(matrix), by_index(None, **options)(matrix)
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    for subset in [(0, count - 1), (1, count)]:  # JAX refuses them of full matrices
+        with pytest.raises(GraphModeUnsupported, match="a subset of the singular values"):
+            by_index(subset, **options | {"full_matrices": False})(matrix)
+
+
+def test_a_subset_of_eigenvalues_is_all_of_them_or_refused():
+    matrix = SQUARE[0].astype(np.float32)
+
+    def by_index(subset):
+        return convert(lambda x: lax.linalg.eigh(x, subset_by_index=subset), native_serialization=False)
+
+    jax.tree.map(np.testing.assert_array_equal, by_index((0, 4))(matrix), by_index(None)(matrix))
+    for subset in [(0, 3), (1, 4)]:
+        with pytest.raises(GraphModeUnsupported, match="a subset of the eigenvalues"):
+            by_index(subset)(matrix)

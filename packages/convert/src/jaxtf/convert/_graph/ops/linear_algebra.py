@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import as_shape, refuse, sizes, widening
@@ -34,6 +35,17 @@ def parameters(bound: Bound) -> Mapping[str, Any]:
     """The parameters of the primitive, as the exporter wrote them down."""
     given = bound.get("backend_config")
     return given if isinstance(given, Mapping) else bound.operation.attributes
+
+
+def _refuse_subset(bound: Bound, shape: tf.TensorShape, what: str) -> None:
+    """Refuses some of the values that there are for matrices of a shape; a subset may be all of them."""
+    subset = parameters(bound).get("subset_by_index")
+    if subset is None or str(subset).lower() == "none":
+        return
+    # The exporter writes a pair as an array.
+    given = np.asarray(subset).tolist()
+    if given and not (shape.is_fully_defined() and given == [0, min(shape)]):
+        refuse(bound, f"a subset of {what}")
 
 
 def _of_real_diagonal(operand: tf.Tensor) -> tf.Tensor:
@@ -84,8 +96,7 @@ def eigh(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     Source: `jax.lax.linalg.eigh`.
     """
     given = parameters(bound)
-    if given.get("subset_by_index") not in (None, (), "None", "none"):
-        refuse(bound, "a subset of the eigenvalues")
+    _refuse_subset(bound, operand.shape[-1:], "the eigenvalues")
     triangle = tf.linalg.band_part(_of_real_diagonal(operand), *((-1, 0) if given.get("lower", True) else (0, -1)))
     matrices = scaled(triangle)  # what is not read has no say in the scale
     finite = matrices.finite
@@ -102,8 +113,7 @@ def svd(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, ...]:
     Source: `jax.lax.linalg.svd`.
     """
     given = parameters(bound)
-    if given.get("subset_by_index") not in (None, (), "None", "none"):
-        refuse(bound, "a subset of the singular values")
+    _refuse_subset(bound, operand.shape[-2:], "the singular values")
     matrices = scaled(operand)
     if not given.get("compute_uv", True):
         return (matrices.or_nan(matrices.restored(tf.linalg.svd(matrices.finite, compute_uv=False))),)
