@@ -93,3 +93,47 @@ def test_a_subset_of_eigenvalues_is_all_of_them_or_refused():
     for subset in [(0, 3), (1, 4)]:
         with pytest.raises(GraphModeUnsupported, match="a subset of the eigenvalues"):
             by_index(subset)(matrix)
+
+
+@pytest.mark.parametrize("exponent", [-112, -74, -62, 60, 84, 124])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_eigenvectors_do_not_depend_on_the_scale_of_a_matrix(dtype, exponent):
+    matrix = SQUARE.astype(dtype)
+    if dtype == np.complex64:
+        matrix = matrix + 1j * SQUARE[::-1].astype(dtype)
+    scale = np.float32(2.0**exponent)
+    # By a power of 2 nothing is rounded, so that NumPy's eigenvalues may be those of the other.
+    expected = np.linalg.eigvals(matrix.astype(np.complex128))
+    converted = convert(lambda x: lax.linalg.eig(x, compute_left_eigenvectors=True), native_serialization=False)
+    values_only = convert(lambda x: (jnp.linalg.eigvals(x),), native_serialization=False)
+    values, left, right = run(converted, matrix * scale, compiled=False)
+    for found in (values, *run(values_only, matrix * scale, compiled=False)):
+        np.testing.assert_allclose(by_size(found / scale), by_size(expected), atol=1e-5)
+    values = np.asarray(values, np.complex128)[:, None, :] / scale
+    np.testing.assert_allclose(matrix @ right, right * values, atol=1e-5)
+    np.testing.assert_allclose(np.conj(np.swapaxes(matrix, 1, 2)) @ left, left * np.conj(values), atol=1e-5)
+    for vectors in (left, right):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
+
+
+def by_size(numbers):
+    """Eigenvalues of each matrix in an order that errors do not change."""
+    return np.stack([each[np.lexsort((np.round(each.imag, 3), np.round(each.real, 3)))] for each in numbers])
+
+
+@pytest.mark.parametrize("other", [np.nan, np.inf])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_a_matrix_with_a_number_that_is_not_finite_has_eigenvalues_of_nan_and_no_other_has(dtype, other):
+    matrices = SQUARE.astype(dtype)
+    matrices[0, 1, 2] = other
+    for function in (jnp.linalg.eigvals, lax.linalg.eig):
+        found = convert(function, native_serialization=False)(matrices)
+        for mine, expected in zip(tf.nest.flatten(found), jax.tree.leaves(function(matrices)), strict=True):
+            np.testing.assert_array_equal(np.isnan(np.real(mine)), np.isnan(np.real(expected)))
+            np.testing.assert_array_equal(np.isnan(np.imag(mine)), np.isnan(np.imag(expected)))
+
+
+def test_complex_numbers_whose_absolute_value_is_infinite_are_finite():
+    values = np.array([2.5e38 + 2.5e38j, 1e38], np.complex64)
+    found = convert(jnp.linalg.eigvals, native_serialization=False)(np.diag(values)).numpy()
+    np.testing.assert_allclose(by_size(found[None] / 2.0**120), by_size(values[None] / 2.0**120), rtol=1e-6)

@@ -140,16 +140,17 @@ def qr(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def eig(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Eigenvalues of any square matrix and, if requested, its left and right eigenvectors of norm 1.
 
-    Differs: the order of eigenvalues and the phase of each vector; raises for a matrix with NaN or infinity.
+    Differs: the order of eigenvalues and the phase of each vector.
     Source: `jax.lax.linalg.eig`.
     """
     given = parameters(bound)
     left, right = (bool(given.get(f"compute_{side}_eigenvectors", True)) for side in ("left", "right"))
+    matrices = scaled(operand)
     if not (left or right):
-        return (tf.linalg.eigvals(operand),)
-    values, vectors = tf.linalg.eig(operand)
-    results = [values]
+        return (matrices.or_nan(matrices.restored(tf.linalg.eigvals(matrices.finite))),)
+    values, vectors = tf.linalg.eig(matrices.finite)
+    results = [matrices.restored(values)]
     if left:
         inverse = tf.linalg.adjoint(tf.linalg.inv(vectors))
         results.append(inverse / tf.cast(tf.linalg.norm(inverse, axis=-2, keepdims=True), inverse.dtype))
-    return (*results, vectors) if right else tuple(results)
+    return tuple(map(matrices.or_nan, (*results, vectors) if right else results))

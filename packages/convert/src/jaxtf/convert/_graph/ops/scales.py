@@ -1,7 +1,8 @@
 """Matrices brought to elements near 1 and back, for kernels of TensorFlow that square them or stop at a fixed error.
 
 Compiled, singular values and eigenvalues are found up to an error of about 1e-6, whatever the elements are (XLA), and
-TensorFlow's QR sums squares, which are 0 or infinite for elements that are not. By a power of 2 nothing is rounded.
+TensorFlow's QR sums squares, which are 0 or infinite for elements that are not; so do its eigenvalues of complex
+matrices. By a power of 2 nothing is rounded.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Scaled(NamedTuple):
 
     def or_nan(self, results: tf.Tensor) -> tf.Tensor:
         """Matrices, or a row of numbers for each: NaN where elements were not finite."""
-        return tf.where(self._beside(self.is_finite, results), results, typed(np.nan, results.dtype))
+        nan = complex(np.nan, np.nan) if results.dtype.is_complex else np.nan
+        return tf.where(self._beside(self.is_finite, results), results, typed(nan, results.dtype))
 
     def _beside(self, each: tf.Tensor, results: tf.Tensor) -> tf.Tensor:
         return each if results.shape.rank == self.matrices.shape.rank else tf.squeeze(each, [-1])
@@ -55,12 +57,16 @@ class Scaled(NamedTuple):
 def scaled(matrices: tf.Tensor, *, by_column: bool = False) -> Scaled:
     """Matrices with a largest element of 1 to 2, as far as their scale is not one of the least or greatest numbers.
 
+    Of complex elements the parts are meant: the absolute value of one may be infinite.
+
     Args:
       matrices: The matrices, real or complex.
       by_column: Whether each column is scaled for itself.
     """
     axes = [-2] if by_column else [-2, -1]
-    sizes = tf.abs(matrices)
+    sizes = tf.abs(tf.math.real(matrices))
+    if matrices.dtype.is_complex:
+        sizes = tf.maximum(sizes, tf.abs(tf.math.imag(matrices)))
     integers, places, greatest = _BITS[sizes.dtype]
 
     def number(bits: Any) -> tf.Tensor:
