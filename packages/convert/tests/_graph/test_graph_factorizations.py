@@ -137,3 +137,14 @@ def test_complex_numbers_whose_absolute_value_is_infinite_are_finite():
     values = np.array([2.5e38 + 2.5e38j, 1e38], np.complex64)
     found = convert(jnp.linalg.eigvals, native_serialization=False)(np.diag(values)).numpy()
     np.testing.assert_allclose(by_size(found[None] / 2.0**120), by_size(values[None] / 2.0**120), rtol=1e-6)
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+@pytest.mark.parametrize("part", [complex(1, np.nan), complex(np.nan, 1), complex(np.inf, 1), complex(1, -np.inf)])
+def test_a_complex_matrix_with_a_part_that_is_not_finite_has_no_eigenvalues(part, compiled):
+    matrices = np.stack([np.eye(3, dtype=np.complex64)] * 2)
+    matrices[0, 2, 1] = part
+    converted = convert(lambda x: lax.linalg.eigh(x, symmetrize_input=False), native_serialization=False)
+    vectors, values = run(converted, matrices, compiled=compiled)
+    np.testing.assert_array_equal(np.isnan(values), [[True] * 3, [False] * 3])
+    np.testing.assert_array_equal(np.isnan(vectors).all((1, 2)), [True, False])

@@ -64,8 +64,9 @@ def scaled(matrices: tf.Tensor, *, by_column: bool = False) -> Scaled:
       by_column: Whether each column is scaled for itself.
     """
     axes = [-2] if by_column else [-2, -1]
-    sizes = tf.abs(tf.math.real(matrices))
-    if matrices.dtype.is_complex:
+    sizes, are_finite = tf.abs(tf.math.real(matrices)), tf.math.is_finite(tf.math.real(matrices))
+    if matrices.dtype.is_complex:  # compiled, a maximum of NaN and a number may be the number
+        are_finite = tf.logical_and(are_finite, tf.math.is_finite(tf.math.imag(matrices)))
         sizes = tf.maximum(sizes, tf.abs(tf.math.imag(matrices)))
     integers, places, greatest = _BITS[sizes.dtype]
 
@@ -77,7 +78,7 @@ def scaled(matrices: tf.Tensor, *, by_column: bool = False) -> Scaled:
     # So that neither a number nor its reciprocal is subnormal.
     exponent = tf.minimum(exponent, typed((greatest - 1) << places, integers))
     exponent = tf.maximum(exponent, typed(1 << places, integers))
-    is_finite = tf.reduce_all(tf.math.is_finite(sizes), axes, keepdims=True)
+    is_finite = tf.reduce_all(are_finite, axes, keepdims=True)
     exponent = tf.where(is_finite, exponent, typed((greatest // 2) << places, integers))
     reciprocal = number(typed(greatest << places, integers) - exponent)
     return Scaled(matrices * tf.cast(reciprocal, matrices.dtype), number(exponent), is_finite)
