@@ -5,6 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import typed
+from jaxtf.convert._graph.accumulated import accumulated
 from jaxtf.convert._graph.registry import Bound, translates
 
 Tensors = tuple[tf.Tensor, ...]
@@ -17,6 +18,14 @@ def _along(vector: tf.Tensor, operand: tf.Tensor, feature: int) -> tf.Tensor:
 
 def _others(operand: tf.Tensor, feature: int) -> list[int]:
     return [i for i in range(operand.shape.rank) if i != feature]
+
+
+def _sum(operand: tf.Tensor, axes: list[int]) -> tf.Tensor:
+    return accumulated("add", operand, axes, lambda x: tf.reduce_sum(x, axes))
+
+
+def _mean(operand: tf.Tensor, axes: list[int]) -> tf.Tensor:
+    return accumulated("add", operand, axes, lambda x: tf.reduce_mean(x, axes))
 
 
 @translates("stablehlo.batch_norm_inference")
@@ -38,9 +47,9 @@ def training(bound: Bound, operand: tf.Tensor, scale: tf.Tensor, offset: tf.Tens
     Source: StableHLO specification, `batch_norm_training`.
     """
     others = _others(operand, bound["feature_index"])
-    mean = tf.reduce_mean(operand, others)
+    mean = _mean(operand, others)
     centred = operand - _along(mean, operand, bound["feature_index"])
-    variance = tf.reduce_mean(centred * centred, others)
+    variance = _mean(centred * centred, others)
     return inference(bound, operand, scale, offset, mean, variance), mean, variance
 
 
@@ -56,10 +65,10 @@ def gradient(bound: Bound, operand: tf.Tensor, *rest: tf.Tensor) -> Tensors:
     epsilon = typed(bound["epsilon"], operand.dtype)
     deviation = tf.sqrt(variance + epsilon)
     centred = operand - _along(mean, operand, feature)
-    scale_cotangent = tf.reduce_sum(cotangent * centred, others) / deviation
-    offset_cotangent = tf.reduce_sum(cotangent, others)
-    mean_cotangent = _along(tf.reduce_mean(cotangent, others), operand, feature)
-    mean_slope = _along(tf.reduce_mean(cotangent * centred, others), operand, feature)
+    scale_cotangent = _sum(cotangent * centred, others) / deviation
+    offset_cotangent = _sum(cotangent, others)
+    mean_cotangent = _along(_mean(cotangent, others), operand, feature)
+    mean_slope = _along(_mean(cotangent * centred, others), operand, feature)
     slope = _along(scale / deviation, operand, feature)
     spread = _along(variance + epsilon, operand, feature)
     return slope * (cotangent - mean_cotangent - centred * mean_slope / spread), scale_cotangent, offset_cotangent

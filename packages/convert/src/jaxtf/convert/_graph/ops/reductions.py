@@ -23,6 +23,7 @@ from jaxtf.convert._graph._support import (
     sizes,
     typed,
 )
+from jaxtf.convert._graph.accumulated import accumulated
 from jaxtf.convert._graph.grappler import extreme, hidden
 from jaxtf.convert._graph.nodes import reduction
 from jaxtf.convert._graph.ops.combining import Combine, in_order, is_associative, region_of
@@ -83,7 +84,10 @@ def reduce(bound: Bound, *operands_and_initial: tf.Tensor) -> list[tf.Tensor]:
     if kind is not None:
         reducer = (TRUTH if operands[0].dtype == tf.bool else REDUCERS).get(kind)
         if reducer is not None:
-            reduced = reducer(operands[0], bound.constant(axes), keeps) if axes else operands[0]
+            if not axes:
+                return [with_initial(kind, initial[0], operands[0])]
+            along = bound.constant(axes)
+            reduced = accumulated(kind, operands[0], axes, lambda x: reducer(x, along, keeps))
             return [with_initial(kind, initial[0], reduced)]
     if SEARCHES in bound.operation.attributes:
         return _with_few_dimensions(lambda xs, axis: _extreme(bound, xs[0], xs[1], axis[0]), operands, axes)
