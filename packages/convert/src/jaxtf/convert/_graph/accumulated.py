@@ -2,7 +2,8 @@
 
 TensorFlow's kernel for CPU (2.21) adds float16 along other dimensions than the innermost ones one row after the other,
 so that a sum of ones stays at 2048; along the innermost ones in a tree, and bfloat16 in float32. XLA, where TensorFlow
-compiles, computes both in float32. Of products each step is rounded, by TensorFlow as by JAX.
+compiles, computes both in float32, but sums of constants are computed by that kernel before. Of products each step is
+rounded, by TensorFlow as by JAX.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from math import prod
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._tf import traces_compiled
 
 __all__ = ["accumulated"]
 
@@ -30,7 +30,7 @@ def accumulated(
       axes: What it is reduced over.
       reduced: The reduction.
     """
-    if kind != "add" or operand.dtype != tf.float16 or traces_compiled() or not _rounds_each_step(operand, axes):
+    if kind != "add" or operand.dtype != tf.float16 or not _rounds_each_step(operand, axes):
         return reduced(operand)
     return nodes.cast(reduced(nodes.cast(operand, tf.float32)), operand.dtype)
 
