@@ -148,3 +148,27 @@ def test_a_complex_matrix_with_a_part_that_is_not_finite_has_no_eigenvalues(part
     vectors, values = run(converted, matrices, compiled=compiled)
     np.testing.assert_array_equal(np.isnan(values), [[True] * 3, [False] * 3])
     np.testing.assert_array_equal(np.isnan(vectors).all((1, 2)), [True, False])
+
+
+@pytest.mark.parametrize("compiled", COMPILED)
+@pytest.mark.parametrize("shapes", [None, "b, m, n"])
+@pytest.mark.parametrize("is_full", [True, False])
+@pytest.mark.parametrize("shape", [(2, 5, 3), (2, 3, 5), (1, 20, 20)])
+def test_singular_values_and_vectors_of_float64_are_as_exact_when_compiled(shape, is_full, shapes, compiled):
+    matrices = np.random.RandomState(0).randn(*shape)
+
+    def function(x):
+        return *jnp.linalg.svd(x, full_matrices=is_full), jnp.linalg.svd(x, compute_uv=False)
+
+    with jax.enable_x64(True):
+        converted = convert(function, polymorphic_shapes=[shapes], native_serialization=False)
+        signature = [tf.TensorSpec([None] * 3 if shapes else shape, tf.float64)]
+        traced = tf.function(converted, autograph=False, jit_compile=compiled, input_signature=signature)
+        left, values, right, only_values = (x.numpy() for x in traced(matrices))
+    count = min(shape[1:])
+    assert left.shape[-1] == (shape[1] if is_full else count)
+    for found in (values, only_values):
+        np.testing.assert_allclose(found, np.linalg.svd(matrices)[1], rtol=1e-13)
+    for gram in left.swapaxes(1, 2) @ left:
+        np.testing.assert_allclose(gram, np.eye(left.shape[-1]), atol=1e-13)
+    np.testing.assert_allclose((left[..., :count] * values[:, None]) @ right[:, :count], matrices, atol=1e-13)

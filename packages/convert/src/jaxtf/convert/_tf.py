@@ -38,7 +38,8 @@ Each private name is listed once, with why it is needed and the versions it was 
   that is being traced is of `tf.function(jit_compile=True)`.
 - `EagerTensor` and its `_shape_tuple` and `_datatype_enum` (2.21): shape and dtype as plain values,
   in a tenth of the time of `shape.as_list()` and `dtype`.
-- `tensorflow.compiler.tf2xla.ops.gen_xla_ops` (2.21): `xla_variadic_sort`, `xla_rng_bit_generator`, `xla_scatter`.
+- `tensorflow.compiler.tf2xla.ops.gen_xla_ops` (2.21): `xla_variadic_sort`, `xla_rng_bit_generator`, `xla_scatter`,
+  `xla_svd`, of which the error can be chosen.
   They have CPU kernels and run eagerly, in graphs and compiled; a SavedModel that has them loads with TensorFlow alone.
 - `FuncGraph` and, of a graph, `_create_op_internal`, `_create_op_helper`, `_c_graph`, `_control_dependencies_stack`,
   `_default_original_op`, `_get_control_flow_context`; `Operation._from_c_op`, `Tensor._as_tf_output`; the C functions
@@ -107,6 +108,7 @@ __all__ = [
     "asserted",
     "compiled_call",
     "compiled_in_graph",
+    "compiled_svd",
     "current_place",
     "eager_layout",
     "eager_shapes",
@@ -664,6 +666,16 @@ def variadic_sort(
     function = tf.function(compared, autograph=False, input_signature=scalars).get_concrete_function()
     dimension = tf.constant(axis, tf.int32)
     return list(gen_xla_ops.xla_variadic_sort(operands, dimension, comparator=function, is_stable=True))
+
+
+def compiled_svd(matrices: tf.Tensor, error: float) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Singular values, and the left and the right vectors, square matrices, up to a relative error, by XLA."""
+    results = gen_xla_ops.xla_svd(matrices, max_iter=100, epsilon=error, precision_config="")
+    *batch, rows, columns = matrices.shape
+    count = None if None in (rows, columns) else min(rows, columns)
+    for result, last in zip(results, ([count], [rows, rows], [columns, columns]), strict=True):
+        result.set_shape([*batch, *last])
+    return tuple(results)
 
 
 def scatter_rows(

@@ -5,7 +5,7 @@ Vectors of eigenvalue problems and singular values are determined up to factors,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,11 @@ from jaxtf.convert._graph._support import as_shape, refuse, sizes, widening
 from jaxtf.convert._graph.errors import unsupported
 from jaxtf.convert._graph.ops.scales import scaled
 from jaxtf.convert._graph.registry import Bound, refuses, translates
+from jaxtf.convert._tf import compiled_svd, traces_compiled
 
 IN_32_BITS = widening(float32=("bfloat16", "float16"))
+
+_ERROR = 1e-14
 
 # Native mode refuses these too: they are calls of LAPACK.
 _REMEDY = "compute it in JAX, outside of the function that is converted"
@@ -109,16 +112,35 @@ def eigh(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def svd(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Descending singular values and, if requested, left vectors and the adjoint of the right ones.
 
-    Differs: the phase of each pair of vectors, and the basis of repeated values; compiled, float64 has 32-bit accuracy.
+    Differs: the phase of each pair of vectors, and the basis of repeated values; compiled, with `enable_xla=False`,
+    float64 has 32-bit accuracy.
     Source: `jax.lax.linalg.svd`.
     """
     given = parameters(bound)
     _refuse_subset(bound, operand.shape[-2:], "the singular values")
     matrices = scaled(operand)
-    if not given.get("compute_uv", True):
-        return (matrices.or_nan(matrices.restored(tf.linalg.svd(matrices.finite, compute_uv=False))),)
-    values, left, right = tf.linalg.svd(matrices.finite, full_matrices=bool(given.get("full_matrices", False)))
-    return tuple(map(matrices.or_nan, (matrices.restored(values), left, tf.linalg.adjoint(right))))
+    has_vectors, is_full = bool(given.get("compute_uv", True)), bool(given.get("full_matrices", False))
+    values, *vectors = _singular(bound, matrices.finite, has_vectors=has_vectors, is_full=is_full)
+    values = matrices.or_nan(matrices.restored(values))
+    if not has_vectors:
+        return (values,)
+    left, right = vectors
+    return values, matrices.or_nan(left), matrices.or_nan(tf.linalg.adjoint(right))
+
+
+def _singular(bound: Bound, operand: tf.Tensor, *, has_vectors: bool, is_full: bool) -> Sequence[tf.Tensor]:
+    """Singular values, and the vectors in columns if they are asked for.
+
+    Compiled, TensorFlow's own of float64 have an error of 1e-6; XLA's operation has the error that it is given.
+    """
+    if bound.allows_xla and traces_compiled() and operand.dtype == tf.float64 and not bound.is_differentiated:
+        values, left, right = compiled_svd(operand, _ERROR)
+        count = sizes(values)[-1]
+        return (values, left, right) if is_full else (values, left[..., :count], right[..., :count])
+    if not has_vectors:
+        return (tf.linalg.svd(operand, compute_uv=False),)
+    found: Sequence[tf.Tensor] = tf.linalg.svd(operand, full_matrices=is_full)
+    return found
 
 
 @translates("custom_call.jaxtf.qr", computed_in=IN_32_BITS)
