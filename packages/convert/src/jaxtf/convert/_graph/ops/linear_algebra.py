@@ -20,6 +20,7 @@ from jaxtf.convert._tf import compiled_svd, traces_compiled
 IN_32_BITS = widening(float32=("bfloat16", "float16"))
 
 _ERROR = 1e-14
+"""Relative, of singular values and vectors of float64 that XLA computes: it takes as long to get to 1e-16."""
 
 # Native mode refuses these too: they are calls of LAPACK.
 _REMEDY = "compute it in JAX, outside of the function that is converted"
@@ -112,8 +113,8 @@ def eigh(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def svd(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Descending singular values and, if requested, left vectors and the adjoint of the right ones.
 
-    Differs: the phase of each pair of vectors, and the basis of repeated values; compiled, with `enable_xla=False`,
-    float64 has 32-bit accuracy.
+    Differs: the phase of each pair of vectors, and the basis of repeated values; compiled, with `enable_xla=False` and
+    by `convert_stablehlo`, float64 has 32-bit accuracy.
     Source: `jax.lax.linalg.svd`.
     """
     given = parameters(bound)
