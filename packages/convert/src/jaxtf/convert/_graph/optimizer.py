@@ -10,10 +10,11 @@ import math
 import tensorflow as tf
 
 from jaxtf.convert._graph.known import known_value
-from jaxtf.convert._tf import is_left_by_grappler
+from jaxtf.convert._tf import is_left_by_grappler, traces_compiled
 
 __all__ = [
     "MOST_ELEMENTS_LOOKED_AT",
+    "computed_by_xla",
     "is_part_of",
     "maker_of",
     "may_be_constant",
@@ -35,6 +36,8 @@ _LEFT_OUT_IF_ALL_STAY = frozenset(
 )
 # An operation from which more than these are reached counts as one of constants.
 _MOST_LOOKED_AT = 32
+# Looked at to find that an operation is one of constants.
+_MOST_OF_CONSTANTS = 256
 # More elements of a constant are not looked at.
 MOST_ELEMENTS_LOOKED_AT = 4096
 # The second operand with which the first is the result.
@@ -135,15 +138,36 @@ def _uniform_value(tensor: tf.Tensor) -> complex | None:
 
 def may_be_constant(tensor: tf.Tensor) -> bool:
     """Whether a tensor of a graph may be found to depend on constants alone."""
-    left, seen = [tensor], 0
-    while left and seen < _MOST_LOOKED_AT and not tf.executing_eagerly():
+    if tf.executing_eagerly():
+        return False
+    found = _is_constant(tensor, _MOST_LOOKED_AT)
+    return found is None or found
+
+
+def computed_by_xla(*tensors: tf.Tensor) -> bool:
+    """Whether XLA's operations, not TensorFlow's kernels, compute from tensors what is emitted now.
+
+    They do what is compiled, but what depends on constants alone: that TensorFlow computes before. Not seen is what
+    is known to be a constant only when a function is put where it is called, or is computed by many operations.
+    """
+    return traces_compiled() and not all(_is_constant(x, _MOST_OF_CONSTANTS) for x in tensors)
+
+
+def _is_constant(tensor: tf.Tensor, most: int) -> bool | None:
+    """Whether a tensor of a graph depends on constants alone; None if more operations than `most` are reached."""
+    left, seen = [tensor], set[str]()
+    while left:
         operation = left.pop().op
+        if operation.name in seen:
+            continue
         is_hidden = operation.type == "Identity" and is_left_by_grappler(operation)
         if is_hidden or (not operation.inputs and operation.type not in ("Const", "NoOp")):
             return False
+        if len(seen) == most:
+            return None
+        seen.add(operation.name)
         left += operation.inputs
-        seen += 1
-    return not tf.executing_eagerly()
+    return True
 
 
 def may_be_product(tensor: tf.Tensor) -> bool:

@@ -10,8 +10,8 @@ import tensorflow as tf
 from jaxtf.convert._graph._support import typed, where
 from jaxtf.convert._graph.derivatives import differentiated_as
 from jaxtf.convert._graph.grappler import divided
+from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.registry import Bound
-from jaxtf.convert._tf import traces_compiled
 
 __all__ = ["complex_quotient"]
 
@@ -27,7 +27,7 @@ def complex_quotient(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> t
     TensorFlow's kernel gives finite numbers of finite ones, nothing else is computed.
     """
     quotient = divided(dividend, divisor)
-    if traces_compiled():
+    if computed_by_xla(dividend, divisor):
         return quotient
 
     def repaired() -> tf.Tensor:

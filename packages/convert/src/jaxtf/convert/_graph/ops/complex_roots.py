@@ -12,8 +12,8 @@ import tensorflow as tf
 from jaxtf.convert._graph._support import typed, where
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.ops.complex_quotients import complex_quotient
+from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.registry import Bound
-from jaxtf.convert._tf import traces_compiled
 
 __all__ = ["complex_reciprocal_root", "complex_root"]
 
@@ -31,7 +31,7 @@ def complex_root(operand: tf.Tensor) -> tf.Tensor:
     Where all numbers are such that TensorFlow's kernel is right, nothing else is computed.
     """
     root = _SQRT(operand)
-    if traces_compiled():
+    if computed_by_xla(operand):
         return root
     size = tf.maximum(tf.abs(tf.math.real(operand)), tf.abs(tf.math.imag(operand)))
     most, least = (typed(limit[operand.dtype], size.dtype) for limit in (_MOST, _LEAST))

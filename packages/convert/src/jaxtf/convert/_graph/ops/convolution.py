@@ -25,6 +25,7 @@ from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.even_terms import with_even_terms
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, spanned
 from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
+from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.plan.empty_batches import MAY_BE_EMPTY
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import has_only_cpu, is_compiled_for_cpu, traces_compiled
@@ -414,7 +415,7 @@ def _plain(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str
     if operand.shape.rank == 4:
         operand, kernel = apart_from_pads(operand, kernel, padding)
         return tf.nn.conv2d(operand, kernel, windows.stride, padding, dilations=windows.kernel_dilation)
-    operand, kernel = _widened(operand), _widened(kernel)
+    operand, kernel = _widened(operand, kernel)
     if set(windows.kernel_dilation) != {1}:
         return in_phases(operand, windows, padding, lambda phases: tf.nn.conv3d(phases, kernel, [1] * 5, "VALID"))
     operand, kernel = apart_from_pads(operand, kernel, padding)
@@ -423,10 +424,10 @@ def _plain(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str
 
 def _depthwise(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
     """Each feature on its own; strides that differ are taken out of a result of stride 1."""
-    operand, kernel = _widened(operand), _widened(kernel)
+    operand, kernel = _widened(operand, kernel)
     features = sizes(operand)[-1]
     height, width, _, outputs = sizes(kernel)
-    if operand.dtype == tf.bfloat16 and not traces_compiled() and not _stays_bfloat16(kernel, features):
+    if operand.dtype == tf.bfloat16 and not computed_by_xla(operand, kernel) and not _stays_bfloat16(kernel, features):
         operand, kernel = tf.cast(operand, tf.float32), tf.cast(kernel, tf.float32)
     kernel = tf.reshape(kernel, as_shape([height, width, features, outputs // features]))
     vertical, horizontal = windows.stride
@@ -453,9 +454,11 @@ def _stays_bfloat16(kernel: tf.Tensor, features: Size) -> bool:
     return same(outputs, features) or width % 2 == 0 or (isinstance(height, int) and height % 2 == 0)
 
 
-def _widened(operand: tf.Tensor) -> tf.Tensor:
+def _widened(operand: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Not float16, for TensorFlow's kernels that sum it in float16: those for CPU, not compiled, but for conv2d's."""
-    return tf.cast(operand, tf.float32) if operand.dtype == tf.float16 and not traces_compiled() else operand
+    if operand.dtype != tf.float16 or computed_by_xla(operand, kernel):
+        return operand, kernel
+    return tf.cast(operand, tf.float32), tf.cast(kernel, tf.float32)
 
 
 def _is_transposed(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int) -> bool:
@@ -469,7 +472,7 @@ def _is_transposed(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, grou
 
 def _transposed_convolution(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tf.Tensor:
     """All places where the kernel meets the operand, then padded or cut to those that are asked for."""
-    operand, kernel = _widened(operand), _widened(kernel)
+    operand, kernel = _widened(operand, kernel)
     batch, *extent, _ = sizes(operand)
     reach = windows.reach(kernel)
     full = [(n - 1) * d + k for n, d, k in zip(extent, windows.dilation, reach, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import Size, as_shape, pad, sizes, sliced
-from jaxtf.convert._tf import traces_compiled
+from jaxtf.convert._graph.optimizer import computed_by_xla
 
 __all__ = ["CUMULATIVE", "CUMULATIVE_DTYPES", "LONG", "cumulated"]
 
@@ -35,7 +35,7 @@ def cumulated(kind: str, operand: tf.Tensor, axis: int, *, reverse: bool, condit
     def in_blocks() -> tf.Tensor:
         return _summed_in_blocks(elements, axis, reverse=reverse)
 
-    if kind != "add" or not wide.is_floating or traces_compiled():
+    if kind != "add" or not wide.is_floating or computed_by_xla(operand):
         result = plain()
     elif isinstance(size, int):
         result = in_blocks() if size > LONG else plain()

@@ -8,8 +8,8 @@ from jaxtf.convert._graph._support import Size, refuse
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.ops.windowed import Window, kind_of, windowed
 from jaxtf.convert._graph.ops.windows import special_form
+from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.registry import Bound, translates
-from jaxtf.convert._tf import traces_compiled
 
 
 @translates("custom_call.stablehlo.dynamic_reduce_window")
@@ -29,7 +29,7 @@ def dynamic_reduce_window(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]
     stride, base, gap = (tuple(map(int, values)) for values in (steps, between, gaps))
     window = Window(tuple(_listed(lengths)), stride, base, gap, tuple(edges[0::2]), tuple(edges[1::2]))
     kind, special = kind_of(bound, arrays[0].dtype), None
-    if kind is not None and not traces_compiled():
+    if kind is not None and not computed_by_xla(*arrays[:count]):
         special = special_form(bound, kind, arrays[0], arrays[count], window)
     return [special] if special is not None else windowed(bound, arrays[:count], arrays[count:], window)
 

@@ -19,7 +19,7 @@ from jaxtf.convert._graph.derivatives import differentiated, differentiated_as, 
 from jaxtf.convert._graph.grappler import difference, hidden, logarithm, multiplied
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.ops.complex_roots import complex_reciprocal_root, complex_root
-from jaxtf.convert._graph.optimizer import uniform_of
+from jaxtf.convert._graph.optimizer import computed_by_xla, uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
 
@@ -166,13 +166,14 @@ def rsqrt(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """
     if not operand.dtype.is_complex:
         return RSQRT(operand)
+    result = RSQRT(operand) if computed_by_xla(operand) else complex_reciprocal_root(bound, operand)
     if not traces_compiled():
-        return complex_reciprocal_root(bound, operand)
+        return result
 
     def gradient(upwards: tf.Tensor, operand: tf.Tensor) -> tuple[tf.Tensor]:
         return (upwards * tf.math.conj(typed(-0.5, operand.dtype) * rsqrt(bound, operand) / operand),)
 
-    return differentiated(bound, RSQRT(operand), gradient, operand)
+    return differentiated(bound, result, gradient, operand)
 
 
 @translates("stablehlo.sqrt", computed_in=MOVED, differs=DIFFERS["sqrt"])

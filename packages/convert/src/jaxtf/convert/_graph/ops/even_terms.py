@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import as_shape, sizes
-from jaxtf.convert._tf import traces_compiled
+from jaxtf.convert._graph.optimizer import computed_by_xla
 
 __all__ = ["with_even_terms"]
 
@@ -18,7 +18,7 @@ def with_even_terms(left: tf.Tensor, left_axis: int, right: tf.Tensor, right_axi
     """
     known = left.shape[left_axis]
     is_even = known is not None and known % 2 == 0
-    if left.dtype != tf.bfloat16 or is_even or traces_compiled():
+    if left.dtype != tf.bfloat16 or is_even or computed_by_xla(left, right):
         return left, right
     more = sizes(left)[left_axis] % 2
     return _with_more(left, left_axis, more), _with_more(right, right_axis, more)

@@ -20,7 +20,7 @@ from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.ops.complex_quotients import complex_quotient
 from jaxtf.convert._graph.ops.complex_roots import complex_reciprocal_root, complex_root
-from jaxtf.convert._graph.optimizer import may_be_constant, uniform_of
+from jaxtf.convert._graph.optimizer import computed_by_xla, may_be_constant, uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
 
@@ -180,7 +180,7 @@ def _complex_power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Ten
     undefined = typed(complex(float("nan"), float("nan")), base.dtype)
     of_zero = where(tf.equal(exponent, zero), one, where(is_positive, zero, undefined))
     base = where(is_zero, one, base)
-    half = None if traces_compiled() else _known_half(exponent)
+    half = None if computed_by_xla(base) else _known_half(exponent)
     if half is None:
         return where(is_zero, of_zero, tf.pow(base, exponent))
     base = _in_shape_of_both(base, exponent)

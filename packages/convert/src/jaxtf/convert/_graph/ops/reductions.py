@@ -27,10 +27,10 @@ from jaxtf.convert._graph.accumulated import accumulated
 from jaxtf.convert._graph.grappler import extreme, hidden
 from jaxtf.convert._graph.nodes import reduction
 from jaxtf.convert._graph.ops.combining import Combine, in_order, is_associative, region_of
+from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import KEEPS_DIMENSIONS
 from jaxtf.convert._graph.searches import SEARCHES, TAKES_VALUE
-from jaxtf.convert._tf import traces_compiled
 from jaxtf.serialization.interop import single_operation
 
 __all__ = ["Combine", "region_of"]
@@ -285,7 +285,7 @@ def _of_any_numbers(bound: Bound, operand: tf.Tensor, position: tf.Tensor, axis:
         is_least = tf.equal(_taken(operand, found, axis), least)
         return tf.where(is_least, first(tf.not_equal(operand, least)), found)
 
-    if traces_compiled():
+    if computed_by_xla(operand):
         return of_nan()
     if not bound.allows_xla or (operand.shape.num_elements() or _FEW) < _FEW:
         return of_all()

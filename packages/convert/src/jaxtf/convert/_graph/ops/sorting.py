@@ -17,6 +17,7 @@ from jaxtf.convert._graph._support import BITS, MOST_DIMENSIONS, MOVED, as_shape
 from jaxtf.convert._graph.grappler import negated
 from jaxtf.convert._graph.keys import KEYS
 from jaxtf.convert._graph.ops.comparison import total_order
+from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import is_compiled_for_cpu
 from jaxtf.serialization.interop import Key, comparison_direction
@@ -144,6 +145,8 @@ def greatest(bound: Bound, operand: tf.Tensor, count: int | tf.Tensor) -> tuple[
     dtype = operand.dtype
     if dtype.is_floating and not is_compiled_for_cpu():
         return _greatest_floats(operand, count) if bound.allows_xla else _greatest_in_total_order(operand, count)
+    if dtype.is_floating and not computed_by_xla(operand):
+        return _greatest_in_total_order(operand, count)
     if dtype in (tf.uint16, tf.bool):
         values, indices = tf.math.top_k(tf.cast(operand, tf.int32), count)
         return tf.cast(values, dtype), indices

@@ -14,6 +14,7 @@ import tensorflow as tf
 from jaxtf.convert._graph._support import MOVED, typed, where, widening, without_sign_of_zero
 from jaxtf.convert._graph.derivatives import differentiated
 from jaxtf.convert._graph.ops.complex_inverses import COMPILES_INVERSES, acos, acosh, atanh
+from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
 
@@ -80,7 +81,7 @@ def _of_complex(
             operand = mended(operand)
             return (upwards * tf.math.conj(slope(tf.math.real(operand), tf.math.imag(operand))),)
 
-        result = of_complex(operand if traces_compiled() else mended(operand))
+        result = of_complex(operand if computed_by_xla(operand) else mended(operand))
         return differentiated(bound, result, gradient, operand)
 
     return apply

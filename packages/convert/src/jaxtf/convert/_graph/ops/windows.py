@@ -25,6 +25,7 @@ from jaxtf.convert._graph.derivatives import differentiated_as
 from jaxtf.convert._graph.grappler import relu
 from jaxtf.convert._graph.ops.cumulative import CUMULATIVE, CUMULATIVE_DTYPES, cumulated
 from jaxtf.convert._graph.ops.windowed import Window, at_least_zero, count_of, kind_of, windowed
+from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.plan.pools import POOL_AND_RELU
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import is_compiled_for_cpu, left_by_grappler, traces_compiled
@@ -215,7 +216,7 @@ def _max_pool(
     def pool(padded: tf.Tensor) -> tf.Tensor:
         return _in_layout(lambda x: tf.nn.max_pool2d(x, size, stride, padding), padded, order, back)
 
-    if traces_compiled() or not bound.allows_xla:
+    if computed_by_xla(operand) or not bound.allows_xla:
         operand = function(operand)
         if padding == "SAME":
             return pool(operand)

@@ -1,0 +1,110 @@
+"""What is compiled and depends on constants alone gives what JAX gives, though TensorFlow's kernels compute it.
+
+TensorFlow does so before XLA compiles the rest, so that what is right of XLA's operations need not be right there.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+from jax import lax
+
+from jaxtf.convert import convert
+
+from .graph_mode import drawn
+
+LOWEST = float(np.finfo(np.float32).min)
+NUMBERS = (0.0, -0.0, 1.0, -2.5, 1e-7, 3e38, LOWEST, np.inf, -np.inf, np.nan)
+
+
+def floats(draw, numbers=NUMBERS):
+    count = draw(st.integers(1, 9))
+    return np.array([draw(st.sampled_from(numbers)) for _ in range(2 * count)], np.float32).reshape(2, count)
+
+
+def finite_complexes(draw, *, most=3e38):
+    parts = st.floats(0.25, 4).flatmap(lambda x: st.sampled_from([x, -x, x * 1e-30, x * most / 4]))
+    return np.array([complex(draw(parts), draw(parts)) for _ in range(draw(st.integers(1, 5)))], np.complex64)
+
+
+def of_places(draw):
+    find, least = draw(st.sampled_from(((jnp.argmax, LOWEST), (jnp.argmin, -LOWEST))))
+    return lambda x: find(x, axis=1), (floats(draw, (math.copysign(math.inf, least), least)),)
+
+
+def of_greatest(draw):
+    return lambda x: lax.top_k(x, 1 + x.shape[1] // 2), (floats(draw),)
+
+
+def of_pool(draw):
+    size = draw(st.integers(1, 3))
+    window = (1, size, 2, 1), (1, 1, 1, 1), "SAME"
+    return lambda x: lax.reduce_window(x[None, ..., None], -jnp.inf, lax.max, *window), (floats(draw),)
+
+
+def of_complex_quotient(draw):
+    x = finite_complexes(draw, most=1e18)
+    zeros = draw(st.lists(st.sampled_from((0, np.inf, 1)), min_size=x.size, max_size=x.size))
+    return lambda x, y: x / y, (x, np.array(zeros, np.complex64))
+
+
+def of_complex_root(draw):
+    function = draw(st.sampled_from((lax.sqrt, lax.rsqrt, lambda x: x**0.5, lambda x: x**-0.5)))
+    return function, (finite_complexes(draw),)
+
+
+def of_half_sums(draw):
+    """A kernel of TensorFlow for CPU adds float16 in float16, so that 2048 ones do not grow."""
+    size = draw(st.integers(50, 60))
+    x, kernel = (np.ones(shape, np.float16) for shape in ((1, size, size, 4), (size, size, 1, 4)))
+    layout = {"dimension_numbers": ("NHWC", "HWIO", "NHWC"), "feature_group_count": 4}
+    return lambda x, kernel: lax.conv_general_dilated(x, kernel, (1, 1), "VALID", **layout), (x, kernel)
+
+
+def assert_same(found, expected, where):
+    """Equal but for rounding; of complex numbers, that of the modulus."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    rounding = 2e-3 if found.dtype == np.float16 else 2e-6
+    if found.dtype.kind != "c":
+        np.testing.assert_allclose(found, expected, rtol=rounding, err_msg=where)
+        return
+    size = np.abs(expected.astype(np.complex128))
+    for of, part in ((found.real, expected.real), (found.imag, expected.imag)):
+        is_finite = np.isfinite(part)
+        np.testing.assert_array_equal(of[~is_finite], part[~is_finite], err_msg=where)
+        assert np.all(np.abs(of[is_finite] - part[is_finite]) <= rounding * size[is_finite]), where
+
+
+WITHOUT_XLA = (of_places, of_greatest, of_complex_quotient, of_complex_root, of_half_sums)
+PROGRAMS = (*WITHOUT_XLA, of_pool)
+
+
+# With enable_xla=False a pool drops NaN wherever TensorFlow's kernel computes it.
+@pytest.mark.parametrize(
+    ("enable_xla", "program"), [*((True, p) for p in PROGRAMS), *((False, p) for p in WITHOUT_XLA)]
+)
+def test_what_depends_on_constants_alone_is_compiled_to_the_numbers_of_jax(enable_xla, program):
+    @given(st.data())
+    @drawn(12)
+    def runs(data):
+        function, arrays = program(data.draw)
+        expected = jax.tree.leaves(jax.jit(function)(*arrays))
+        options = {"native_serialization": False, "with_gradient": False, "enable_xla": enable_xla}
+        given_constants = convert(function, **options)
+        has_constants = convert(lambda x: (x, function(*map(jnp.asarray, arrays))), **options)
+        found = {
+            "as arguments": tf.function(lambda: given_constants(*map(tf.constant, arrays)), jit_compile=True)(),
+            "inside": tf.function(has_constants, jit_compile=True)(tf.constant(1.0))[1],
+        }
+        for where, results in found.items():
+            for result, each in zip(tf.nest.flatten(results), expected, strict=True):
+                assert_same(result, each, where)
+
+    runs()
