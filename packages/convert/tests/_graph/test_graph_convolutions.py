@@ -440,3 +440,23 @@ def test_a_batch_that_has_an_element_at_least_takes_no_branch_more(batch, monkey
     monkeypatch.setattr(plan_module, "with_empty_batches", lambda program, exported: program)
     without = [branches(function, batch) for function in functions]
     assert [n - m for n, m in zip(found, without, strict=True)] == [0, 0, 0, batch == "b"]  # b - 1 may be 0
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_compiled_convolution_of_no_features_does_not_end_the_process(rank, groups):
+    """As the gradient for the kernel, where the batch, which it takes as features, is empty."""
+    spatial = "HWD"[:rank]
+    layout = f"N{spatial}C", f"{spatial}IO", f"N{spatial}C"
+
+    def convolved(x, kernel):
+        some = jnp.concatenate([x[..., 1:]] * groups, -1)
+        return lax.conv_general_dilated(
+            some, kernel[..., 1:, :], [1] * rank, "VALID", dimension_numbers=layout, feature_group_count=groups
+        )
+
+    shapes = (2, *[4] * rank, "a"), (*[2] * rank, "a", 2)
+    for count in (1, 3):
+        x, kernel = (np.ones([count if n == "a" else n for n in shape], np.float32) for shape in shapes)
+        (found,) = run_with_open_sizes(convolved, (x, kernel), shapes, "compiled")
+        np.testing.assert_array_equal(found, convolved(x, kernel))

@@ -24,6 +24,7 @@ from jaxtf.convert._graph.ops.dilated_kernels import in_phases
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.even_terms import with_even_terms
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, spanned
+from jaxtf.convert._graph.ops.no_features import with_some_features
 from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
 from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.plan.empty_batches import MAY_BE_EMPTY
@@ -108,6 +109,8 @@ def _convolved(
     batches = int(bound.get("batch_group_count", 1))
     if batches > 1:
         operand, groups = _batches_as_features(operand, batches), batches
+    if traces_compiled():
+        operand, kernel = with_some_features(operand, kernel, groups)
     dtype = MOVED.get(bound.result_type.dtype, bound.result_type.dtype)
 
     def convolved() -> tf.Tensor:
