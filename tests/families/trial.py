@@ -22,7 +22,7 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from jaxtf.convert import convert, convert_stablehlo
-from jaxtf.serialization import LapackNeeded, deserialize, export, lift
+from jaxtf.serialization import Exported, LapackNeeded, deserialize, export, lift
 from jaxtf.shapepoly import InconclusiveDimensionOperation, symbolic_args_specs
 
 from .case import Case, pattern
@@ -209,7 +209,7 @@ def runner(
             try:
                 return [np.asarray(leaf) for leaf in jax.tree.leaves(call(*args))]
             except ValueError as error:
-                if "Error refining shapes" in str(error) and jax_export_refuses(function, values, shapes, args):
+                if "Error refining shapes" in str(error) and jax_export_refuses(function, exported, shapes, args):
                     raise NotACase(str(error)) from error
                 raise
 
@@ -284,12 +284,19 @@ def run_opened(function: Callable[..., Any], case: Case, trial: Trial, *args: np
 
 
 def jax_export_refuses(
-    function: Callable[..., Any], values: Sequence[np.ndarray], shapes: Sequence[str], args: Sequence[np.ndarray]
+    function: Callable[..., Any], exported: Exported, shapes: Sequence[str], args: Sequence[np.ndarray]
 ) -> bool:
-    """Whether `jax.export` cannot compute the function for these arrays either, as where a size leaves nothing."""
-    specs = jax.export.symbolic_args_specs(tuple(values), tuple(shapes))
+    """Whether `jax.export` cannot compute the function for these arrays either, as where a size leaves nothing.
+
+    Where it does not decide what sizes are, it is asked to compute the exported function.
+    """
+    specs = jax.export.symbolic_args_specs(tuple(args), tuple(shapes))
     try:
-        jax.export.export(jax.jit(function))(*specs).call(*args)
+        try:
+            asked = jax.export.export(jax.jit(function))(*specs)
+        except jax.core.InconclusiveDimensionOperation:
+            asked = jax.export.deserialize(bytearray(exported.serialize()))
+        asked.call(*args)
     except ValueError as error:
         return "Error refining shapes" in str(error)
     return False
