@@ -393,6 +393,33 @@ def test_a_pole_is_not_in_the_gradients_of_other_elements(mode):
     np.testing.assert_allclose(found[1:], [-0.25, 1], rtol=1e-6)
 
 
+VMAPPED = {
+    "cond": jax.vmap(lambda i, x: lax.cond(i == 1, jnp.sqrt, jnp.sin, x)),
+    "switch": jax.vmap(lambda i, x: lax.switch(2 * i, [jnp.sin, jnp.log, jnp.sqrt], x)),
+    "one x for all": lambda i, x: jax.vmap(lambda i: lax.cond(i == 1, jnp.sqrt, jnp.sin, x[0]))(i),
+    "an array or itself": lambda i, x: jnp.where(i == 1, x, x) ** 3,
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", VMAPPED)
+def test_a_branch_that_no_element_takes_has_no_part_in_the_gradient(name, mode):
+    function, index = VMAPPED[name], np.array([0, 0, 1, 0, 0], np.int32)
+    x = np.array([-1.0, -2.0, 3.0, -0.5, 0.0], np.float32)
+    imported = convert_stablehlo(jax.jit(function).lower(index, x).as_text())
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            made = tf.nest.flatten(imported(tf.constant(index), x))[0]
+        return tape.gradient(made, x)
+
+    if mode != "eager":
+        gradient = tf.function(gradient, autograph=False, jit_compile=mode == "compiled")
+    expected = jax.grad(lambda x: function(index, x).sum())(x)
+    np.testing.assert_allclose(gradient(tf.constant(x)), expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", [*SIMPLE, *LOOPS])
 @pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
 def test_gradients_are_differentiated_again(name, mode):

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._support import BINARY, BITS, MOST_DIMENSIONS, MOVED, as_shape, sizes, typed, where
+from jaxtf.convert._graph.derivatives import differentiated
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.ops.shapes import in_one_shape
 from jaxtf.convert._graph.registry import Bound, translates
@@ -64,12 +65,23 @@ def compare(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
 def select(bound: Bound, condition: tf.Tensor, on_true: tf.Tensor, on_false: tf.Tensor) -> tf.Tensor:
     """Elements of one or the other; a scalar condition chooses all.
 
+    Of an array or itself, as JAX writes before a branch of `jax.vmap(jax.lax.cond)`, a tape takes NaN in the cotangent
+    for 0 where the condition does not hold: there JAX has none.
+
     Source: StableHLO specification, `select`.
     """
     operands = condition, on_true, on_false
     if max(x.shape.rank for x in operands) > MOST_DIMENSIONS and condition.shape.rank != 0:
         return where(*in_one_shape(operands, bound.constant))
-    return nodes.select(condition, on_true, on_false)
+    result = nodes.select(condition, on_true, on_false)
+    of_true, of_false = bound.operation.operands[1:]
+    if of_true is not of_false or not (on_true.dtype.is_floating or on_true.dtype.is_complex):
+        return result
+
+    def gradient(upwards: tf.Tensor, _: tf.Tensor) -> tuple[tf.Tensor]:
+        return (where(tf.logical_or(condition, tf.equal(upwards, upwards)), upwards, tf.zeros([], upwards.dtype)),)
+
+    return differentiated(bound, result, gradient, on_true)
 
 
 @translates("stablehlo.clamp", computed_in=MOVED)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxtf.serialization._lift.guarded import guarded
 from jaxtf.serialization._lift.ops.elementwise import broadcast_together
 from jaxtf.serialization._lift.registry import Bound, lifts
 
@@ -65,11 +67,13 @@ def compare(bound: Bound, left: Any, right: Any) -> Any:
 
 @lifts("stablehlo.select")
 def select(bound: Bound, condition: Any, on_true: Any, on_false: Any) -> Any:
-    """Elements of one or the other operand; the condition may be a scalar.
+    """Elements of one or the other operand; the condition may be a scalar. An array, or itself: see `guarded`.
 
     Source: StableHLO specification, `select`.
     """
-    return lax.select(condition, on_true, on_false)
+    of_true, of_false = bound.operation.operands[1:]
+    is_choice = of_true is not of_false or not jnp.issubdtype(on_true.dtype, np.inexact)
+    return lax.select(condition, on_true, on_false) if is_choice else guarded(condition, on_true)
 
 
 @lifts("chlo.broadcast_select")
