@@ -365,8 +365,8 @@ def in_current_graph(tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 def graph_results(
     results: Sequence[tf.Tensor],
     arguments: Sequence[tf.Tensor],
-    gradient: Callable[..., Sequence[tf.Tensor | None]],
-    of_all: Callable[..., Callable[..., Sequence[tf.Tensor | None]]],
+    gradient: Callable[..., Sequence[tf.Tensor | None] | None],
+    of_all: Callable[..., Callable[..., Sequence[tf.Tensor | None] | None]],
 ) -> list[tf.Tensor]:
     """Results in the current graph that tapes, `tf.gradients` and SavedModels differentiate by `gradient`.
 
@@ -377,12 +377,12 @@ def graph_results(
       results: Tensors of the graph.
       arguments: What they are differentiated with respect to.
       gradient: From the results, the arguments and the cotangents of the results, one by one, to the cotangents of the
-        arguments, None for those without.
+        arguments, None for those without. None instead of all leaves it to what the results were made by.
       of_all: From a gradient, and for each argument whether it varies, to the gradient for all elements of
         `tf.vectorized_map`.
     """
     count, graph = len(results), tf.compat.v1.get_default_graph()
-    if "loop_body" in graph.get_name_scope():
+    if is_vectorized():
         results = [prevent_gradient(result, _COPIED) for result in results]
     inputs = in_current_graph([*results, *arguments])
 
@@ -390,7 +390,10 @@ def graph_results(
     def internal_grad_fn(operation: tf.Operation | None, *cotangents: tf.Tensor | None) -> list[tf.Tensor | None]:
         # Results as they are differentiated: a gradient of a gradient may ask for that of all that one is made of.
         made, taken = (inputs, inputs) if operation is None else (operation.outputs, list(operation.inputs))
-        return [*([None] * count), *gradient(made[:count], taken[count:], *cotangents[:count])]
+        pulled = gradient(made[:count], taken[count:], *cotangents[:count])
+        if pulled is None:
+            return [*cotangents[:count], *([None] * (len(inputs) - count))]
+        return [*([None] * count), *pulled]
 
     def vectorized(given: Any) -> list[Any]:
         values = [given.input(i) for i in range(given.num_inputs)]
@@ -407,6 +410,11 @@ def graph_results(
     outputs[0].op.pfor_converter = vectorized
     record_gradient(outputs, inputs, lambda *cotangents: internal_grad_fn(None, *cotangents))
     return outputs[:count]
+
+
+def is_vectorized() -> bool:
+    """Whether what runs now is of one element, and `tf.vectorized_map` computes it for all by what it makes."""
+    return "loop_body" in tf.compat.v1.get_default_graph().get_name_scope()
 
 
 def prevent_gradient(result: tf.Tensor, message: str) -> tf.Tensor:

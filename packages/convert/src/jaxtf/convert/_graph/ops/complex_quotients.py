@@ -8,7 +8,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import typed, where
-from jaxtf.convert._graph.derivatives import differentiated_as
+from jaxtf.convert._graph.derivatives import differentiated_as, differentiated_when_saved, slope_of
 from jaxtf.convert._graph.grappler import divided
 from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.registry import Bound
@@ -47,7 +47,11 @@ def complex_quotient(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> t
     # A sum is finite only if all its terms are.
     total = tf.reduce_sum(quotient)
     is_finite = tf.logical_and(*(tf.math.is_finite(part(total)) for part in (tf.math.real, tf.math.imag)))
-    return tf.cond(is_finite, lambda: tf.identity(quotient), repaired)
+    result = tf.cond(is_finite, lambda: tf.identity(quotient), repaired)
+    slope = slope_of(divided)
+    return differentiated_when_saved(
+        bound, result, lambda upwards, _, *given: slope(upwards, *given), dividend, divisor
+    )
 
 
 def _one_infinite(a: tf.Tensor, b: tf.Tensor, c: tf.Tensor, d: tf.Tensor) -> tf.Tensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import typed, where
+from jaxtf.convert._graph.derivatives import differentiated_when_saved
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.ops.complex_quotients import complex_quotient
 from jaxtf.convert._graph.optimizer import computed_by_xla
@@ -25,7 +26,7 @@ _LEAST = {tf.complex64: float.fromhex("0x1p-100"), tf.complex128: float.fromhex(
 _DOWN, _UP = 2.0**-2, 2.0**30
 
 
-def complex_root(operand: tf.Tensor) -> tf.Tensor:
+def complex_root(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The square root of a real part that is not negative.
 
     Where all numbers are such that TensorFlow's kernel is right, nothing else is computed.
@@ -44,12 +45,18 @@ def complex_root(operand: tf.Tensor) -> tf.Tensor:
         return _times(_SQRT(inner), tf.ones([], size.dtype) / factor)
 
     are_between = tf.logical_and(tf.reduce_max(size) <= most, tf.reduce_min(size) >= least)
-    return tf.cond(are_between, lambda: tf.identity(root), scaled)
+    result = tf.cond(are_between, lambda: tf.identity(root), scaled)
+
+    def gradient(upwards: tf.Tensor, root: tf.Tensor, operand: tf.Tensor) -> tuple[tf.Tensor]:
+        # Of the root itself: TensorFlow's own gradient of a root, compiled, is wrong.
+        return (upwards * tf.math.conj(typed(0.5, root.dtype) / root),)
+
+    return differentiated_when_saved(bound, result, gradient, operand)
 
 
 def complex_reciprocal_root(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The reciprocal of the square root."""
-    return complex_quotient(bound, tf.ones([], operand.dtype), complex_root(operand))
+    return complex_quotient(bound, tf.ones([], operand.dtype), complex_root(bound, operand))
 
 
 def _times(numbers: tf.Tensor, factor: tf.Tensor) -> tf.Tensor:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import MOVED, Size, as_shape, is_empty, pad, product, refuse, same, sizes, typed
+from jaxtf.convert._graph.derivatives import differentiated_when_saved, slope_of
 from jaxtf.convert._graph.grappler import apart_from_pads, before_convolution
 from jaxtf.convert._graph.ops.conversion import cast, width
 from jaxtf.convert._graph.ops.dilated_kernels import in_phases
@@ -114,13 +116,19 @@ def _convolved(
     dtype = MOVED.get(bound.result_type.dtype, bound.result_type.dtype)
 
     def convolved() -> tf.Tensor:
-        result = _by_holes(operand, kernel, windows, groups, dtype) if bound.allows_xla else None
+        result = _by_holes(bound, operand, kernel, windows, groups=groups, dtype=dtype) if bound.allows_xla else None
         return _by_dtype(operand, kernel, windows, groups, dtype) if result is None else result
 
     if bound.get(MAY_BE_EMPTY) and not traces_compiled():
         # Of no batch the result of TensorFlow's kernel has the shape of the operand; of no features it raises.
         is_some = tf.size(operand, tf.int64) * tf.size(kernel, tf.int64) > 0
         result = tf.cond(is_some, convolved, lambda: _zeros(operand, kernel, windows, dtype))
+
+        def gradient(upwards: tf.Tensor, _: tf.Tensor, *given: tf.Tensor) -> Any:
+            slope = slope_of(partial(_by_dtype, windows=windows, groups=groups, dtype=dtype))
+            return tf.cond(is_some, lambda: slope(upwards, *given), lambda: [tf.zeros_like(x) for x in given])
+
+        result = differentiated_when_saved(bound, result, gradient, operand, kernel)
     else:
         result = convolved()
     made = [
@@ -145,7 +153,7 @@ def _batches_as_features(operand: tf.Tensor, batches: int) -> tf.Tensor:
 
 
 def _by_holes(
-    operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int, dtype: tf.DType
+    bound: Bound, operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, *, groups: int, dtype: tf.DType
 ) -> tf.Tensor | None:
     """By a kernel with zeros between its elements, where no element of the operand is infinite or NaN.
 
@@ -161,11 +169,16 @@ def _by_holes(
         return None
     between = [*(n - 1 for n in windows.kernel_dilation), 0, 0]
     with_holes = pad(kernel, None, [0] * 4, [0] * 4, between)
-    return tf.cond(
-        tf.math.is_finite(tf.reduce_sum(operand)),
-        lambda: _by_dtype(operand, with_holes, replace(windows, kernel_dilation=(1, 1)), groups, dtype),
-        lambda: _by_dtype(operand, kernel, windows, groups, dtype),
-    )
+    by_holes = partial(_by_dtype, windows=replace(windows, kernel_dilation=(1, 1)), groups=groups, dtype=dtype)
+    by_itself = partial(_by_dtype, windows=windows, groups=groups, dtype=dtype)
+    is_finite = tf.math.is_finite(tf.reduce_sum(operand))
+    result = tf.cond(is_finite, lambda: by_holes(operand, with_holes), lambda: by_itself(operand, kernel))
+
+    def gradient(upwards: tf.Tensor, _: tf.Tensor, *given: tf.Tensor) -> Any:
+        of_holes = slope_of(lambda x, y: by_holes(x, pad(y, None, [0] * 4, [0] * 4, between)))
+        return tf.cond(is_finite, lambda: of_holes(upwards, *given), lambda: slope_of(by_itself)(upwards, *given))
+
+    return differentiated_when_saved(bound, result, gradient, operand, kernel)
 
 
 def _by_dtype(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int, dtype: tf.DType) -> tf.Tensor:

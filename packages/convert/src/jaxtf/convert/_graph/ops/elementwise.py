@@ -184,7 +184,7 @@ def square_root(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """
     if not operand.dtype.is_complex:
         return SQRT(operand)
-    root = complex_root(operand)
+    root = complex_root(bound, operand)
     if not traces_compiled():
         return root
 

@@ -184,7 +184,7 @@ def _complex_power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Ten
     if half is None:
         return where(is_zero, of_zero, tf.pow(base, exponent))
     base = _in_shape_of_both(base, exponent)
-    return where(is_zero, of_zero, complex_root(base) if half > 0 else complex_reciprocal_root(bound, base))
+    return where(is_zero, of_zero, complex_root(bound, base) if half > 0 else complex_reciprocal_root(bound, base))
 
 
 def _as_unsigned(operand: tf.Tensor) -> tf.Tensor:

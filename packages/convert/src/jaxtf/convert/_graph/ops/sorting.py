@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._graph._support import BITS, MOST_DIMENSIONS, MOVED, as_shape, backwards, refuse, sizes, typed
+from jaxtf.convert._graph.derivatives import differentiated_when_saved, slope_of
 from jaxtf.convert._graph.grappler import negated
 from jaxtf.convert._graph.keys import KEYS
 from jaxtf.convert._graph.ops.comparison import total_order
@@ -144,7 +145,7 @@ def greatest(bound: Bound, operand: tf.Tensor, count: int | tf.Tensor) -> tuple[
     """As `top_k`; compiled TopK knows no uint16, and has the total order by itself."""
     dtype = operand.dtype
     if dtype.is_floating and not is_compiled_for_cpu():
-        return _greatest_floats(operand, count) if bound.allows_xla else _greatest_in_total_order(operand, count)
+        return _greatest_floats(bound, operand, count) if bound.allows_xla else _greatest_in_total_order(operand, count)
     if dtype.is_floating and not computed_by_xla(operand):
         return _greatest_in_total_order(operand, count)
     if dtype in (tf.uint16, tf.bool):
@@ -154,7 +155,7 @@ def greatest(bound: Bound, operand: tf.Tensor, count: int | tf.Tensor) -> tuple[
     return values, indices
 
 
-def _greatest_floats(operand: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def _greatest_floats(bound: Bound, operand: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """TopK of the floats, unless one is NaN, or a zero is among the greatest and -0 anywhere, which it misplaces.
 
     Looking for these takes less time than making integers in the total order.
@@ -172,12 +173,21 @@ def _greatest_floats(operand: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Ten
         lambda: _greatest_in_total_order(operand, count),
         lambda: (tf.identity(values), tf.identity(indices)),
     )
-    return values, indices
+
+    def gradient(upwards: tf.Tensor, _: tf.Tensor, operand: tf.Tensor) -> Sequence[tf.Tensor | None]:
+        return slope_of(lambda x: _at(indices, x))(upwards, operand)
+
+    return differentiated_when_saved(bound, values, gradient, operand), indices
 
 
 def _greatest_in_total_order(operand: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     indices = tf.math.top_k(_as_integers(operand, Key(0, total=True)), count).indices
-    return tf.gather(operand, indices, batch_dims=operand.shape.rank - 1, axis=-1), indices
+    return _at(indices, operand), indices
+
+
+def _at(indices: tf.Tensor, operand: tf.Tensor) -> tf.Tensor:
+    """The elements of these places along the last dimension."""
+    return tf.gather(operand, indices, batch_dims=operand.shape.rank - 1, axis=-1)
 
 
 @translates("custom_call.ApproxTopK", computed_in=MOVED)

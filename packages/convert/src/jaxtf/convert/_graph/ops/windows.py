@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import gcd, prod
 
@@ -21,7 +21,7 @@ from jaxtf.convert._graph._support import (
     smallest,
     typed,
 )
-from jaxtf.convert._graph.derivatives import differentiated_as
+from jaxtf.convert._graph.derivatives import differentiated_as, differentiated_when_saved, slope_of
 from jaxtf.convert._graph.grappler import relu
 from jaxtf.convert._graph.ops.cumulative import CUMULATIVE, CUMULATIVE_DTYPES, cumulated
 from jaxtf.convert._graph.ops.windowed import Window, at_least_zero, count_of, kind_of, windowed
@@ -134,7 +134,23 @@ def _cumulative(bound: Bound, kind: str, operand: tf.Tensor, initial: tf.Tensor,
     if not bound.allows_xla:
         return None
     is_scan = tf.equal(length, size) & tf.equal(outside, length - 1)
-    return with_gradient(tf.cond(is_scan, scanned, lambda: otherwise(operand)))
+    result = tf.cond(is_scan, scanned, lambda: otherwise(operand))
+    if kind == "multiply":
+        return with_gradient(result)
+
+    def gradient(upwards: tf.Tensor, _: tf.Tensor, operand: tf.Tensor) -> tuple[tf.Tensor | None]:
+        def of_sums() -> tf.Tensor:
+            return cumulated(kind, upwards, axis, reverse=not reverse, conditions=True)
+
+        def of_windows() -> tf.Tensor:  # of what reaches as far before as each reached after: no loop is differentiated
+            low, high = (
+                [n - 1 - m for n, m in zip(window.size, edges, strict=True)] for edges in (window.low, window.high)
+            )
+            return windowed(bound, [upwards], [initial], replace(window, low=tuple(low), high=tuple(high)))[0]
+
+        return (tf.cond(is_scan, of_sums, of_windows),)
+
+    return differentiated_when_saved(bound, result, gradient, operand)
 
 
 def _is(size: Size, number: int) -> bool:
@@ -237,7 +253,25 @@ def _max_pool(
     def otherwise() -> tf.Tensor:
         return windowed(bound, [function(operand)], [initial], window)[0]
 
-    return _if_windows(made, otherwise, padded, window, pooled)
+    def gradient(upwards: tf.Tensor, _: tf.Tensor, operand: tf.Tensor) -> tuple[tf.Tensor | None]:
+        def pooled_of(operand: tf.Tensor) -> tf.Tensor:
+            return function(pool(operand if padding == "SAME" else pad(operand, least, window.low, window.high)))
+
+        def windowed_of(operand: tf.Tensor) -> tf.Tensor:
+            return windowed(bound, [function(operand)], [initial], window)[0]
+
+        def of_pool() -> tf.Tensor:
+            return slope_of(pooled_of)(upwards, operand)[0]
+
+        def of_windows() -> tf.Tensor:
+            return slope_of(windowed_of)(upwards, operand)[0]
+
+        are_finite = tf.math.is_finite(tf.reduce_sum(operand))
+        holds = tf.reduce_all([are_finite, *_conditions(sizes(padded), window, pooled)])
+        return (tf.cond(holds, of_pool, of_windows),)
+
+    result = _if_windows(made, otherwise, padded, window, pooled)
+    return differentiated_when_saved(bound, result, gradient, operand)
 
 
 def _if_windows(
@@ -248,12 +282,17 @@ def _if_windows(
     pooled: tuple[int, int],
 ) -> tf.Tensor:
     """What one function makes where there are windows and none is outside, and another where that is not so."""
-    shape = sizes(padded)
+    conditions = _conditions(sizes(padded), window, pooled)
+    return tf.cond(tf.reduce_all(conditions), made, otherwise) if conditions else made()
+
+
+def _conditions(shape: Sequence[Size], window: Window, pooled: tuple[int, int]) -> list[tf.Tensor]:
+    """Those that only running tells."""
     conditions = [shape[i] >= window.size[i] for i in pooled if not isinstance(shape[i], int)]
     for i in pooled:
         edges = [n for n in (window.low[i], window.high[i]) if not isinstance(n, int)]
         conditions += [condition for n in edges for condition in (n >= 0, n < window.size[i])]
-    return tf.cond(tf.reduce_all(conditions), made, otherwise) if conditions else made()
+    return conditions
 
 
 def _with_windows(
