@@ -254,6 +254,38 @@ def test_numbers_of_numpy_reach_the_translator_of_calls_by_name():
     assert len({module(boolean, integer) for boolean, integer in ((bool, int), (np.bool_, np.int64))}) == 1
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (3, 2), (3, 3), (2, 2, 3)])
+@pytest.mark.parametrize("options", [{}, {"full_matrices": False}, {"compute_uv": False}], ids=str)
+def test_a_subset_of_all_singular_values_is_no_subset(options, shape):
+    a = matrices(*shape)
+    found = expanded(lambda x: lax.linalg.svd(x, **options, subset_by_index=(0, min(shape[-2:]))), a)
+    jax.tree.map(np.testing.assert_array_equal, found, expanded(lambda x: lax.linalg.svd(x, **options), a))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 2), (3, 3)])
+@pytest.mark.parametrize("subset", [(0, 1), (1, 2), (0, 4), (1, 3)])
+def test_subsets_are_refused_as_jax_refuses_them(subset, shape):
+    a = matrices(*shape)
+
+    def singular(x):
+        return lax.linalg.svd(x, full_matrices=False, compute_uv=False, subset_by_index=subset)
+
+    functions = [singular]
+    if shape[0] == shape[1]:
+        functions.append(lambda x: lax.linalg.eigh(x, subset_by_index=subset, symmetrize_input=False))
+    for function in functions:
+        with pytest.raises(NotImplementedError, match="subset_by_index not "):
+            jax.jit(function)(a)
+        with pytest.raises(NotImplementedError, match=rf"subset_by_index={re.escape(str(subset))} .*\n  remedy: "):
+            export(function, expand_linear_algebra=True)(a)
+
+
+def test_a_subset_of_all_eigenvalues_is_no_subset():
+    a = matrices(4, 4)
+    found = expanded(lambda x: lax.linalg.eigh(x, subset_by_index=(0, 4)), a)
+    jax.tree.map(np.testing.assert_array_equal, found, expanded(lax.linalg.eigh, a))
+
+
 @pytest.mark.parametrize("m", [1, 2, 3, 20])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tridiagonal_solve_exchanges_rows(dtype, m):

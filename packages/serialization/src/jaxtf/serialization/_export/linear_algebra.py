@@ -41,6 +41,7 @@ _MOST_SWEEPS = 40
 def eigh(a: Any, *, lower: bool, subset_by_index: tuple[int, int] | None = None, **options: Any) -> tuple[Any, Any]:
     """Eigenvectors and ascending eigenvalues of Hermitian matrices, of which one triangle is read."""
     n = a.shape[-1]
+    _refuse_subset("eigenvalues", subset_by_index, n)
     triangle = jnp.tril(a, -1) if lower else jnp.triu(a, 1)
     diagonal = jnp.eye(n, dtype=a.dtype) * jnp.real(a).astype(a.dtype)
     scaled, scale, finite = _scaled(triangle + _adjoint(triangle) + diagonal)
@@ -70,8 +71,6 @@ def eigh(a: Any, *, lower: bool, subset_by_index: tuple[int, int] | None = None,
     _, matrix, vectors = lax.while_loop(unfinished, sweep, (0, matrix, _identity_like(matrix)))
     values = _diagonal(jnp.real(matrix))[..., :n]
     order = jnp.argsort(values, axis=-1)
-    if subset_by_index is not None:
-        order = order[..., slice(*subset_by_index)]
     values = jnp.take_along_axis(values, order, axis=-1) * scale[..., 0]
     vectors = jnp.take_along_axis(vectors[..., :n, :n], order[..., None, :], axis=-1)
     return _nan_unless(finite, vectors), _nan_unless(finite[..., 0], values)
@@ -87,8 +86,9 @@ def svd(
 ) -> tuple[Any, ...]:
     """Descending singular values; before and after them in the product, if requested: `s, u, vh`."""
     m, n = a.shape[-2:]
+    _refuse_subset("singular values", subset_by_index, m if m < n else n)
     if m < n:
-        results = svd(_adjoint(a), full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index)
+        results = svd(_adjoint(a), full_matrices=full_matrices, compute_uv=compute_uv)
         return (results[0], _adjoint(results[2]), _adjoint(results[1])) if compute_uv else results
     scaled, scale, finite = _scaled(a)
     q, r = lax.linalg.qr(scaled, full_matrices=full_matrices)
@@ -102,17 +102,28 @@ def svd(
     s = jnp.sqrt(_squares(product))
     order = jnp.argsort(-s, axis=-1)
     s = jnp.take_along_axis(s, order, axis=-1)
-    chosen = slice(None) if subset_by_index is None else slice(*subset_by_index)
-    values = _nan_unless(finite[..., 0], s * scale[..., 0])[..., chosen]
+    values = _nan_unless(finite[..., 0], s * scale[..., 0])
     if not compute_uv:
         return (values,)
     product = jnp.take_along_axis(product, order[..., None, :], axis=-1)
     x = _completed(product / jnp.where(s == 0, 1, s)[..., None, :].astype(a.dtype))
     w = jnp.take_along_axis(w, order[..., None, :], axis=-1)
     u = jnp.concatenate([_product(q[..., :n], w), q[..., n:]], axis=-1)
-    if subset_by_index is not None:
-        u, x = u[..., chosen], x[..., chosen]
     return values, _nan_unless(finite, u), _adjoint(_nan_unless(finite, x))
+
+
+def _refuse_subset(what: str, subset: tuple[int, int] | None, count: Any) -> None:
+    """Refuses some of the values, as JAX does for CPU: its gradients of vectors need those that are left out.
+
+    Raises:
+      NotImplementedError: The subset is not all there are.
+    """
+    if subset is not None and tuple(subset) != (0, count):
+        low, high = map(int, subset)
+        raise NotImplementedError(
+            f"subset_by_index=({low}, {high}) of {count} {what}: JAX does not support a subset on CPU\n"
+            f"  remedy: compute all of them, and take those from {low} to {high}"
+        )
 
 
 def geqrf(a: Any) -> tuple[Any, Any]:
