@@ -241,6 +241,9 @@ OF_NO_NUMBER = {
         nothing, polymorphic_shapes=["b, 3"], native_serialization=False, with_gradient=False
     ),
     "exported": lambda: convert_exported(exported(nothing), native_serialization=False),
+    "native": lambda: convert(nothing, polymorphic_shapes=["2, 3"], native_serialization=True),
+    "native, exported": lambda: convert_exported(exported(nothing), native_serialization=True),
+    "native, another number": lambda: convert_exported(exported(lambda x: 1.0), native_serialization=True),
     "StableHLO": lambda: convert_stablehlo(WITHOUT_RESULTS),
     "StableHLO with another argument": lambda: lambda x: convert_stablehlo(UNREAD)(x, tf.ones(2)),
 }
@@ -264,3 +267,28 @@ def test_other_sizes_are_refused_also_where_no_result_is_computed_of_them(name, 
 def test_without_results_known_sizes_add_nothing_to_the_graph(name):
     graph = traced(OF_NO_NUMBER[name](), tf.TensorSpec(FITTING)).get_concrete_function().graph
     assert not [operation.name for operation in graph.get_operations() if operation.type == "Assert"]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("shapes", [["a", "a + 1"], ["a", "a"], ["2*a", "b"]])
+def test_related_sizes_are_refused_also_without_results(shapes, native, is_late, compiled):
+    signature = [tf.TensorSpec([None])] * 2
+    converted = convert(lambda x, y: (), polymorphic_shapes=shapes, native_serialization=native)
+    if is_late:
+        converted = tf.function(converted, input_signature=signature, autograph=False).get_concrete_function()
+    run = tf.function(lambda x, y: converted(x, y) or 0, signature, autograph=False, jit_compile=compiled)
+    fitting = {"a + 1": 4, "a": 3, "b": 5}[shapes[1]]
+    run(tf.ones(4 if "2" in shapes[0] else 3), tf.ones(fitting))
+    with pytest.raises((tf.errors.InvalidArgumentError, ValueError)):
+        run(tf.ones(3), tf.ones(6))
+
+
+def test_a_native_graph_has_nothing_of_sizes_that_are_compared_by_the_op():
+    def types(function, specification):
+        converted = convert(function, polymorphic_shapes=["2, b"], native_serialization=True)
+        return {each.type for each in traced(converted, specification).get_concrete_function().graph.get_operations()}
+
+    assert "EnsureShape" not in types(mean, OPEN)
+    assert "EnsureShape" not in types(nothing, tf.TensorSpec([2, None]))

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._errors import ArgumentTypeError, ConversionOptionError
-from jaxtf.convert._graph.checked_sizes import checked_before
+from jaxtf.convert._function.checked_sizes import checked_before
 from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import check, plan

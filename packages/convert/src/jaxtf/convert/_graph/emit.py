@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from jaxtf.convert._function.checked_sizes import checked_before
 from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph.agreement import at_broadcast_places, with_required_sizes
 from jaxtf.convert._graph.broadcasts import EXPAND, is_left_a_broadcast
@@ -102,11 +103,7 @@ class Emitter:
         body = next(iter(self._program.functions.values())).body
         scope = _Scope(body, arguments, None)
         scope.late_constants.add_arguments(arguments)
-        results = self._block(body, scope)
-        if not scope.effects:
-            return results
-        with tf.control_dependencies(scope.effects):
-            return [tf.identity(result) for result in results]
+        return checked_before(scope.effects, self._block(body, scope))
 
     def call(self, name: str, arguments: Sequence[tf.Tensor], outer: _Scope | None = None) -> list[tf.Tensor]:
         """Emits a call of a function of the module."""

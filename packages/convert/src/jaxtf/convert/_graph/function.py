@@ -15,25 +15,21 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._errors import GraphModeUnsupported
 from jaxtf.convert._function.cache import Cache
+from jaxtf.convert._function.checked_sizes import checked_before, checks_of, with_checked_sizes
 from jaxtf.convert._function.constants import Constant
 from jaxtf.convert._function.function import ExportedFunction
 from jaxtf.convert._function.partitioning import annotate_shardings
 from jaxtf.convert._function.record import record_module
-from jaxtf.convert._graph.checked_sizes import CHECK, checked_before
 from jaxtf.convert._graph.emit import Emitter
 from jaxtf.convert._graph.errors import REMEDY
 from jaxtf.convert._graph.parse import parse
 from jaxtf.convert._graph.plan.plan import check, plan
 from jaxtf.convert._values.names import in_graphs
 from jaxtf.convert._values.narrow import check_not_compiled
-from jaxtf.serialization import Aval, DisabledSafetyCheck, Exported
+from jaxtf.serialization import DisabledSafetyCheck, Exported
 from jaxtf.serialization.interop import for_platform
-from jaxtf.shapepoly import is_symbolic_dim
 
 __all__ = ["GraphFunction"]
-
-# Whatever calls the graph, these have the sizes that the graph knows.
-_OF_KNOWN_SIZES = frozenset(("Const", "ReadVariableOp"))
 
 
 class GraphFunction(ExportedFunction):
@@ -99,30 +95,9 @@ class GraphFunction(ExportedFunction):
             raise
 
     def with_checked_sizes(self, arguments: Sequence[tf.Tensor], *, by_signature: bool) -> list[tf.Tensor]:
-        """As `ExportedFunction` says: where a size is not known, the operation that compares it is named after both."""
-        names, avals = self.exported.in_names, self.exported.in_avals
-        return [
-            self._with_checked_sizes(argument, name, aval, by_signature and argument.op.type not in _OF_KNOWN_SIZES)
-            for argument, name, aval in zip(arguments, names, avals, strict=True)
-        ]
-
-    def _with_checked_sizes(self, argument: tf.Tensor, name: str, aval: Aval, by_signature: bool) -> tf.Tensor:
-        if not by_signature and argument.shape.is_fully_defined() and argument.shape == aval.shape:
-            return argument
-        needed = tf.TensorShape([None if is_symbolic_dim(size) else size for size in aval.shape])
-        try:
-            known = needed.merge_with(argument.shape)
-        except ValueError as error:
-            raise tf.errors.InvalidArgumentError(
-                None,
-                None,
-                f"Shape mismatch for {name} of the exported function '{self.exported.fun_name}': expected {aval.shape} "
-                f"and called with {argument.shape}",
-            ) from error
-        is_known = argument.shape.rank is not None and argument.shape.as_list() == known.as_list()
-        if is_known and not (by_signature and any(size is not None for size in known)):
-            return argument
-        return _tf.ensured(argument, known, f"{self._scope}/shape_of_{in_graphs(name).strip('_')}")
+        """As `ExportedFunction` says."""
+        every = range(len(arguments))
+        return with_checked_sizes(self.exported, arguments, every, by_signature=by_signature, scope=self._scope)
 
     def like(self, exported: Exported) -> GraphFunction:
         """Another exported function in graph mode."""
@@ -148,8 +123,7 @@ class GraphFunction(ExportedFunction):
             if self._is_sharded:
                 results = annotate_shardings(results, exported.out_shardings, exported.uses_shardy)
             # Perhaps of an argument of which the function needs nothing but the shape.
-            checks = [argument.op for argument in arguments if argument.op.type == CHECK]
-            results = checked_before(checks, results)
+            results = checked_before(checks_of(arguments), results)
         if shapes is not None:
             for result, shape in zip(results, shapes, strict=True):
                 result.set_shape(shape)

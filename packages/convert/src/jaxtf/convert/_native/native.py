@@ -17,6 +17,7 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._errors import TensorFlowTooOld
 from jaxtf.convert._function.cache import Cache
+from jaxtf.convert._function.checked_sizes import checked_before, checks_of, with_checked_sizes
 from jaxtf.convert._function.constants import Constant
 from jaxtf.convert._function.function import ExportedFunction
 from jaxtf.convert._function.partitioning import annotate_shardings
@@ -74,6 +75,7 @@ class NativeFunction(ExportedFunction):
         self._disabled_checks = tuple(disabled_checks)
         record_module(exported)
         super().__init__(exported, constants, make_vjp)
+        self._dropped = sorted(set(range(len(exported.in_avals))) - set(exported.module_kept_var_idx))
         self._result_dtypes = [tf_dtype(aval.dtype) for aval in exported.out_avals]
         kept_dtypes = [tf_dtype(exported.in_avals[index].dtype) for index in exported.module_kept_var_idx]
         self._kept_dtypes = kept_dtypes
@@ -109,10 +111,19 @@ class NativeFunction(ExportedFunction):
         if tf.executing_eagerly():
             results = self._run_checked(self._compiled, arguments, kept)
         else:
-            results = self._in_graph(arguments, kept)
+            # The op compares the sizes of what it takes.
+            checks = checks_of(arguments[index] for index in self._dropped)
+            results = checked_before(checks, self._in_graph(arguments, kept))
         if self._is_sharded:
             results = annotate_shardings(results, exported.out_shardings, exported.uses_shardy)
         return results
+
+    def with_checked_sizes(self, arguments: Sequence[tf.Tensor], *, by_signature: bool) -> Sequence[tf.Tensor]:
+        """As `ExportedFunction` says, of arguments of which the module takes nothing; the op compares the others."""
+        if not self._dropped:
+            return arguments
+        scope = f"jaxtf_{self._name}"
+        return with_checked_sizes(self.exported, arguments, self._dropped, by_signature=by_signature, scope=scope)
 
     @cached_property
     def run_eagerly(self) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:

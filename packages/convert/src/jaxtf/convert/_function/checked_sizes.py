@@ -1,0 +1,81 @@
+"""Sizes of arguments that are compared when a graph runs, whether or not a result is computed from the argument."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import tensorflow as tf
+
+from jaxtf.convert import _tf
+from jaxtf.convert._values.names import in_graphs
+from jaxtf.serialization import Aval, Exported
+from jaxtf.shapepoly import is_symbolic_dim
+
+__all__ = ["checked_before", "checks_of", "with_checked_sizes"]
+
+# The type of an operation that compares sizes, as `_tf.ensured` makes it.
+_CHECK = "EnsureShape"
+
+# Whatever calls the graph, these have the sizes that the graph knows.
+_OF_KNOWN_SIZES = frozenset(("Const", "ReadVariableOp"))
+
+
+def with_checked_sizes(
+    exported: Exported, arguments: Sequence[tf.Tensor], compared: Iterable[int], *, by_signature: bool, scope: str
+) -> list[tf.Tensor]:
+    """Arguments in a graph whose constant sizes are those that the function needs, or become an error when it runs.
+
+    Args:
+      exported: The function.
+      arguments: One tensor for each of `exported.in_avals`.
+      compared: The indices of those to be compared.
+      by_signature: Whether the graph is of a signature, which TensorFlow calls with arrays of any shape.
+      scope: Where a size is not known, the operation that compares it is named after this and the argument.
+
+    Raises:
+      tf.errors.InvalidArgumentError: Sizes that are known, and others.
+    """
+    checked = list(arguments)
+    for index in compared:
+        argument, name, aval = arguments[index], exported.in_names[index], exported.in_avals[index]
+        is_open = by_signature and argument.op.type not in _OF_KNOWN_SIZES
+        if is_open or not (argument.shape.is_fully_defined() and argument.shape == aval.shape):
+            known = _known(exported, argument, name, aval)
+            is_known = argument.shape.rank is not None and argument.shape.as_list() == known.as_list()
+            if not is_known or (is_open and any(size is not None for size in known)):
+                checked[index] = _tf.ensured(argument, known, f"{scope}/shape_of_{in_graphs(name).strip('_')}")
+    return checked
+
+
+def _known(exported: Exported, argument: tf.Tensor, name: str, aval: Aval) -> tf.TensorShape:
+    """What is known of the sizes of an argument, and what the function needs."""
+    needed = tf.TensorShape([None if is_symbolic_dim(size) else size for size in aval.shape])
+    try:
+        return needed.merge_with(argument.shape)
+    except ValueError as error:
+        raise tf.errors.InvalidArgumentError(
+            None,
+            None,
+            f"Shape mismatch for {name} of the exported function '{exported.fun_name}': expected {aval.shape} "
+            f"and called with {argument.shape}",
+        ) from error
+
+
+def checks_of(arguments: Iterable[tf.Tensor]) -> list[tf.Operation]:
+    """The operations that compare sizes of these arguments."""
+    return [argument.op for argument in arguments if argument.op.type == _CHECK]
+
+
+def checked_before(checks: Sequence[tf.Operation], results: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """The results of a function in a graph, which are there only if the sizes of its arguments were right.
+
+    Args:
+      checks: The operations that compare sizes.
+      results: Perhaps none: then an operation with an effect, which TensorFlow always runs, comes after the checks.
+    """
+    if not checks:
+        return list(results)
+    with tf.control_dependencies(checks):
+        if not results:
+            tf.raw_ops.Assert(condition=tf.constant(True, tf.bool), data=["sizes"])
+        return [tf.identity(result) for result in results]
