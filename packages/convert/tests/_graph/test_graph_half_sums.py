@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
 
-from jaxtf.convert import convert
+from jaxtf.convert import convert, convert_stablehlo
 
 from .graph_mode import MODES, drawn, run_module
 
@@ -231,6 +231,105 @@ def test_a_sum_of_sizes_known_at_run_time_is_right(axes, mode):
     )
     x = np.full((6_000, 20), 0.5, np.float16)
     np.testing.assert_array_equal(in_mode(converted, mode)(tf.constant(x)), x.astype(np.float64).sum(axes))
+
+
+BROADCAST = {  # over many rows, of what comes last; each gives numbers of the same shape
+    "bias": lambda x, b: x + b,
+    "scale": lambda x, b: x * b,
+    "difference": lambda x, b: b - x,
+    "quotient": lambda x, b: x / b,
+    "power": lambda x, b: x**b,
+    "maximum": lambda x, b: jnp.maximum(x, 2 * b),
+    "choice": lambda x, b: jnp.where(x > 0.5, x, b),
+    "clamp": lambda x, b: lax.clamp(x.dtype.type(2), x + b, x.dtype.type(3)),
+    "row": lambda x, b: x + b[None],
+    "broadcast": lambda x, b: jnp.broadcast_to(b, x.shape),
+    "several dimensions": lambda x, b: (x.reshape(10, -1, 30, 2) * b).reshape(x.shape),
+    "of a product": lambda x, b: x @ jnp.eye(2, dtype=x.dtype) + b,
+    "along a row": lambda x, b: (x.T * b[:, None]).T,
+}
+
+
+def pulled(function, is_constant, arguments, cotangent):
+    """The gradient for the last argument by a tape."""
+
+    def gradient(arguments, given):
+        with tf.GradientTape() as tape:
+            tape.watch(arguments)
+            result = function(*arguments)
+        return tape.gradient(result, arguments[-1], tf.constant(cotangent) if is_constant else given)
+
+    return gradient, tuple(map(tf.constant, arguments)), tf.constant(cotangent)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", BROADCAST)
+def test_what_a_tape_gives_what_is_broadcast_in_a_module_is_right(name, dtype, mode):
+    """By TensorFlow's own gradients."""
+    numbers = np.random.default_rng(0)
+    given = [numbers.uniform(0.1, 1, shape).astype(DTYPES[dtype]) for shape in ((15_000, 2), (2,), (15_000, 2))]
+    *arguments, cotangent = given
+    with jax.enable_x64(True):
+        x, b, upwards = (each.astype(np.float64) for each in given)
+        truth = jax.vjp(BROADCAST[name], x, b)[1](upwards)[1]
+    converted = convert_stablehlo(jax.jit(BROADCAST[name], keep_unused=True).lower(*arguments))
+    for is_constant in (False, True):
+        gradient, tensors, upwards = pulled(converted, is_constant, arguments, cotangent)
+        found = in_mode(gradient, mode)(tensors, upwards)
+        assert error(found.numpy(), truth) <= 2 * ml_dtypes.finfo(DTYPES[dtype]).eps
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_a_tape_gives_what_is_broadcast_to_open_sizes_is_right(mode):
+    module = """
+    func.func @main(%x: tensor<?x2xf16>, %b: tensor<2xf16>) -> tensor<?x2xf16> {
+      %0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x2xf16>) -> tensor<i32>
+      %1 = stablehlo.reshape %0 : (tensor<i32>) -> tensor<1xi32>
+      %2 = stablehlo.constant dense<2> : tensor<1xi32>
+      %3 = stablehlo.concatenate %1, %2, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+      %4 = stablehlo.dynamic_broadcast_in_dim %b, %3, dims = [1] : (tensor<2xf16>, tensor<2xi32>) -> tensor<?x2xf16>
+      %5 = stablehlo.add %x, %4 : tensor<?x2xf16>
+      return %5 : tensor<?x2xf16>
+    }"""
+    arguments, cotangent = (np.ones((15_000, 2), np.float16), np.ones(2, np.float16)), np.full((15_000, 2), 0.5)
+    gradient, tensors, upwards = pulled(convert_stablehlo(module), False, arguments, cotangent.astype(np.float16))
+    np.testing.assert_array_equal(in_mode(gradient, mode)(tensors, upwards), np.full(2, 7_500, np.float16))
+
+
+OTHERS = {
+    "chlo.broadcast_add": """
+      %0 = chlo.broadcast_add %x, %b : (tensor<15000x2xf16>, tensor<2xf16>) -> tensor<15000x2xf16>""",
+    "stablehlo.broadcast": """
+      %1 = "stablehlo.broadcast"(%b) {broadcast_sizes = array<i64: 15000>} : (tensor<2xf16>) -> tensor<15000x2xf16>
+      %0 = stablehlo.multiply %x, %1 : tensor<15000x2xf16>""",
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_a_tape_gives_what_other_operations_broadcast_is_right(name, mode):
+    module = f"""
+    func.func @main(%x: tensor<15000x2xf16>, %b: tensor<2xf16>) -> tensor<15000x2xf16> {{
+      {OTHERS[name]}
+      return %0 : tensor<15000x2xf16>
+    }}"""
+    arguments, cotangent = (np.ones((15_000, 2), np.float16), np.ones(2, np.float16)), np.full((15_000, 2), 0.5)
+    gradient, tensors, upwards = pulled(convert_stablehlo(module), False, arguments, cotangent.astype(np.float16))
+    np.testing.assert_array_equal(in_mode(gradient, mode)(tensors, upwards), np.full(2, 7_500, np.float16))
+
+
+def test_broadcasts_whose_gradients_were_right_are_left_to_the_operations():
+    def types(dtype, *shapes):
+        traced = tf.function(convert_stablehlo(jax.jit(lambda x, b: x * b).lower(*(np.ones(s, dtype) for s in shapes))))
+        graph = traced.get_concrete_function(*(tf.TensorSpec(shape, dtype) for shape in shapes)).graph
+        return {operation.type for operation in graph.get_operations()}
+
+    assert types(np.float16, (60, 2), (2,)) >= {"Cast", "BroadcastTo"}
+    for dtype in (np.float32, ml_dtypes.bfloat16):
+        assert not types(dtype, (60, 2), (2,)) & {"Cast", "BroadcastTo"}
+    for shape in ((2, 1), (), (1, 1)):
+        assert not types(np.float16, (2, 60), shape) & {"Cast", "BroadcastTo"}
 
 
 def test_sums_that_were_right_are_left_as_they_are():

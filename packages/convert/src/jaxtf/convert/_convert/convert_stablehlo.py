@@ -63,7 +63,7 @@ def convert_stablehlo(module: Any, *, enable_xla: bool = True) -> Callable[..., 
     # What JAX exported checks the sizes of its arguments, from which all others follow.
     checks_operands = not is_exported
     try:
-        program = plan(parse(readable), enable_xla, checks_operands=checks_operands)
+        program = plan(parse(readable), enable_xla, checks_operands=checks_operands, is_differentiated=True)
     except ValueError as error:
         hint = "\n  remedy: to read a file, pass pathlib.Path(...)" if _is_name_of_file(module) else ""
         raise ConversionOptionError(f"convert_stablehlo needs a StableHLO module: {error}{hint}") from error

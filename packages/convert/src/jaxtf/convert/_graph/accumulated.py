@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
 
-__all__ = ["accumulated"]
+__all__ = ["accumulated", "broadcast_in_float32", "is_added_in_steps"]
 
 
 def accumulated(
@@ -30,16 +30,31 @@ def accumulated(
       axes: What it is reduced over.
       reduced: The reduction.
     """
-    if kind != "add" or operand.dtype != tf.float16 or not _rounds_each_step(operand, axes):
+    if kind != "add" or operand.dtype != tf.float16 or not is_added_in_steps(operand.shape.as_list(), axes):
         return reduced(operand)
     return nodes.cast(reduced(nodes.cast(operand, tf.float32)), operand.dtype)
 
 
-def _rounds_each_step(operand: tf.Tensor, axes: Sequence[int]) -> bool:
-    """Whether TensorFlow's kernel does, and there are more steps than one."""
-    shape = operand.shape.as_list()
+def broadcast_in_float32(
+    operand: tf.Tensor, broadcast: Callable[[tf.Tensor], tf.Tensor], axes: Sequence[int], shape: Sequence[int | None]
+) -> tf.Tensor:
+    """What a broadcast gives of float16 numbers, so that TensorFlow's gradient of it is a sum in float32.
+
+    Args:
+      operand: The array.
+      broadcast: The broadcast.
+      axes: Where the operand is repeated.
+      shape: That of the result, as far as it is known.
+    """
+    if operand.dtype != tf.float16 or not is_added_in_steps(shape, axes):
+        return broadcast(operand)
+    return nodes.cast(broadcast(nodes.cast(operand, tf.float32)), operand.dtype)
+
+
+def is_added_in_steps(shape: Sequence[int | None], axes: Sequence[int]) -> bool:
+    """Whether TensorFlow's kernel rounds each step of a sum of float16 over these axes, and there are more than one."""
     lengths = [shape[axis] for axis in axes]
-    if None not in lengths and prod(lengths) <= 2:
+    if None not in lengths and prod(n for n in lengths if n is not None) <= 2:
         return False
     runs = [is_reduced for is_reduced, _ in groupby(i in axes for i, size in enumerate(shape) if size != 1)]
     # Where more than three runs are left, TensorFlow transposes the array, so that the innermost one is reduced.

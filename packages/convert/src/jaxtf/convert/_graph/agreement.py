@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
 from jaxtf.convert._graph._support import Size, as_shape, sizes, typed
+from jaxtf.convert._graph.accumulated import is_added_in_steps
 from jaxtf.convert._graph.broadcasts import MOST_RUNS, most_runs
 from jaxtf.convert._graph.errors import unsupported
 from jaxtf.convert._graph.ops.dynamic import listed
@@ -119,12 +120,25 @@ def at_broadcast_places(bound: Bound, operands: Sequence[tf.Tensor]) -> list[tf.
         operand if list(places) == list(range(rank - len(places), rank)) else _spread(operand, places, rank)
         for operand, places in zip(operands, given, strict=True)
     ]
+    if bound.is_differentiated and any(_is_added_in_float16(operand, rank, placed) for operand in placed):
+        wide = [tf.cast(x, tf.float32) if x.dtype == tf.float16 else x for x in placed]
+        in_one = in_one_shape(wide, bound.constant)
+        return [tf.cast(x, operand.dtype) for x, operand in zip(in_one, placed, strict=True)]
     if rank <= MOST_RUNS or traces_compiled():
         return placed
     whole = reduce(tf.broadcast_static_shape, (x.shape for x in placed)).as_list()
     if most_runs([x.shape.as_list() for x in placed], whole) <= MOST_RUNS:
         return placed
     return in_one_shape(placed, bound.constant)
+
+
+def _is_added_in_float16(operand: tf.Tensor, rank: int, placed: Sequence[tf.Tensor]) -> bool:
+    """Whether TensorFlow's gradient of what broadcasts an operand is a sum of float16 that rounds each step."""
+    if operand.dtype != tf.float16:
+        return False
+    whole = reduce(tf.broadcast_static_shape, (x.shape for x in placed)).as_list()
+    sizes_of = [*[1] * (rank - operand.shape.rank), *operand.shape]
+    return is_added_in_steps(whole, [axis for axis in range(rank) if sizes_of[axis] in (1, None) and whole[axis] != 1])
 
 
 def _spread(operand: tf.Tensor, places: Sequence[int], rank: int) -> tf.Tensor:

@@ -13,6 +13,7 @@ from itertools import product
 
 import numpy as np
 
+from jaxtf.convert._graph.accumulated import is_added_in_steps
 from jaxtf.serialization.interop import Block, Operation, TensorType, Value
 
 __all__ = [
@@ -60,7 +61,9 @@ def same_as(value: Value, operation: Operation) -> Operation:
     return replace(operation, name=EXPAND, operands=(value,), attributes={"axes": ()})
 
 
-def leave_to_consumers(block: Block, sources: Mapping[Value, Operation], only_static: bool = False) -> Block:
+def leave_to_consumers(
+    block: Block, sources: Mapping[Value, Operation], only_static: bool = False, is_differentiated: bool = False
+) -> Block:
     """The block with elementwise operations that take operands from before their broadcasts.
 
     Args:
@@ -68,13 +71,15 @@ def leave_to_consumers(block: Block, sources: Mapping[Value, Operation], only_st
       sources: The operations that values come from.
       only_static: Whether operations on sizes that are not known, before a broadcast or after it, keep the operands
         that they have.
+      is_differentiated: Whether TensorFlow differentiates the operations: broadcasts whose gradient it would add in
+        float16 then stay as they are.
     """
     operations: list[Operation] = []
     for operation in block.operations:
         if only_static and not all(_is_static(value) for value in operation.operands):
             operations.append(operation)
             continue
-        needed, changed = _changed(operation, sources, only_static)
+        needed, changed = _changed(operation, sources, only_static, is_differentiated)
         operations += [*needed, changed]
     return replace(block, operations=tuple(operations))
 
@@ -89,13 +94,15 @@ def is_left_a_broadcast(operation: Operation) -> bool:
 
 
 def _changed(
-    operation: Operation, sources: Mapping[Value, Operation], only_static: bool
+    operation: Operation, sources: Mapping[Value, Operation], only_static: bool, is_differentiated: bool
 ) -> tuple[list[Operation], Operation]:
     """The operation with smaller operands, and the operations that make those."""
     candidates = _MAY_BE_SMALLER.get(operation.name, ())
     if not candidates and operation.name in _MAY_BE_SMALLER_IF_FLOATING:
         type_ = operation.operands[0].type
         candidates = _MAY_BE_SMALLER_IF_FLOATING[operation.name] if _is_floating(type_) else ()
+    if is_differentiated:
+        candidates = tuple(index for index in candidates if not _is_kept(operation.operands[index], sources))
     smaller = {index: _smaller(operation.operands[index], sources) for index in candidates}
     made = {
         index: found
@@ -186,6 +193,21 @@ def _is_static(value: Value) -> bool:
 
 def _is_floating(type_: object) -> bool:
     return isinstance(type_, TensorType) and type_.dtype.is_floating
+
+
+def _is_kept(value: Value, sources: Mapping[Value, Operation]) -> bool:
+    """Whether it is a broadcast of float16 whose gradient TensorFlow adds in float16, step by step."""
+    type_ = value.type
+    if not isinstance(type_, TensorType) or type_.dtype.name != "float16":
+        return False
+    source, dimensions = before_broadcasts(value, sources)
+    if source is value or ((operation := sources.get(source)) is not None and operation.name == "stablehlo.constant"):
+        return False
+    assert isinstance(source.type, TensorType)
+    repeated = {
+        axis for size, axis in zip(source.type.shape, dimensions, strict=True) if size == 1 != type_.shape[axis]
+    }
+    return is_added_in_steps(type_.shape, sorted(repeated | set(range(type_.rank)) - set(dimensions)))
 
 
 def _smaller(value: Value, sources: Mapping[Value, Operation]) -> list[Operation] | None:

@@ -19,7 +19,7 @@ from jaxtf.convert._graph._support import (
     typed,
 )
 from jaxtf.convert._graph.known import known_value
-from jaxtf.convert._graph.ops.shapes import broadcast, counting
+from jaxtf.convert._graph.ops.shapes import broadcast_by, counting
 from jaxtf.convert._graph.ops.sorting import greatest
 from jaxtf.convert._graph.registry import Bound, translates
 
@@ -69,7 +69,7 @@ def dynamic_broadcast_in_dim(bound: Bound, operand: tf.Tensor, shape: tf.Tensor)
     Source: StableHLO specification, `dynamic_broadcast_in_dim`.
     """
     wanted = listed(shape, bound.result_type.shape)
-    return broadcast(operand, wanted, bound["broadcast_dimensions"], bound.constant)
+    return broadcast_by(bound, operand, wanted, bound["broadcast_dimensions"])
 
 
 @translates("stablehlo.dynamic_reshape", computed_in=MOVED)

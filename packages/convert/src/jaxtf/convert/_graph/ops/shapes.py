@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, Size, as_shape, one_by_one, pad, refuse, sizes
+from jaxtf.convert._graph.accumulated import broadcast_in_float32
 from jaxtf.convert._graph.broadcasts import MOST_RUNS, most_runs
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
@@ -31,7 +32,21 @@ def broadcast_in_dim(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     known = [size for size in shape if size is not None]
     if len(known) < len(shape):
         refuse(bound, "a size of the result depends on values, and none of the operand is that")
-    return broadcast(operand, known, bound["broadcast_dimensions"], bound.constant)
+    return broadcast_by(bound, operand, known, bound["broadcast_dimensions"])
+
+
+def broadcast_by(bound: Bound, operand: tf.Tensor, shape: list[Size], dimensions: tuple[int, ...]) -> tf.Tensor:
+    """As `broadcast`, for an operation that may be differentiated."""
+
+    def broadcasted(operand: tf.Tensor) -> tf.Tensor:
+        return broadcast(operand, shape, dimensions, bound.constant)
+
+    if not bound.is_differentiated or operand.dtype != tf.float16:
+        return broadcasted(operand)
+    known = [size if isinstance(size, int) else None for size in shape]
+    repeated = {axis for size, axis in zip(operand.shape, dimensions, strict=True) if size == 1 != known[axis]}
+    axes = sorted(repeated | (set(range(len(known))) - set(dimensions)))
+    return broadcast_in_float32(operand, broadcasted, axes, known)
 
 
 def broadcast(
@@ -106,7 +121,7 @@ def broadcast_outer(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     leading = tuple(int(size) for size in bound["broadcast_sizes"])
     rank = operand.shape.rank
     dimensions = tuple(range(len(leading), len(leading) + rank))
-    return broadcast(operand, [*leading, *sizes(operand)], dimensions, bound.constant)
+    return broadcast_by(bound, operand, [*leading, *sizes(operand)], dimensions)
 
 
 @translates("stablehlo.reshape", computed_in=MOVED)

@@ -33,7 +33,12 @@ Pass = Callable[[Block, Mapping[Value, Operation]], Block]
 
 
 def plan(
-    program: Program, allows_xla: bool = True, *, exported: Exported | None = None, checks_operands: bool = False
+    program: Program,
+    allows_xla: bool = True,
+    *,
+    exported: Exported | None = None,
+    checks_operands: bool = False,
+    is_differentiated: bool = False,
 ) -> Program:
     """The same program, with less in it to emit.
 
@@ -43,6 +48,7 @@ def plan(
       allows_xla: Whether TensorFlow's XLA operations may be used; if not, other consumers are expected.
       checks_operands: Whether operands are compared when they are emitted (`agreement`); those of sizes that are not
         known then stay as they are.
+      is_differentiated: Whether TensorFlow differentiates the operations.
     """
     if exported is not None:
         program = with_empty_batches(program, exported)
@@ -54,7 +60,7 @@ def plan(
         partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS, only_static=checks_operands),
         *((partial(before_relus, functions=program.functions),) if allows_xla else ()),
         *((partial(in_one, only_static=checks_operands),) if allows_xla else ()),
-        partial(leave_to_consumers, only_static=checks_operands),
+        partial(leave_to_consumers, only_static=checks_operands, is_differentiated=is_differentiated),
         leave_to_products,
         partial(as_matrices, only_static=checks_operands),
         partial(joined, only_static=checks_operands),
