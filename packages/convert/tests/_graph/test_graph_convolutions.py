@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from jax import lax
 
-from jaxtf.convert import convert
+from jaxtf.convert import convert, convert_stablehlo
 from jaxtf.convert._graph.plan import plan as plan_module
 
 from .graph_mode import MODES, drawn, run_with_open_sizes
@@ -460,3 +460,29 @@ def test_a_compiled_convolution_of_no_features_does_not_end_the_process(rank, gr
         x, kernel = (np.ones([count if n == "a" else n for n in shape], np.float32) for shape in shapes)
         (found,) = run_with_open_sizes(convolved, (x, kernel), shapes, "compiled")
         np.testing.assert_array_equal(found, convolved(x, kernel))
+
+
+DILATED = """
+func.func public @main(%x: tensor<3x?x5x3xf64>, %k: tensor<6x1x2x1xf64>)
+  -> (tensor<3x?x7x6xf64>, tensor<i32>, tensor<i32>) {
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[o, i, 0, 1]->[b, 0, 1, f],
+    window = {pad = [[2, 2], [1, 1]], rhs_dilate = [2, 1]} {batch_group_count = 1 : i64, feature_group_count = 3 : i64}
+    : (tensor<3x?x5x3xf64>, tensor<6x1x2x1xf64>) -> tensor<3x?x7x6xf64>
+  %1 = stablehlo.get_dimension_size %0, dim = 1 : (tensor<3x?x7x6xf64>) -> tensor<i32>
+  %2 = stablehlo.get_dimension_size %0, dim = 2 : (tensor<3x?x7x6xf64>) -> tensor<i32>
+  return %0, %1, %2 : tensor<3x?x7x6xf64>, tensor<i32>, tensor<i32>
+}
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_sizes_of_a_dilated_convolution_of_open_ones_are_its_own(mode):
+    """Grappler takes all sizes to which SpaceToBatch adds unknown edges for one."""
+    run, kernel = convert_stablehlo(DILATED), tf.ones([6, 1, 2, 1], tf.float64)
+    if mode != "eager":
+        signature = tf.TensorSpec([3, None, 5, 3], tf.float64), tf.TensorSpec(kernel.shape, kernel.dtype)
+        run = tf.function(run, signature, autograph=False, jit_compile=mode == "compiled")
+    for height in (3, 4, 5, 8):
+        found, *extent = run(tf.ones([3, height, 5, 3], tf.float64), kernel)
+        assert found.shape == (3, height + 2, 7, 6)
+        assert [int(n) for n in extent] == [height + 2, 7]

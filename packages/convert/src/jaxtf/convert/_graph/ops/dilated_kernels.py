@@ -45,32 +45,43 @@ def in_phases(
 
 
 def _to_batch(operand: tf.Tensor, blocks: Integers, edges: _Edges) -> tf.Tensor:
-    """As `tf.space_to_batch`, also of three spatial dimensions, which TFLite's has not: the first one last."""
+    """As `tf.space_to_batch`, also of three spatial dimensions, which TFLite's has not: the first one last.
+
+    Where only running tells the edges, they are added before, and taken off after it: Grappler (2.21) takes all sizes
+    that SpaceToBatch adds unknown edges to for one, and what computes with sizes is wrong.
+    """
+    if not _are_known(edges):
+        operand = tf.pad(operand, [[0, 0], *map(list, edges), [0, 0]])
+        edges = [(0, 0)] * len(blocks)
     if len(blocks) == 2:
-        return tf.space_to_batch(operand, blocks, _pairs(edges))
+        return tf.space_to_batch(operand, blocks, edges)
     batch, depth, height, width, features = sizes(operand)
     planes = tf.reshape(operand, as_shape([batch * depth, height, width, features]))
-    planes = tf.space_to_batch(planes, blocks[1:], _pairs(edges[1:]))
+    planes = tf.space_to_batch(planes, blocks[1:], edges[1:])
     _, height, width, _ = sizes(planes)
     batch *= blocks[1] * blocks[2]
     lines = tf.reshape(planes, as_shape([batch, depth, height * width * features]))
-    lines = tf.space_to_batch(lines, blocks[:1], _pairs(edges[:1]))
+    lines = tf.space_to_batch(lines, blocks[:1], edges[:1])
     return tf.reshape(lines, as_shape([batch * blocks[0], sizes(lines)[1], height, width, features]))
 
 
 def _from_batch(operand: tf.Tensor, blocks: Integers, edges: _Edges) -> tf.Tensor:
     """What `_to_batch` is the inverse of, `edges` cut off."""
+    if not _are_known(edges):
+        whole = _from_batch(operand, blocks, [(0, 0)] * len(blocks))
+        kept = [size - high for size, (_, high) in zip(sizes(whole)[1:-1], edges, strict=True)]
+        return whole[(slice(None), *map(slice, kept))]
     if len(blocks) == 2:
-        return tf.batch_to_space(operand, blocks, _pairs(edges))
+        return tf.batch_to_space(operand, blocks, edges)
     batch, depth, height, width, features = sizes(operand)
     lines = tf.reshape(operand, as_shape([batch, depth, height * width * features]))
-    lines = tf.batch_to_space(lines, blocks[:1], _pairs(edges[:1]))
+    lines = tf.batch_to_space(lines, blocks[:1], edges[:1])
     batch, depth = batch // blocks[0], sizes(lines)[1]
     planes = tf.reshape(lines, as_shape([batch * depth, height, width, features]))
-    planes = tf.batch_to_space(planes, blocks[1:], _pairs(edges[1:]))
+    planes = tf.batch_to_space(planes, blocks[1:], edges[1:])
     _, height, width, _ = sizes(planes)
     return tf.reshape(planes, as_shape([batch // (blocks[1] * blocks[2]), depth, height, width, features]))
 
 
-def _pairs(edges: _Edges) -> tf.Tensor:
-    return tf.stack([as_shape(edge) for edge in edges])
+def _are_known(edges: _Edges) -> bool:
+    return all(isinstance(size, int) for edge in edges for size in edge)
