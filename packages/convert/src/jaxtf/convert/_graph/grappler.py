@@ -243,8 +243,10 @@ def divided(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     still. Of `x / sqrt(y)` Grappler makes `x * rsqrt(y)`, which may be larger than 1 where y is the square of x.
     """
     are_symbolic = tf.is_symbolic_tensor(dividend) and tf.is_symbolic_tensor(divisor)
-    if not are_symbolic or dividend.dtype.is_complex or traces_compiled():
+    if not are_symbolic or dividend.dtype.is_complex:
         return _DIVIDE(dividend, divisor)  # of complex numbers Reciprocal gives for 0 what XLA gives
+    if traces_compiled():
+        return _DIVIDE(*_with_reciprocal(dividend, divisor))
     maker = maker_of(divisor)
     if maker is not None and maker.type == "Sqrt":
         left_by_grappler(maker)
@@ -257,6 +259,23 @@ def divided(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
         elif divisor.shape.rank:  # of one number Reciprocal is exact
             return _MULTIPLY(dividend, tf.constant(reciprocal))
     return _DIVIDE(dividend, divisor)
+
+
+def _with_reciprocal(dividend: tf.Tensor, divisor: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """A dividend and a divisor of the same quotient, of which the divisor's reciprocal does not count as 0.
+
+    XLA multiplies with the reciprocals of constants. What is an argument in JAX, or computed from positions, may be one
+    here.
+    """
+    known = known_value(divisor) if divisor.dtype.size > 2 or divisor.dtype == tf.bfloat16 else None
+    if known is None:
+        return dividend, divisor
+    least, _ = _range_of(divisor.dtype)
+    sizes = np.abs(known.astype(np.float64))
+    if not ((sizes > 1 / least) & np.isfinite(sizes)).any():
+        return dividend, divisor
+    part = dividend * 0.25  # chosen: XLA would put this factor and the reciprocal together
+    return tf.where(tf.math.is_nan(dividend), dividend, part), tf.constant(known * np.asarray(0.25, known.dtype))
 
 
 def _reciprocal(divisor: tf.Tensor) -> np.ndarray | None:
