@@ -397,6 +397,13 @@ VMAPPED = {
     "cond": jax.vmap(lambda i, x: lax.cond(i == 1, jnp.sqrt, jnp.sin, x)),
     "switch": jax.vmap(lambda i, x: lax.switch(2 * i, [jnp.sin, jnp.log, jnp.sqrt], x)),
     "one x for all": lambda i, x: jax.vmap(lambda i: lax.cond(i == 1, jnp.sqrt, jnp.sin, x[0]))(i),
+    "all x for each": lambda i, x: jax.vmap(lambda i: lax.cond(i == 2, jnp.log, jnp.sin, x))(i),
+    "a weight for all": lambda i, x: jax.vmap(lambda i, y: lax.cond(i == 2, lambda y: (x[4] * y) ** -1, jnp.sin, y))(
+        i, x
+    ),
+    "many dimensions": lambda i, x: jax.vmap(lambda i, x: lax.cond(i == 1, jnp.sqrt, jnp.sin, x))(
+        i, x.reshape(5, *[1] * 9)
+    ),
     "an array or itself": lambda i, x: jnp.where(i == 1, x, x) ** 3,
 }
 

@@ -14,6 +14,7 @@ from jaxtf.convert._graph._support import BINARY, BITS, MOST_DIMENSIONS, MOVED, 
 from jaxtf.convert._graph.derivatives import differentiated
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.ops.shapes import in_one_shape
+from jaxtf.convert._graph.plan.choices import OF_ITSELF
 from jaxtf.convert._graph.registry import Bound, translates
 
 DIRECTIONS: dict[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
@@ -70,18 +71,21 @@ def select(bound: Bound, condition: tf.Tensor, on_true: tf.Tensor, on_false: tf.
 
     Source: StableHLO specification, `select`.
     """
-    operands = condition, on_true, on_false
-    if max(x.shape.rank for x in operands) > MOST_DIMENSIONS and condition.shape.rank != 0:
-        return where(*in_one_shape(operands, bound.constant))
-    result = nodes.select(condition, on_true, on_false)
-    of_true, of_false = bound.operation.operands[1:]
-    if of_true is not of_false or not (on_true.dtype.is_floating or on_true.dtype.is_complex):
+    result = _chosen(bound, condition, on_true, on_false)
+    if not bound.get(OF_ITSELF) or not (result.dtype.is_floating or result.dtype.is_complex):
         return result
 
-    def gradient(upwards: tf.Tensor, _: tf.Tensor) -> tuple[tf.Tensor]:
-        return (where(tf.logical_or(condition, tf.equal(upwards, upwards)), upwards, tf.zeros([], upwards.dtype)),)
+    def gradient(upwards: tf.Tensor, condition: tf.Tensor, _: tf.Tensor) -> tuple[None, tf.Tensor]:
+        is_kept = tf.logical_or(condition, tf.equal(upwards, upwards))
+        return None, _chosen(bound, is_kept, upwards, tf.zeros_like(upwards))
 
-    return differentiated(bound, result, gradient, on_true)
+    return differentiated(bound, result, gradient, condition, on_true)
+
+
+def _chosen(bound: Bound, *operands: tf.Tensor) -> tf.Tensor:
+    if max(x.shape.rank for x in operands) > MOST_DIMENSIONS and operands[0].shape.rank != 0:
+        return where(*in_one_shape(operands, bound.constant))
+    return nodes.select(*operands)
 
 
 @translates("stablehlo.clamp", computed_in=MOVED)
