@@ -18,6 +18,7 @@ from jax import lax
 
 from jaxtf.convert import GraphModeUnsupported, convert, convert_stablehlo
 from jaxtf.convert._graph.table import entries
+from jaxtf.serialization import export
 
 from .graph_mode import FULL, MODES
 
@@ -391,6 +392,31 @@ def test_a_pole_is_not_in_the_gradients_of_other_elements(mode):
     x = np.complex64([0, 2, 1j])
     found = gradient(convert_stablehlo(jax.jit(lambda x: 1 / x).lower(x)), x, mode)
     np.testing.assert_allclose(found[1:], [-0.25, 1], rtol=1e-6)
+
+
+WRITTEN_OUT = {
+    **{name: getattr(lax, name) for name in ("atan", "atanh", "cos", "log", "log1p", "sin", "sqrt", "square")},
+    "several": lambda z: jnp.sin(lax.square(z + 1j)) * jnp.sqrt(z),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", WRITTEN_OUT)
+def test_what_an_artifact_has_written_out_for_parts_has_the_gradient_of_the_function(name, mode):
+    points = [1 + 1j, 2 - 2j, -0.5 + 0.5j, 1.5 + 0.3j, 4, -4 + 0.1j, 2j, -2j, 0.3, 0.7j, 1 - 1j, 0.5]
+    z, function = np.array(points, np.complex64), WRITTEN_OUT[name]
+    imported = convert_stablehlo(export(jax.jit(function))(z).mlir_module_serialized)
+
+    def gradient(z):
+        with tf.GradientTape() as tape:
+            tape.watch(z)
+            made = tf.math.real(imported(z))
+        return tape.gradient(made, z)
+
+    if mode != "eager":
+        gradient = tf.function(gradient, autograph=False, jit_compile=mode == "compiled")
+    expected = np.conj(jax.grad(lambda z: function(z).real.sum())(z))
+    np.testing.assert_allclose(gradient(tf.constant(z)), expected, rtol=1e-3, atol=1e-6)
 
 
 VMAPPED = {

@@ -23,6 +23,7 @@
 - `BoundOperation`, `refusal_text`, `COLLECTIVES`, `EFFECTS`, `PYTHON_CALLBACKS`: what those who translate operations
   one by one have in common.
 - `requirements` (of `Requirement`s), `has_requirements`: what sizes of operands have to be.
+- `operations_of_complex_function`: what is written out for the parts of complex numbers.
 - `single_operation`, `extreme_direction`, `comparator_keys` (of `Key`s), `comparison_direction`: what one computes;
   `counts_in`: whether indices of a dtype ascend; `defining`: the operations that the values of a block come from.
 - `users_line`, `users_files`: the line of the user's program in a stack, and which of its files are the user's.
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._jax_values.varying import vary_alike, varying_like
     from jaxtf.serialization._program.bound import COLLECTIVES, EFFECTS, PYTHON_CALLBACKS, BoundOperation
     from jaxtf.serialization._program.calls import callee_of
+    from jaxtf.serialization._program.complex_functions import operations_of_complex_function
     from jaxtf.serialization._program.for_xla import rewrite_for_xla
     from jaxtf.serialization._program.locations import scope_of
     from jaxtf.serialization._program.parse import read_program
@@ -165,6 +167,7 @@ __all__ = [
     "misread_by_xla",
     "of_one_equation",
     "operations_of",
+    "operations_of_complex_function",
     "plain_containers",
     "pushed_forward",
     "read_artifact",
@@ -218,6 +221,7 @@ _MODULES = {
     "as_jitted": "_export.jitted",
     "closed_over": "_export.closed_over",
     "callee_of": "_program.calls",
+    "operations_of_complex_function": "_program.complex_functions",
     "calling_configuration": "_jax",
     "comparator_keys": "_program.regions",
     "comparison_direction": "_program.regions",

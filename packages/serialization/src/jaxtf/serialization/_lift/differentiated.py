@@ -24,15 +24,16 @@ __all__ = ["differentiated_as_one"]
 Function = Callable[[Any], Any]
 
 
-def differentiated_as_one(function: Function, dtype: Any) -> Function:
+def differentiated_as_one(function: Function, dtype: Any, alike: Function | None = None) -> Function:
     """A function of each element of an array whose derivative is computed before a tangent is multiplied with it.
 
     Args:
-      function: Of one array of floating point; the result has its shape.
+      function: Of one array of floating point, or of complex numbers; the result has its shape.
       dtype: Of the result.
+      alike: A function that has the derivative, if that is not one of the operations of the function.
     """
-
-    return partial(_elementwise_p.bind, function=function, dtype=dtype)
+    slope = _derivative(function if alike is None else alike)
+    return partial(_elementwise_p.bind, function=function, slope=slope, dtype=dtype)
 
 
 def _derivative(function: Function) -> Function:
@@ -47,26 +48,28 @@ def _moved(slope: Any, tangent: Any) -> Any:
     return lax.mul(slope, lax.convert_element_type(tangent, slope.dtype))
 
 
-def _jvp(primals: Any, tangents: Any, *, function: Function, dtype: Any) -> tuple[Any, Any]:
+def _jvp(primals: Any, tangents: Any, *, function: Function, slope: Function, dtype: Any) -> tuple[Any, Any]:
     [x], [tangent] = primals, tangents
-    slope = _elementwise_p.bind(x, function=_derivative(function), dtype=dtype)
-    return _elementwise_p.bind(x, function=function, dtype=dtype), _moved(slope, ad.instantiate_zeros(tangent))
+    result = _elementwise_p.bind(x, function=function, slope=slope, dtype=dtype)
+    moved = _elementwise_p.bind(x, function=slope, slope=_derivative(slope), dtype=dtype)
+    return result, _moved(moved, ad.instantiate_zeros(tangent))
 
 
-def _batch(operands: Any, axes: Any, *, function: Function, dtype: Any) -> tuple[Any, Any]:
+def _batch(operands: Any, axes: Any, *, function: Function, slope: Function, dtype: Any) -> tuple[Any, Any]:
     """The sizes that constants are broadcast to are those of one element of the batch."""
     [x], [axis] = operands, axes
-    return _elementwise_p.bind(x, function=jax.vmap(function, axis, axis), dtype=dtype), axis
+    mapped, slopes = (jax.vmap(each, axis, axis) for each in (function, slope))
+    return _elementwise_p.bind(x, function=mapped, slope=slopes, dtype=dtype), axis
 
 
-def _lower(ctx: Any, x: Any, *, function: Function, dtype: Any) -> Any:
+def _lower(ctx: Any, x: Any, *, function: Function, slope: Function, dtype: Any) -> Any:
     return mlir.lower_fun(function, multiple_results=False)(ctx, x)
 
 
 _elementwise_p = Primitive("jaxtf_elementwise")
-_elementwise_p.def_impl(lambda x, *, function, dtype: function(x))
-_elementwise_p.def_abstract_eval(lambda x, *, function, dtype: x.update(dtype=dtype, weak_type=False))
+_elementwise_p.def_impl(lambda x, *, function, slope, dtype: function(x))
+_elementwise_p.def_abstract_eval(lambda x, *, function, slope, dtype: x.update(dtype=dtype, weak_type=False))
 ad.primitive_jvps[_elementwise_p] = _jvp
 batching.primitive_batchers[_elementwise_p] = _batch
 mlir.register_lowering(_elementwise_p, _lower)
-checked_as(_elementwise_p, lambda *, function, dtype: function)
+checked_as(_elementwise_p, lambda *, function, slope, dtype: function)

@@ -157,7 +157,9 @@ class Evaluator:
         if all(isinstance(size, Known) for size in sizes.values()):
             type_ = function.operations[-1].results[0].type
             assert isinstance(type_, TensorType), "a function of each element has an array for a result"
-            return differentiated_as_one(evaluate, type_.dtype)(array)
+            return differentiated_as_one(evaluate, type_.dtype, function.alike)(array)
+        if function.alike is not None:
+            return function.alike(array)
         return evaluate(array)  # shapes that are arrays: a function may not close over them
 
     def _operation(self, operation: Operation, operands: Sequence[Any], scope: _Scope) -> list[Any]:

@@ -11,9 +11,11 @@ Source: the JAX FAQ, "Gradients contain NaN where using where".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from jaxtf.serialization._lift.complex_functions import complex_function
 from jaxtf.serialization._lift.logistic import operations_of_logistic
 from jaxtf.serialization._program.calls import callee_of
 from jaxtf.serialization._program.program import Block, Operation, Program, TensorType, Value, read_in
@@ -84,12 +86,14 @@ class Pointwise:
       operations: In order; the last one selects the result.
       sizes: What else they use: the shapes that constants are broadcast to.
       is_logistic: Whether it is the logistic function.
+      alike: Of complex numbers, the function of JAX that has its derivative.
     """
 
     argument: Value
     operations: tuple[Operation, ...]
     sizes: tuple[Value, ...]
     is_logistic: bool = False
+    alike: Callable[[Any], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -117,11 +121,11 @@ def planned(block: Block, program: Program, sources: Mapping[Value, Operation]) 
     """
     positions = {operation: position for position, operation in enumerate(block.operations)}
     logistic = _logistic(block, sources, positions)
+    functions = {**logistic, **_of_complex(block, sources, positions)}
     names = {operation: _elementwise_names(operation, program, ()) for operation in block.operations}
     if not any(_SELECT in found for found in names.values()):
-        return Plan(logistic, _within(block, logistic), logistic)
+        return Plan(functions, _within(block, functions), logistic)
     origins = _origins(block, names, sources)
-    functions = dict(logistic)
     for operation, found in names.items():
         if _SELECT in found and origins[operation.results[0]] is not operation.results[0]:
             function = _function(operation, origins, sources, positions)
@@ -141,6 +145,20 @@ def _logistic(
             argument, operations = matched
             sizes = [size for each in operations if each.name in _BROADCASTS for size in each.operands[1:]]
             found[operation] = Pointwise(argument, operations, tuple(dict.fromkeys(sizes)), is_logistic=True)
+    return found
+
+
+def _of_complex(
+    block: Block, sources: Mapping[Value, Operation], positions: Mapping[Operation, int]
+) -> dict[Operation, Pointwise]:
+    """The functions of complex numbers of a block, by the operation that ends each."""
+    found = {}
+    for operation in block.operations:
+        matched = complex_function(operation, sources, positions)
+        if matched is not None:
+            argument, operations, alike = matched
+            sizes = [size for each in operations if each.name in _BROADCASTS for size in each.operands[1:]]
+            found[operation] = Pointwise(argument, operations, tuple(dict.fromkeys(sizes)), alike=alike)
     return found
 
 

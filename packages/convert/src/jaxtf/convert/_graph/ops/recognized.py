@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import tensorflow as tf
 
 from jaxtf.convert._graph import grappler, nodes
 from jaxtf.convert._graph._support import MOVED, one_by_one, typed
 from jaxtf.convert._graph.broadcasts import EXPAND
+from jaxtf.convert._graph.derivatives import differentiated_as
+from jaxtf.convert._graph.plan.complex_functions import DIFFERENTIATED_AS
 from jaxtf.convert._graph.plan.rounds import APART
 from jaxtf.convert._graph.plan.sums import SUM_OF_SEVERAL
-from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._graph.registry import Bound, registered, translates
 from jaxtf.convert._graph.reshapes import RESHAPE
 from jaxtf.convert._tf import has_only_cpu
 
@@ -88,3 +93,12 @@ def apart(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 
     _, made = tf.while_loop(lambda i, _: i < 2, step, (typed(0, tf.int32), operand))
     return made
+
+
+@translates(DIFFERENTIATED_AS)
+def with_derivative(bound: Bound, result: tf.Tensor, argument: tf.Tensor) -> tf.Tensor:
+    """What operations on the parts of complex numbers have computed, with the derivative of the function that it is."""
+    name, entry = bound["function"], registered()[bound["function"]]
+    inner = replace(bound, operation=replace(bound.operation, name=name, operands=bound.operation.operands[1:]))
+    assert entry.emit is not None, "such functions are translated"
+    return differentiated_as(bound, result, partial(entry.emit, inner), argument)

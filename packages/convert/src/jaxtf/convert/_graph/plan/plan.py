@@ -14,6 +14,7 @@ import numpy as np
 from jaxtf.convert._graph.broadcasts import leave_to_consumers
 from jaxtf.convert._graph.plan.bounds import Bounds
 from jaxtf.convert._graph.plan.choices import marked
+from jaxtf.convert._graph.plan.complex_functions import with_derivatives
 from jaxtf.convert._graph.plan.empty_batches import with_empty_batches
 from jaxtf.convert._graph.plan.folding import Folding
 from jaxtf.convert._graph.plan.patterns import PATTERNS, PATTERNS_FOR_CONSUMERS, recognized
@@ -55,7 +56,7 @@ def plan(
         program = with_empty_batches(program, exported)
     passes: tuple[Pass, ...] = (
         partial(_with_regions, functions=program.functions),
-        *((marked,) if is_differentiated else ()),
+        *((with_derivatives, marked) if is_differentiated else ()),
         Bounds(program),
         _sizes_known,
         Folding(program),
