@@ -118,10 +118,8 @@ class Decider:
 
     def is_contradictory(self) -> bool:
         """Returns whether it is known that no sizes satisfy the facts."""
-        if self._facts.all_unary:
-            return any(
-                self._facts.interval(name).lower > self._facts.interval(name).upper for name in self._facts.names
-            )
+        if self._facts.are_contradictory or self._facts.all_unary:
+            return self._facts.are_contradictory
         try:
             if self._points:
                 return False
@@ -345,7 +343,7 @@ class Decider:
             exact = Problem(monomials, question.facts, enclosure, self.budget).bounds(question.expression)
         except TooHard:
             exact = enclosing
-        return self._intervals.put(name, exact)
+        return self._intervals.put(name, exact if exact.lower <= exact.upper else enclosing)
 
     @cached_property
     def _sample_sizes(self) -> tuple[Sizes, ...]:

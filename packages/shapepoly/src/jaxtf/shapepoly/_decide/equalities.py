@@ -59,7 +59,8 @@ class Equalities:
 
     Attributes:
       definitions: The variables that are replaced, each with an expression that has none of them.
-      facts: What else is at least 0, without these variables.
+      facts: What else is at least 0, without these variables; -1 alone where the equations make a divisor 0, as no
+        sizes satisfy them then.
       rules: What is 0, without these variables, and is not a definition.
     """
 
@@ -76,11 +77,15 @@ class Equalities:
         self.facts = tuple(inequalities)
         if not equations:
             return
-        found = _Elimination(equations, inequalities, budget)
+        try:
+            found = _Elimination(equations, inequalities, budget)
+            remaining = [found.without_defined(fact) for fact in inequalities]
+        except ZeroDivisionError:  # where a divisor was found to be other than 0 for all sizes, there are none
+            self.facts = (integer(-1),)
+            return
         self.definitions, self.rules = found.definitions, tuple(found.equations)
         for value in self.definitions.values():
             value.is_plain = not has_operations(value)
-        remaining = [found.without_defined(fact) for fact in inequalities]
         remaining += [value - integer(1) for value in self.definitions.values()]
         remaining += [side for rule in self.rules for side in (rule, -rule)]
         simpler = map(_without_quotient, remaining)

@@ -1,7 +1,8 @@
 """The facts of a scope: expressions that are at least 0, arranged for the questions about them.
 
-Facts about one variable are kept as its interval. Of the others, those are found that bear on some
-variables: because they mention them, or mention variables that others mention with them.
+Facts about one variable are kept as its interval. It is never empty: where they leave no size, the facts are known to
+be contradictory, and any interval encloses the sizes. Of the others, those are found that bear on some variables:
+because they mention them, or mention variables that others mention with them.
 """
 
 import zlib
@@ -26,11 +27,13 @@ class Facts:
       names: All variables that they mention.
       all_unary: Whether each fact is linear in a single variable.
       are_linear: Whether each fact is linear, with division by integers, and maxima.
+      are_contradictory: Whether those that are linear in a single variable, or integers, leave no sizes.
     """
 
     def __init__(self, facts: Sequence[Expression]) -> None:
         self.all = tuple(facts)
         self.names = frozenset[str]().union(*(fact.variables() for fact in facts))
+        self.are_contradictory = False
         self._intervals: dict[str, Interval] = {}
         unary = [self._note_if_unary(fact) for fact in facts]
         self.all_unary = all(unary)
@@ -39,7 +42,7 @@ class Facts:
         self._about: Memo[frozenset[str], tuple[tuple[Expression, ...], frozenset[str]]] = Memo(256)
 
     def interval(self, name: str) -> Interval:
-        """Returns the interval of a variable by the facts about it alone."""
+        """Returns the interval of a variable by the facts about it alone, never an empty one."""
         return self._intervals.get(name, Interval(1, inf))
 
     def about(self, names: frozenset[str]) -> tuple[tuple[Expression, ...], frozenset[str]]:
@@ -67,8 +70,11 @@ class Facts:
     def _note_if_unary(self, fact: Expression) -> bool:
         """Narrows the interval of a variable if the fact is linear in it alone, and returns whether it is."""
         terms = [(monomial, factor) for monomial, factor in fact.terms.items() if monomial != ONE]
+        if not terms:
+            self.are_contradictory |= fact.constant < 0
+            return True
         if len(terms) != 1 or len(terms[0][0]) != 1:
-            return not terms and fact.constant >= 0
+            return False
         ((atom, exponent),), factor = terms[0]
         if exponent != 1 or not isinstance(atom, Variable):
             return False
@@ -77,6 +83,9 @@ class Facts:
             lower = max(lower, -(fact.constant // factor))
         else:
             upper = min(upper, fact.constant // -factor)
+        if lower > upper:
+            self.are_contradictory = True
+            lower, upper = 1, inf
         self._intervals[atom.name] = Interval(lower, upper)
         return True
 

@@ -17,7 +17,7 @@ Bound = int | float
 
 
 class Interval(NamedTuple):
-    """All integers from `lower` to `upper`, both included."""
+    """All integers from `lower` to `upper`, both included; what computes with them relies on `lower <= upper`."""
 
     lower: Bound
     upper: Bound

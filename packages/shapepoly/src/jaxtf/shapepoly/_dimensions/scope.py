@@ -133,7 +133,10 @@ def _read_all(texts: Sequence[str], budget: Budget) -> tuple[Constraint, ...]:
     of_texts = Budget(_MOST_STEPS, _TOO_MANY_PRODUCTS) if budget is UNBOUNDED else budget
     while len(found) < len(texts):
         known = [found[position] for position in sorted(found)]
-        algebra = Algebra(decider_of(known, budget))
+        decider = decider_of(known, budget)
+        if decider.is_contradictory():
+            raise ScopeError(_contradiction(known, budget))
+        algebra = Algebra(decider)
         refusal: InconclusiveDimensionOperation | None = None
         for position, text in enumerate(texts):
             if position in found:
