@@ -36,7 +36,8 @@ def difference(found: Any, expected: Any) -> float:
     """The largest difference of two arrays, relative to eps * max abs value of the expected one.
 
     It is infinite if they do not match: where shapes or dtypes differ, where one has a NaN or an infinity and the other
-    does not, and where integers differ at all. JAX's zeros of dtype float0 are False in TensorFlow.
+    does not, in the same part of a complex number, and where integers differ at all. Zeros of either sign are the same.
+    JAX's zeros of dtype float0 are False in TensorFlow.
     """
     left, right = (
         np.zeros(array.shape, np.bool_) if is_float0(array.dtype) else array
@@ -48,17 +49,24 @@ def difference(found: Any, expected: Any) -> float:
         return 0.0 if np.array_equal(left, right) else float("inf")
     epsilon = _epsilon(right.dtype)
     wide = np.complex128 if right.dtype.kind == "c" else np.float64
-    left, right = left.astype(wide), right.astype(wide)
-    finite = np.isfinite(right)
-    if not np.array_equal(finite, np.isfinite(left)):
+    left, right = left.astype(wide).ravel(), right.astype(wide).ravel()
+    parts = left.view(np.float64), right.view(np.float64)
+    finite = np.isfinite(parts[1])
+    if not np.array_equal(finite, np.isfinite(parts[0])):
         return float("inf")
-    if not np.array_equal(left[~finite], right[~finite], equal_nan=True):
+    if not np.array_equal(parts[0][~finite], parts[1][~finite], equal_nan=True):
         return float("inf")
-    scale = np.abs(right[finite]).max(initial=0.0)
-    apart = np.abs(left[finite] - right[finite]).max(initial=0.0)
-    if apart == 0:
-        return 0.0
-    return float(apart / (epsilon * scale)) if scale else float("inf")
+    whole = np.isfinite(right)
+    beside = finite & ~np.repeat(whole, finite.size // max(whole.size, 1))  # NaN or infinity in the other part
+    error, scale = _error(left[whole], right[whole], 0.0)
+    return max(error, _error(parts[0][beside], parts[1][beside], scale)[0]) / epsilon
+
+
+def _error(left: np.ndarray, right: np.ndarray, scale: float) -> tuple[float, float]:
+    """The largest difference of finite numbers, relative to the largest expected one and a scale; and that number."""
+    scale = max(scale, float(np.abs(right).max(initial=0.0)))
+    apart = float(np.abs(left - right).max(initial=0.0))
+    return (apart / scale if scale else float("inf")) if apart else 0.0, scale
 
 
 def _epsilon(dtype: np.dtype[Any]) -> float:
