@@ -228,7 +228,7 @@ class ModuleCall:
 
         def of_all(stacked: Sequence[tf.Tensor]) -> list[tf.Tensor]:
             has_shape = all(each.shape.is_fully_defined() for each in signature) and not traces_compiled()
-            if has_shape or stacked[0].shape[0] or not self.only_computes:
+            if has_shape or stacked[0].shape.as_list()[0] or not self.only_computes:
                 return list(tf.map_fn(of_one, stacked, fn_output_signature=signature))
             results = tf.map_fn(of_one, list(map(_with_one, stacked)), fn_output_signature=signature)
             return [result[: given.pfor.loop_len_vector[0]] for result in results]
@@ -679,7 +679,7 @@ def variadic_sort(
 def compiled_svd(matrices: tf.Tensor, error: float) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Singular values, and the left and the right vectors, square matrices, up to a relative error, by XLA."""
     results = gen_xla_ops.xla_svd(matrices, max_iter=100, epsilon=error, precision_config="")
-    *batch, rows, columns = matrices.shape
+    *batch, rows, columns = matrices.shape.as_list()
     count = None if None in (rows, columns) else min(rows, columns)
     for result, last in zip(results, ([count], [rows, rows], [columns, columns]), strict=True):
         result.set_shape([*batch, *last])

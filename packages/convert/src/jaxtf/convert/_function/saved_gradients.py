@@ -52,5 +52,6 @@ def _like(argument: tf.Tensor, number: tf.Tensor) -> tf.Tensor | None:
     if not (argument.dtype.is_floating or argument.dtype.is_complex):
         return None
     shape = argument.shape
-    filled = tf.fill([size or 0 for size in (shape if shape.rank is not None else ())], tf.cast(number, argument.dtype))
+    sizes = shape.as_list() if shape.rank is not None else []
+    filled = tf.fill([size or 0 for size in sizes], tf.cast(number, argument.dtype))
     return filled if shape.is_fully_defined() else tf.compat.v1.placeholder_with_default(filled, shape)

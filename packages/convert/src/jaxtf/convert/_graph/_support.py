@@ -280,7 +280,8 @@ def _spread(operand: tf.Tensor, value: tf.Tensor | None, axis: int, between: int
     if operand.shape.rank > 6:
         flat = tf.reshape(operand, as_shape([product(shape[:axis]), count, product(shape[axis + 1 :])]))
         flat = _spread(flat, value, 1, between)
-        return tf.reshape(flat, as_shape([*shape[:axis], flat.shape[1] or tf.shape(flat)[1], *shape[axis + 1 :]]))
+        made = flat.shape.as_list()[1] or tf.shape(flat)[1]
+        return tf.reshape(flat, as_shape([*shape[:axis], made, *shape[axis + 1 :]]))
     wide = tf.expand_dims(operand, axis + 1)
     paddings = [[0, between if i == axis + 1 else 0] for i in range(len(shape) + 1)]
     wide = tf.pad(wide, paddings) if value is None else _padded(wide, paddings, value)

@@ -137,7 +137,7 @@ def _is_added_in_float16(operand: tf.Tensor, rank: int, placed: Sequence[tf.Tens
     if operand.dtype != tf.float16:
         return False
     whole = reduce(tf.broadcast_static_shape, (x.shape for x in placed)).as_list()
-    sizes_of = [*[1] * (rank - operand.shape.rank), *operand.shape]
+    sizes_of = [*[1] * (rank - operand.shape.rank), *operand.shape.as_list()]
     return is_added_in_steps(whole, [axis for axis in range(rank) if sizes_of[axis] in (1, None) and whole[axis] != 1])
 
 

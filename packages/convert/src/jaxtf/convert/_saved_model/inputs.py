@@ -68,4 +68,6 @@ def _spec_of(like: Any, name: str, option: str) -> tf.TensorSpec:
             f"{option} must say shape and dtype of '{name}', as tf.TensorSpec([None, 4], tf.float32) does. "
             f"Got: {like!r:.60}"
         )
-    return tf.TensorSpec([None if size is None else int(size) for size in like.shape], like.dtype, name)
+    return tf.TensorSpec(
+        [None if size is None else int(size) for size in tf.TensorShape(like.shape).as_list()], like.dtype, name
+    )

@@ -103,7 +103,7 @@ def _convolved(
     reversed_axes = [i for i, turned in enumerate(bound.get("window_reversal") or ()) if turned]
     if reversed_axes:
         kernel = tf.reverse(kernel, reversed_axes)
-    if spatial - 3 > sum(size is not None for size in kernel.shape[:-2]):
+    if spatial - 3 > sum(size is not None for size in kernel.shape.as_list()[:-2]):
         refuse(
             bound, f"{spatial} spatial dimensions, of which the kernel has more than 3 that are known only at run time"
         )
@@ -159,7 +159,7 @@ def _by_holes(
 
     So a small depthwise one takes half of the time for CPU (TensorFlow 2.21); None for others, and in other dtypes.
     """
-    is_depthwise = groups > 1 and kernel.shape[-2] == 1 and operand.shape.rank == 4
+    is_depthwise = groups > 1 and kernel.shape.as_list()[-2] == 1 and operand.shape.rank == 4
     is_dilated = set(windows.kernel_dilation) != {1} and set(windows.dilation) == {1}
     dtypes = {operand.dtype, kernel.dtype, dtype}
     if not (is_depthwise and is_dilated) or dtypes != {tf.float32} or traces_compiled() or not has_only_cpu():
@@ -306,7 +306,7 @@ def _may_be_larger(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> b
 
     A kernel of TensorFlow for CPU with AVX-512 (2.19 to 2.21) ends the process for some of these if it pads itself.
     """
-    extent = operand.shape[1:-1]
+    extent = operand.shape.as_list()[1:-1]
     return any(
         apart > 1 if size is None or not isinstance(reach, int) else reach > size
         for size, reach, apart in zip(extent, windows.reach(kernel), windows.kernel_dilation, strict=True)
@@ -339,9 +339,9 @@ def _strided_columns(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) ->
 
 def _with_fewer(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int) -> tf.Tensor:
     """With one spatial dimension less: its positions are in the batch, the elements under each window as features."""
-    known = [i for i, size in enumerate(kernel.shape[:-2]) if size is not None]
-    axis = min(known, key=lambda i: kernel.shape[i])
-    span, stride, apart = kernel.shape[axis], windows.stride[axis], windows.kernel_dilation[axis]
+    spans = kernel.shape.as_list()[:-2]
+    axis = min((i for i, size in enumerate(spans) if size is not None), key=lambda i: spans[i])
+    span, stride, apart = spans[axis], windows.stride[axis], windows.kernel_dilation[axis]
     edges = [[0] * (operand.shape.rank - 2) for _ in range(3)]
     amounts = windows.low[axis], windows.high[axis], windows.dilation[axis] - 1
     for edge, amount in zip(edges, amounts, strict=True):
@@ -370,9 +370,9 @@ def _with_fewer(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups:
 
 def _empty(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tf.Tensor | None:
     """Zeros where the result, or what is summed, is known to have no elements; kernels do not take such."""
-    kernel_extent = kernel.shape[:-2]
-    counts = [windows.count(i, *pair) for i, pair in enumerate(zip(operand.shape[1:-1], kernel_extent, strict=True))]
-    if not (is_empty(counts) or is_empty(kernel.shape) or is_empty(operand.shape)):
+    operand_sizes, kernel_sizes = operand.shape.as_list(), kernel.shape.as_list()
+    counts = list(map(windows.count, range(len(kernel_sizes) - 2), operand_sizes[1:-1], kernel_sizes[:-2]))
+    if not (is_empty(counts) or is_empty(kernel_sizes) or is_empty(operand_sizes)):
         return None
     return _zeros(operand, kernel, windows, operand.dtype)
 
@@ -398,9 +398,9 @@ def _named_padding(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> s
         return None
     if all(edge == (0, 0) for edge in edges):
         return "VALID"
-    for i, reach in enumerate(windows.reach(kernel)):
-        size = operand.shape[i + 1]
-        if size is None or not isinstance(reach, int) or not (windows.stride[i] <= kernel.shape[i] and reach <= size):
+    extents = windows.reach(kernel), operand.shape.as_list()[1:-1], kernel.shape.as_list()[:-2]
+    for i, (reach, size, span) in enumerate(zip(*extents, strict=False)):
+        if size is None or not isinstance(reach, int) or not (windows.stride[i] <= span and reach <= size):
             return None
         total = max((-(-size // windows.stride[i]) - 1) * windows.stride[i] + reach - size, 0)
         if edges[i] != (total // 2, total - total // 2):
@@ -410,7 +410,7 @@ def _named_padding(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> s
 
 def _grouped(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int, padding: str) -> tf.Tensor:
     """Depthwise where each group is one feature; other groups one by one. Sums of products where those are faster."""
-    is_depthwise = groups > 1 and kernel.shape[-2] == 1
+    is_depthwise = groups > 1 and kernel.shape.as_list()[-2] == 1
     if operand.shape.rank == 4:
         instead = by_elements if groups == 1 or is_depthwise else by_places
         result = instead(operand, kernel, windows, groups, padding)
@@ -480,10 +480,10 @@ def _widened(operand: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tenso
 def _is_transposed(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int) -> bool:
     """Whether it is a transposed convolution as TensorFlow has it."""
     dilated = set(windows.dilation) != {1} and set(windows.stride) == {1} and set(windows.kernel_dilation) == {1}
-    known = all(isinstance(size, int) for size in [*operand.shape[1:], *kernel.shape, *windows.low, *windows.high])
-    if not (dilated and known and groups == 1 and operand.shape.rank == 4):
+    numbers = [*operand.shape.as_list()[1:], *kernel.shape.as_list(), *windows.low, *windows.high]
+    if not (dilated and all(isinstance(n, int) for n in numbers) and groups == 1 and operand.shape.rank == 4):
         return False
-    return all(d <= k for d, k in zip(windows.dilation, kernel.shape, strict=False))
+    return all(d <= k for d, k in zip(windows.dilation, kernel.shape.as_list(), strict=False))
 
 
 def _transposed_convolution(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tf.Tensor:
@@ -494,7 +494,7 @@ def _transposed_convolution(operand: tf.Tensor, kernel: tf.Tensor, windows: Wind
     full = [(n - 1) * d + k for n, d, k in zip(extent, windows.dilation, reach, strict=True)]
     flipped = tf.transpose(tf.reverse(kernel, [0, 1]), [0, 1, 3, 2])
     operand, flipped = with_even_terms(operand, -1, flipped, -1)
-    shape = as_shape([batch, *full, kernel.shape[-1]])
+    shape = as_shape([batch, *full, kernel.shape.as_list()[-1]])
     result = tf.nn.conv2d_transpose(operand, flipped, shape, windows.dilation, "VALID")
     low, high = (
         [0, *(e - (k - 1) for e, k in zip(edge, reach, strict=True)), 0] for edge in (windows.low, windows.high)

@@ -72,14 +72,14 @@ def contract(
     left_free = _free(left.shape.rank, batching[0], contracting[0])
     right_free = _free(right.shape.rank, batching[1], contracting[1])
     # What oneDNN fuses with a sum does not take products where nothing is summed, or of which there is none.
-    if is_empty(left.shape) or is_empty(right.shape):
+    if is_empty(left.shape.as_list()) or is_empty(right.shape.as_list()):
         return cast(tf.zeros(_result_shape(left, right, [*batching[0], *left_free], right_free), computed), dtype)
     left, right = cast(left, computed), cast(right, computed)
     a, transpose_a = _matrix(left, batching[0], left_free, contracting[0], contracted_last=True, constant=constant)
     b, transpose_b = _matrix(right, batching[1], right_free, contracting[1], contracted_last=False, constant=constant)
     before_matmul(a)
     a, b = with_even_terms(a, -2 if transpose_a else -1, b, -1 if transpose_b else -2)
-    contracted, columns = a.shape[-2 if transpose_a else -1], b.shape[-2 if transpose_b else -1]
+    contracted, columns = a.shape.as_list()[-2 if transpose_a else -1], b.shape.as_list()[-2 if transpose_b else -1]
     product = after_matmul(nodes.matmul(a, b, transpose_a, transpose_b), contracted, columns)
     if len(left_free) != 1 or len(right_free) != 1:
         of_left, of_right = sizes(left), sizes(right)

@@ -55,7 +55,7 @@ def get_dimension_size(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 def listed(vector: tf.Tensor, known: tuple[int | None, ...] | None = None) -> list[Size]:
     """The elements of a vector of sizes: integers where the graph or the type tells them, scalars otherwise."""
     value = known_value(vector, partial=True)
-    count = vector.shape[0]
+    count = vector.shape.as_list()[0]
     elements = [None] * count if value is None else list(value)
     if known is not None:
         elements = [k if k is not None else e for k, e in zip(known, elements, strict=True)]

@@ -16,7 +16,7 @@ def with_even_terms(left: tf.Tensor, left_axis: int, right: tf.Tensor, right_axi
     oneDNN takes terms of bfloat16 in pairs. On a CPU without instructions for bfloat16 it multiplies the last one of an
     odd number by what fills its pair too, which is zero: the sum is NaN if that term is infinite (TensorFlow 2.21).
     """
-    known = left.shape[left_axis]
+    known = left.shape.as_list()[left_axis]
     is_even = known is not None and known % 2 == 0
     if left.dtype != tf.bfloat16 or is_even or computed_by_xla(left, right):
         return left, right

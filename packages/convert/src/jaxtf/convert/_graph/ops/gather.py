@@ -106,7 +106,7 @@ def batch_positions(batch_shape: Sequence[Size], dimensions: Sequence[int], vect
 
 def _cut(operand: tf.Tensor, extents: Mapping[int, Size]) -> tf.Tensor:
     """The first so many elements along each dimension."""
-    if all(same(operand.shape[axis], size) for axis, size in extents.items()):
+    if all(same(operand.shape.as_list()[axis], size) for axis, size in extents.items()):
         return operand
     return operand[
         tuple(slice(extents[axis]) if axis in extents else slice(None) for axis in range(operand.shape.rank))
@@ -138,7 +138,7 @@ def _gather_nd(
     """By GatherNd, with the indexed dimensions in front."""
     front = sorted(components)
     order = [*front, *whole]
-    if any(same(operand.shape[axis], 0) for axis in whole):  # of which GatherNd takes nothing
+    if any(same(operand.shape.as_list()[axis], 0) for axis in whole):  # of which GatherNd takes nothing
         return tf.zeros(as_shape([*shape, *(sizes(operand)[axis] for axis in whole)]), operand.dtype)
     if order != sorted(order):
         operand = tf.transpose(operand, order)

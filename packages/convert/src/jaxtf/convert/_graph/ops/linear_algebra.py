@@ -100,7 +100,7 @@ def eigh(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     Source: `jax.lax.linalg.eigh`.
     """
     given = parameters(bound)
-    _refuse_subset(bound, operand.shape[-1:], "the eigenvalues")
+    _refuse_subset(bound, operand.shape.as_list()[-1:], "the eigenvalues")
     triangle = tf.linalg.band_part(_of_real_diagonal(operand), *((-1, 0) if given.get("lower", True) else (0, -1)))
     matrices = scaled(triangle)  # what is not read has no say in the scale
     finite = matrices.finite
@@ -118,7 +118,7 @@ def svd(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, ...]:
     Source: `jax.lax.linalg.svd`.
     """
     given = parameters(bound)
-    _refuse_subset(bound, operand.shape[-2:], "the singular values")
+    _refuse_subset(bound, operand.shape.as_list()[-2:], "the singular values")
     matrices = scaled(operand)
     has_vectors, is_full = bool(given.get("compute_uv", True)), bool(given.get("full_matrices", False))
     values, *vectors = _singular(bound, matrices.finite, has_vectors=has_vectors, is_full=is_full)

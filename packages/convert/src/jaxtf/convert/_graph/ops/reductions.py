@@ -158,7 +158,7 @@ def _folded(
     count = product(lengths)
     if not count:
         return start
-    rows = [tf.ensure_shape(x, [count, *x.shape[1:]]) if x.shape[0] is None else x for x in rows]
+    rows = [tf.ensure_shape(x, [count, *x.shape.as_list()[1:]]) if x.shape.as_list()[0] is None else x for x in rows]
     if associative or max(lengths, default=1) > _IN_ORDER:
         return combine(start, _by_halving(combine, rows, count))
     if count <= _IN_ORDER:
@@ -248,7 +248,8 @@ def _extreme(bound: Bound, operand: tf.Tensor, indices: tf.Tensor, axis: int) ->
     only axis in one thread.
     """
     is_greatest = bound[SEARCHES] == "GT"
-    search = partial(tf.argmax if is_greatest else tf.argmin, axis=axis, output_type=index_dtype(operand.shape[axis]))
+    dtype = index_dtype(operand.shape.as_list()[axis])
+    search = partial(tf.argmax if is_greatest else tf.argmin, axis=axis, output_type=dtype)
     searched = tf.cast(operand, tf.int32) if operand.dtype == tf.bool else operand
     if searched.shape.rank == 1 and tf.is_symbolic_tensor(searched):
         position = search(hidden(searched))

@@ -103,7 +103,7 @@ def scatter(bound: Bound, *tensors: tf.Tensor) -> list[tf.Tensor]:
     flat = [_flatten(x, rows.order, rows.walked) for x in operands]
     changes = [tf.reshape(tf.transpose(u, update_order), as_shape([-1, *rows.row_shape])) for u in updates]
     kind = _kind(bound.operation.regions[0])
-    once = bool(bound.operation.attributes.get("unique_indices")) or rows.index.shape[0] == 1
+    once = bool(bound.operation.attributes.get("unique_indices")) or rows.index.shape.as_list()[0] == 1
     if kind is not None:
         done = [_scattered(bound, kind, x, c, rows) for x, c in zip(flat, changes, strict=True)]
     elif _ignores_updates(bound.operation.regions[0]):

@@ -44,7 +44,8 @@ def broadcast_by(bound: Bound, operand: tf.Tensor, shape: list[Size], dimensions
     if not bound.is_differentiated or operand.dtype != tf.float16:
         return broadcasted(operand)
     known = [size if isinstance(size, int) else None for size in shape]
-    repeated = {axis for size, axis in zip(operand.shape, dimensions, strict=True) if size == 1 != known[axis]}
+    pairs = zip(operand.shape.as_list(), dimensions, strict=True)
+    repeated = {axis for size, axis in pairs if size == 1 != known[axis]}
     axes = sorted(repeated | (set(range(len(known))) - set(dimensions)))
     return broadcast_in_float32(operand, broadcasted, axes, known)
 

@@ -44,7 +44,8 @@ def static_slice(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 def strided(operand: tf.Tensor, parts: Sequence[slice]) -> tf.Tensor:
     """One slice in each dimension; nothing is emitted where all are taken whole."""
     whole = [
-        p.start in (None, 0) and p.step in (None, 1) and p.stop == s for p, s in zip(parts, operand.shape, strict=True)
+        p.start in (None, 0) and p.step in (None, 1) and p.stop == s
+        for p, s in zip(parts, operand.shape.as_list(), strict=True)
     ]
     if all(whole):
         return operand
@@ -92,7 +93,7 @@ def dynamic_slice(bound: Bound, operand: tf.Tensor, *starts: tf.Tensor) -> tf.Te
     if all(isinstance(start, int) for start in begin):
         return strided(operand, [slice(b, b + e) for b, e in zip(begin, extent, strict=True)])
     if len(extent) > MOST_DIMENSIONS:
-        cut = [i for i, pair in enumerate(zip(operand.shape, extent, strict=True)) if not same(*pair)]
+        cut = [i for i, pair in enumerate(zip(operand.shape.as_list(), extent, strict=True)) if not same(*pair)]
         return one_by_one(operand, cut, lambda array, i: sliced(array, [0, begin[i], 0], [-1, extent[i], -1]))
     found = sliced(operand, begin, extent)
     if not tf.executing_eagerly():
@@ -124,7 +125,7 @@ def dynamic_update_slice(bound: Bound, operand: tf.Tensor, update: tf.Tensor, *s
 
 def _scattered(operand: tf.Tensor, update: tf.Tensor, begin: Sequence[Size], extent: Sequence[Size]) -> tf.Tensor:
     """Row by row: a row is what lies behind the last dimension that the update does not fill."""
-    dtype = index_dtype(operand.shape.num_elements(), *operand.shape)
+    dtype = index_dtype(operand.shape.num_elements(), *operand.shape.as_list())
     lines = [tf.cast(b, dtype) + tf.cast(tf.range(e), dtype) for b, e in zip(begin, extent, strict=True)]
     return tf.tensor_scatter_nd_update(operand, tf.stack(tf.meshgrid(*lines, indexing="ij"), axis=-1), update)
 

@@ -72,13 +72,13 @@ def _by_value(operand: tf.Tensor, key: Key) -> tf.Tensor:
         return tf.gather(operand, order, batch_dims=operand.shape.rank - 1, axis=-1)
     if dtype.is_unsigned and not key.descending:  # as tf.sort, which has the greatest value as a number of Python
         greatest = typed(dtype.max, dtype)
-        return greatest - tf.math.top_k(greatest - operand, operand.shape[-1] or tf.shape(operand)[-1]).values
+        return greatest - tf.math.top_k(greatest - operand, operand.shape.as_list()[-1] or tf.shape(operand)[-1]).values
     return tf.sort(operand, direction="DESCENDING" if key.descending else "ASCENDING")
 
 
 def ascending_order(keys: tf.Tensor) -> tf.Tensor:
     """The positions of signed integers along the last dimension in ascending order; of equal ones, the first first."""
-    return tf.math.top_k(backwards(keys), keys.shape[-1] or tf.shape(keys)[-1]).indices
+    return tf.math.top_k(backwards(keys), keys.shape.as_list()[-1] or tf.shape(keys)[-1]).indices
 
 
 def _as_integers(operand: tf.Tensor, key: Key) -> tf.Tensor:
@@ -106,14 +106,14 @@ def _as_integers(operand: tf.Tensor, key: Key) -> tf.Tensor:
 
 
 def _is_small(operand: tf.Tensor) -> bool:
-    count = operand.shape[-1]
+    count = operand.shape.as_list()[-1]
     total = operand.shape.num_elements()
     return count is not None and count <= MANY_ELEMENTS and (total is None or total * count <= MANY_PAIRS)
 
 
 def _by_rank(bound: Bound, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """The rank of an element: how many are less, or equal and at a lower index."""
-    count, rank = operands[0].shape[-1], operands[0].shape.rank
+    count, rank = operands[0].shape.as_list()[-1], operands[0].shape.rank
     if count <= 1:
         return list(operands)
     shape = [*sizes(operands[0]), count]

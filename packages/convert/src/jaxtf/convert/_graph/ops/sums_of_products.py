@@ -33,9 +33,9 @@ def by_elements(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups:
     XLA makes one loop of it for CPU, faster than what it has for a depthwise convolution, or one of few features. None
     where that is not so, or not known: a larger kernel, or not compiled.
     """
-    features = operand.shape[-1]
-    height, width, inputs, outputs = kernel.shape
-    if None in kernel.shape or not (is_compiled_for_cpu() and computed_by_xla(operand, kernel)):
+    features = operand.shape.as_list()[-1]
+    height, width, inputs, outputs = kernel.shape.as_list()
+    if not kernel.shape.is_fully_defined() or not (is_compiled_for_cpu() and computed_by_xla(operand, kernel)):
         return None
     is_depthwise = groups == features and inputs == 1
     fits = is_depthwise or (groups == 1 and inputs <= _FEW_FEATURES and height * width > 1)
@@ -69,8 +69,8 @@ def by_places(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: i
 
     Such is the gradient for the kernel of a depthwise convolution: the kernel is as large as the operand.
     """
-    batch, *extent, _ = operand.shape
-    height, width, _, outputs = kernel.shape
+    batch, *extent, _ = operand.shape.as_list()
+    height, width, _, outputs = kernel.shape.as_list()
     if batch != 1 or None in (*extent, height, width, outputs):
         return None
     if padding == "SAME":

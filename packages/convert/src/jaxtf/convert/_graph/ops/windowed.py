@@ -143,7 +143,7 @@ def _is_long_scan(operand: tf.Tensor, window: Window) -> bool:
     return (
         isinstance(length, int)
         and length > _LONG_SCAN
-        and length == operand.shape[axis]
+        and length == operand.shape.as_list()[axis]
         and all(isinstance(n, int) and n in (0, length - 1) for n in ends)
         and sum(ends) == length - 1
     )
@@ -325,7 +325,7 @@ def _along_loop(
 
 
 def _part(operand: tf.Tensor, axis: int, start: int, limit: Size, stride: int) -> tf.Tensor:
-    if start == 0 and stride == 1 and isinstance(limit, int) and operand.shape[axis] == limit:
+    if start == 0 and stride == 1 and isinstance(limit, int) and operand.shape.as_list()[axis] == limit:
         return operand
     index = [slice(None)] * operand.shape.rank
     index[axis] = slice(start, limit, stride)

@@ -165,7 +165,7 @@ def _pooled_dimensions(operand: tf.Tensor, window: Window) -> tuple[int, int] | 
     """
     if (
         operand.shape.rank != 4
-        or is_empty(operand.shape)
+        or is_empty(operand.shape.as_list())
         or not window.is_plain()
         or operand.dtype not in POOLED_DTYPES
     ):
@@ -178,7 +178,8 @@ def _pooled_dimensions(operand: tf.Tensor, window: Window) -> tuple[int, int] | 
         length, _, *edges = placed[i]
         if any(isinstance(edge, int) and edge < 0 for edge in edges):
             return None
-        if all(isinstance(n, int) for n in (operand.shape[i], *edges)) and operand.shape[i] + sum(edges) < length:
+        size = operand.shape.as_list()[i]
+        if all(isinstance(n, int) for n in (size, *edges)) and size + sum(edges) < length:
             return None
     return touched[0], touched[1]
 
@@ -193,7 +194,7 @@ def _pool_layout(pooled: tuple[int, int]) -> tuple[list[int], list[int]]:
 def _as_same(operand: tf.Tensor, window: Window, pooled: tuple[int, int]) -> bool:
     """Whether the padding is what TensorFlow calls SAME."""
     for axis in pooled:
-        size = operand.shape[axis]
+        size = operand.shape.as_list()[axis]
         if not all(isinstance(n, int) for n in (size, window.low[axis], window.high[axis])):
             return False
         total = max((-(-size // window.stride[axis]) - 1) * window.stride[axis] + window.size[axis] - size, 0)
@@ -368,7 +369,7 @@ def _summed(images: tf.Tensor, size: list[int], stride: list[int]) -> tf.Tensor:
     of each feature with ones is one, and takes no longer.
     """
     count, (batch, *extent, features) = prod(size), sizes(images)
-    if count & (count - 1) == 0 or is_empty(images.shape):
+    if count & (count - 1) == 0 or is_empty(images.shape.as_list()):
         return tf.nn.avg_pool2d(images, size, stride, "VALID") * typed(count, images.dtype)
     ones = tf.ones(as_shape([*size, features, 1]), images.dtype)
     step = gcd(*stride)  # TensorFlow's has one stride for both dimensions
