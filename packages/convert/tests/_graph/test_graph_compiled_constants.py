@@ -120,3 +120,24 @@ def test_what_depends_on_constants_alone_is_compiled_to_the_numbers_of_jax(enabl
                 assert_same(result, each, where)
 
     runs()
+
+
+def test_what_depends_on_sizes_alone_is_compiled_to_the_numbers_of_jax():
+    layout = {"dimension_numbers": ("NHWC", "HWIO", "NHWC"), "feature_group_count": 4}
+
+    def function(x):
+        size = x.shape[0]
+        places = jnp.arange(size)
+        shapes = (1, size, size, 4), (size, size, 1, 4)
+        convolved = [
+            lax.conv_general_dilated(*(jnp.ones(shape, dtype) for shape in shapes), (1, 1), "VALID", **layout)
+            for dtype in (jnp.float16, jnp.bfloat16)
+        ]
+        return *convolved, jnp.argmax(jnp.where(places == 0, -jnp.inf, LOWEST)), lax.rsqrt(places * 1e36 + 3e38j)
+
+    x = np.zeros(60, np.float32)
+    converted = convert(function, native_serialization=False, polymorphic_shapes=["(b,)"])
+    signature = [tf.TensorSpec([None])]
+    results = tf.function(converted, signature, autograph=False, jit_compile=True)(x)
+    for result, expected in zip(results, jax.jit(function)(x), strict=True):
+        assert_same(result, expected, "of sizes")

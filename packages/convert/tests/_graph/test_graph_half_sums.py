@@ -378,3 +378,65 @@ def test_the_normalization_of_a_large_batch_is_right(kind, shape, feature, dtype
     for result, expected in zip(found, truth, strict=True):
         difference = np.abs(result.astype(np.float64) - expected).max() / np.abs(expected).max()
         assert difference <= 4 * ml_dtypes.finfo(DTYPES[dtype]).eps
+
+
+def large_convolution(spatial, groups):
+    size = {1: 3_000, 2: 56, 3: 14}[spatial]
+    names = "HWD"[:spatial]
+    layout = f"N{names}C", f"{names}IO", f"N{names}C"
+    shapes = (1, *[size] * spatial, 4), (*[size] * spatial, 4 // groups, 4)
+    return shapes, lambda x, kernel: lax.conv_general_dilated(
+        x,
+        kernel,
+        [1] * spatial,
+        [(size // 2, size // 2)] * spatial,
+        dimension_numbers=layout,
+        feature_group_count=groups,
+    )
+
+
+@pytest.mark.parametrize("make", ["convert", "convert_stablehlo"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_gradients_of_compiled_convolutions_are_not_rounded_at_each_step(spatial, groups, dtype, make):
+    """The cotangent of a sum is a constant, which TensorFlow's kernels take with a constant kernel before XLA does."""
+    shapes, function = large_convolution(spatial, groups)
+    x, kernel = (np.ones(shape, DTYPES[dtype]) for shape in shapes)
+    if make == "convert":
+        converted = convert(lambda x: function(x, kernel), native_serialization=False)
+    else:
+        converted = convert_stablehlo(jax.jit(lambda x: function(x, kernel)).lower(x).as_text())
+
+    @tf.function(jit_compile=True, autograph=False)
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            made = tf.reduce_sum(tf.nest.flatten(converted(x))[0])
+        return tape.gradient(made, x)
+
+    found = gradient(tf.constant(x)).numpy().astype(np.float64)
+    wide = [each.astype(np.float32) for each in (x, kernel)]
+    expected = np.asarray(jax.grad(lambda x: function(x, wide[1]).sum())(wide[0]), np.float64)
+    np.testing.assert_allclose(found, expected, rtol=2 * float(ml_dtypes.finfo(DTYPES[dtype]).eps))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("groups", [1, 4])
+def test_tapes_add_gradients_of_convolutions_of_float16_in_float32(groups, mode):
+    shapes, function = large_convolution(2, groups)
+    x, kernel = (np.ones(shape, np.float16) for shape in shapes)
+    imported = convert_stablehlo(jax.jit(function).lower(x, kernel).as_text())
+
+    def gradients(*given):
+        with tf.GradientTape() as tape:
+            tape.watch(given)
+            made = tf.nest.flatten(imported(*given))[0]
+        return tape.gradient(made, given, tf.ones_like(made))
+
+    if mode != "eager":
+        gradients = tf.function(gradients, autograph=False, jit_compile=mode == "compiled")
+    wide = [each.astype(np.float32) for each in (x, kernel)]
+    expected = jax.grad(lambda *given: function(*given).sum(), (0, 1))(*wide)
+    for found, each in zip(gradients(*map(tf.constant, (x, kernel))), expected, strict=True):
+        np.testing.assert_allclose(found.numpy().astype(np.float32), each, rtol=2e-3)

@@ -37,7 +37,9 @@ _LEFT_OUT_IF_ALL_STAY = frozenset(
 # An operation from which more than these are reached counts as one of constants.
 _MOST_LOOKED_AT = 32
 # Looked at to find that an operation is one of constants.
-_MOST_OF_CONSTANTS = 256
+_MOST_OF_CONSTANTS = 1024
+# They give sizes, which are known when a function is compiled.
+_OF_SIZES = frozenset(("Rank", "Shape", "ShapeN", "Size"))
 # More elements of a constant are not looked at.
 MOST_ELEMENTS_LOOKED_AT = 4096
 # The second operand with which the first is the result.
@@ -147,27 +149,39 @@ def may_be_constant(tensor: tf.Tensor) -> bool:
 def computed_by_xla(*tensors: tf.Tensor) -> bool:
     """Whether XLA's operations, not TensorFlow's kernels, compute from tensors what is emitted now.
 
-    They do what is compiled, but what depends on constants alone: that TensorFlow computes before. Not seen is what
-    is known to be a constant only when a function is put where it is called, or is computed by many operations.
+    They do what is compiled, but what depends on constants and sizes alone: that TensorFlow computes before. Not seen
+    is what is known to be a constant only when a function is put where it is called, or what a loop hands on unchanged.
     """
-    return traces_compiled() and not all(_is_constant(x, _MOST_OF_CONSTANTS) for x in tensors)
+    return traces_compiled() and not all(_is_constant(x, _MOST_OF_CONSTANTS, _OF_SIZES) for x in tensors)
 
 
-def _is_constant(tensor: tf.Tensor, most: int) -> bool | None:
-    """Whether a tensor of a graph depends on constants alone; None if more operations than `most` are reached."""
-    left, seen = [tensor], set[str]()
+def _is_constant(tensor: tf.Tensor, most: int, also: frozenset[str] = frozenset()) -> bool | None:
+    """Whether a tensor of a graph depends on constants alone, or on operations of types that are `also` taken for such.
+
+    None if more operations than `most` are reached.
+    """
+    left, seen = [tensor], set[tf.Operation]()
     while left:
         operation = left.pop().op
-        if operation.name in seen:
+        if operation in seen or operation.type in also:
             continue
+        outer = _captured(operation) if also and operation.type == "Placeholder" else None
         is_hidden = operation.type == "Identity" and is_left_by_grappler(operation)
-        if is_hidden or (not operation.inputs and operation.type not in ("Const", "NoOp")):
+        if outer is None and (is_hidden or (not operation.inputs and operation.type not in ("Const", "NoOp"))):
             return False
         if len(seen) == most:
             return None
-        seen.add(operation.name)
-        left += operation.inputs
+        seen.add(operation)
+        left += operation.inputs if outer is None else [outer]
     return True
+
+
+def _captured(argument: tf.Operation) -> tf.Tensor | None:
+    """The tensor of the graph around that a loop or a branch has for an argument."""
+    for outer, inner in getattr(argument.graph, "captures", ()):
+        if inner.op is argument and tf.is_symbolic_tensor(outer):
+            return outer
+    return None
 
 
 def may_be_product(tensor: tf.Tensor) -> bool:

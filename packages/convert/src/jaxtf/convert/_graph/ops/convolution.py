@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import MOVED, Size, as_shape, is_empty, pad, product, refuse, same, sizes, typed
+from jaxtf.convert._graph._support import MOVED, Size, as_shape, is_empty, pad, product, refuse, sizes, typed
 from jaxtf.convert._graph.derivatives import differentiated_when_saved, slope_of
 from jaxtf.convert._graph.grappler import apart_from_pads, before_convolution
 from jaxtf.convert._graph.ops.conversion import cast, width
@@ -27,6 +27,7 @@ from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.even_terms import with_even_terms
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, spanned
 from jaxtf.convert._graph.ops.no_features import with_some_features
+from jaxtf.convert._graph.ops.sums_of_halves import stays_bfloat16, sums_round, widened
 from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
 from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.plan.empty_batches import MAY_BE_EMPTY
@@ -37,9 +38,6 @@ from jaxtf.convert._tf import has_only_cpu, is_compiled_for_cpu, traces_compiled
 _EXACT = 53
 # A depthwise kernel of more places, holes among them, takes longer than phases of the operand do.
 _FEW_PLACES = 49
-# A depthwise kernel of bfloat16 that is no wider may stay bfloat16. For wider ones, from 15 and of at most 16 features,
-# TensorFlow's kernel never returns on a CPU with AVX-512 that has bfloat16 (2.19 to 2.21): oneDNN makes code for ever.
-_NARROW = 8
 
 
 @translates("stablehlo.convolution", computed_in=MOVED)
@@ -113,7 +111,9 @@ def _convolved(
         operand, groups = _batches_as_features(operand, batches), batches
     if traces_compiled():
         operand, kernel = with_some_features(operand, kernel, groups)
-    dtype = MOVED.get(bound.result_type.dtype, bound.result_type.dtype)
+    dtype = result_dtype = MOVED.get(bound.result_type.dtype, bound.result_type.dtype)
+    if sums_round(dtype, is_differentiated=bound.is_differentiated):
+        operand, kernel, dtype = tf.cast(operand, tf.float32), tf.cast(kernel, tf.float32), tf.float32
 
     def convolved() -> tf.Tensor:
         result = _by_holes(bound, operand, kernel, windows, groups=groups, dtype=dtype) if bound.allows_xla else None
@@ -136,7 +136,7 @@ def _convolved(
         *numbers["output_spatial_dimensions"],
         numbers["output_feature_dimension"],
     ]
-    return _transposed(result, [made.index(i) for i in range(len(made))])
+    return _transposed(tf.cast(result, result_dtype), [made.index(i) for i in range(len(made))])
 
 
 def _transposed(operand: tf.Tensor, order: Sequence[int]) -> tf.Tensor:
@@ -431,7 +431,7 @@ def _plain(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str
     if operand.shape.rank == 4:
         operand, kernel = apart_from_pads(operand, kernel, padding)
         return tf.nn.conv2d(operand, kernel, windows.stride, padding, dilations=windows.kernel_dilation)
-    operand, kernel = _widened(operand, kernel)
+    operand, kernel = widened(operand, kernel)
     if set(windows.kernel_dilation) != {1}:
         return in_phases(operand, windows, padding, lambda phases: tf.nn.conv3d(phases, kernel, [1] * 5, "VALID"))
     operand, kernel = apart_from_pads(operand, kernel, padding)
@@ -440,10 +440,10 @@ def _plain(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str
 
 def _depthwise(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
     """Each feature on its own; strides that differ are taken out of a result of stride 1."""
-    operand, kernel = _widened(operand, kernel)
+    operand, kernel = widened(operand, kernel)
     features = sizes(operand)[-1]
     height, width, _, outputs = sizes(kernel)
-    if operand.dtype == tf.bfloat16 and not computed_by_xla(operand, kernel) and not _stays_bfloat16(kernel, features):
+    if operand.dtype == tf.bfloat16 and not computed_by_xla(operand, kernel) and not stays_bfloat16(kernel, features):
         operand, kernel = tf.cast(operand, tf.float32), tf.cast(kernel, tf.float32)
     kernel = tf.reshape(kernel, as_shape([height, width, features, outputs // features]))
     vertical, horizontal = windows.stride
@@ -458,25 +458,6 @@ def _depthwise(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding:
     return tf.nn.depthwise_conv2d(operand, kernel, ones, "VALID")[:, ::vertical, ::horizontal]
 
 
-def _stays_bfloat16(kernel: tf.Tensor, features: Size) -> bool:
-    """Whether TensorFlow's kernel of bfloat16 is right for a depthwise kernel, and returns.
-
-    Of features that have several results each, oneDNN multiplies the last of an odd number of terms by what comes next,
-    which is zero in the kernel (`even_terms`): NaN where another feature is infinite.
-    """
-    height, width, _, outputs = sizes(kernel)
-    if not isinstance(width, int) or width > _NARROW:
-        return False
-    return same(outputs, features) or width % 2 == 0 or (isinstance(height, int) and height % 2 == 0)
-
-
-def _widened(operand: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Not float16, for TensorFlow's kernels that sum it in float16: those for CPU, not compiled, but for conv2d's."""
-    if operand.dtype != tf.float16 or computed_by_xla(operand, kernel):
-        return operand, kernel
-    return tf.cast(operand, tf.float32), tf.cast(kernel, tf.float32)
-
-
 def _is_transposed(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: int) -> bool:
     """Whether it is a transposed convolution as TensorFlow has it."""
     dilated = set(windows.dilation) != {1} and set(windows.stride) == {1} and set(windows.kernel_dilation) == {1}
@@ -488,7 +469,7 @@ def _is_transposed(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, grou
 
 def _transposed_convolution(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows) -> tf.Tensor:
     """All places where the kernel meets the operand, then padded or cut to those that are asked for."""
-    operand, kernel = _widened(operand, kernel)
+    operand, kernel = widened(operand, kernel)
     batch, *extent, _ = sizes(operand)
     reach = windows.reach(kernel)
     full = [(n - 1) * d + k for n, d, k in zip(extent, windows.dilation, reach, strict=True)]
