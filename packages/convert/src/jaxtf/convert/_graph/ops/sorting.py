@@ -196,6 +196,7 @@ def approximate_top_k(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The greatest or least elements along a dimension, exactly, in order.
 
+    Differs: NaN counts as the greatest; XLA's comparison leaves it, and what is beside it, anywhere.
     Source: `jax.lax.approx_max_k`, which promises a part of them.
     """
     given = bound["backend_config"]
