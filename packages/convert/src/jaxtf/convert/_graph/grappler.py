@@ -23,7 +23,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph.known import known_value
-from jaxtf.convert._graph.nodes import elementwise, reduction
+from jaxtf.convert._graph.nodes import constant, elementwise, reduction
 from jaxtf.convert._graph.optimizer import (
     is_part_of,
     maker_of,
@@ -274,8 +274,9 @@ def _with_reciprocal(dividend: tf.Tensor, divisor: tf.Tensor) -> tuple[tf.Tensor
     sizes = np.abs(known.astype(np.float64))
     if not ((sizes > 1 / least) & np.isfinite(sizes)).any():
         return dividend, divisor
-    part = dividend * 0.25  # chosen: XLA would put this factor and the reciprocal together
-    return tf.where(tf.math.is_nan(dividend), dividend, part), tf.constant(known * np.asarray(0.25, known.dtype))
+    quarter = np.asarray(0.25, known.dtype)
+    part = dividend * constant(quarter)  # chosen: XLA would put this factor and the reciprocal together
+    return tf.where(tf.math.is_nan(dividend), dividend, part), constant(known * quarter)
 
 
 def _reciprocal(divisor: tf.Tensor) -> np.ndarray | None:

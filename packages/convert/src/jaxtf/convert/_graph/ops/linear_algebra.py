@@ -41,14 +41,15 @@ def parameters(bound: Bound) -> Mapping[str, Any]:
     return given if isinstance(given, Mapping) else bound.operation.attributes
 
 
-def _refuse_subset(bound: Bound, shape: tf.TensorShape, what: str) -> None:
+def _refuse_subset(bound: Bound, shape: list[int | None], what: str) -> None:
     """Refuses some of the values that there are for matrices of a shape; a subset may be all of them."""
     subset = parameters(bound).get("subset_by_index")
     if subset is None or str(subset).lower() == "none":
         return
     # The exporter writes a pair as an array.
     given = np.asarray(subset).tolist()
-    if given and not (shape.is_fully_defined() and given == [0, min(shape)]):
+    known = [n for n in shape if n is not None]
+    if given and (len(known) < len(shape) or given != [0, min(known)]):
         refuse(bound, f"a subset of {what}")
 
 
