@@ -1,16 +1,25 @@
 """Registering types for artifacts."""
 
+import dataclasses
+import pickle
 from typing import NamedTuple
 
+import jax
+import numpy as np
 import pytest
 
 from jaxtf.serialization import (
+    ArtifactError,
     SerializationError,
+    deserialize,
+    export,
     register_namedtuple_serialization,
     register_pytree_node_serialization,
 )
+from jaxtf.serialization._record import registration
+from jaxtf.serialization._record.kinds import PyTreeDefKind
 from jaxtf.serialization._record.registration import registered_name, registered_type
-from jaxtf.serialization._record.tree import CustomNode
+from jaxtf.serialization._record.tree import LEAF, CustomNode, Tree
 
 
 class Point(NamedTuple):
@@ -59,3 +68,56 @@ def test_auxiliary_data_must_become_bytes():
 
 def test_registering_can_decorate():
     assert register_namedtuple_serialization(Other, serialized_name="test_registration.Other") is Other
+
+
+class Late:
+    """A class that JAX gets to know after an artifact with it was read."""
+
+    def __init__(self, x):
+        self.x = x
+
+
+def register_late(kind):
+    jax.tree_util.register_pytree_node(kind, lambda node: ((node.x,), None), lambda _, children: kind(*children))
+
+
+@pytest.mark.parametrize("makes_nodes", [False, True])
+def test_a_class_that_only_artifacts_know_is_refused_until_jax_knows_it(monkeypatch, makes_nodes):
+    class Writer(Late):
+        pass
+
+    class Reader(Late):
+        pass
+
+    register_late(Writer)
+    name = f"test_registration.Late{makes_nodes}"
+    register_pytree_node_serialization(
+        Writer, serialized_name=name, serialize_auxdata=lambda _: b"", deserialize_auxdata=lambda _: None
+    )
+    artifact = export(lambda node: node.x + 1)(Writer(np.float32(2))).serialize()
+    make = (lambda _, children: Reader(*children)) if makes_nodes else None
+    reader = dataclasses.replace(registration._BY_NAME[name], node_type=Reader, from_children=make)
+    monkeypatch.setitem(registration._BY_NAME, name, reader)
+    read = deserialize(artifact)
+    arguments = ((Reader(np.float32(2)),), {})
+    for use in (
+        lambda: read.in_tree,
+        lambda: read.call(*arguments[0]),
+        lambda: read.in_structure.flatten(arguments),
+        lambda: read.in_structure.unflatten([2]),
+    ):
+        with pytest.raises(ArtifactError) as caught:
+            use()
+        assert str(caught.value) == (
+            f"the artifact has, as '{name}', a pytree node of {Reader}, which is not registered with JAX here\n"
+            "  remedy: before calling it, register the class by jax.tree_util.register_dataclass, "
+            "register_pytree_node or the like, as where it was exported"
+        )
+    register_late(Reader)
+    assert read.call(Reader(np.float32(2))) == 3
+
+
+def test_a_pickled_function_of_a_class_that_jax_does_not_know_is_refused():
+    node = Tree(PyTreeDefKind.CUSTOM, (LEAF,), custom=CustomNode(node_type=Late, child_count=1))
+    with pytest.raises(ArtifactError, match=r"^an exported function has a pytree node of .*Late.*not registered with"):
+        _ = pickle.loads(pickle.dumps(node)).treedef

@@ -101,6 +101,26 @@ class CustomNode:
             ) from error
         return registration.node_type, auxdata
 
+    def check_known_to_jax(self) -> None:
+        """Refuses a class that JAX takes for a leaf here, and so cannot make a node of.
+
+        Raises:
+          ArtifactError: It is such a class; or nothing is registered for the name.
+        """
+        node_type = self._registration().node_type if self.node_type is None else self.node_type
+        if hasattr(node_type, "_fields") or node_type is OrderedDict:
+            return
+        trees = jax_trees()
+        try:
+            trees.PyTreeDef.from_node_data_and_children(trees.default_registry, (node_type, None), [])
+        except RuntimeError as error:
+            called = "an exported function has" if self.name is None else f"the artifact has, as {self.name!r},"
+            raise ArtifactError(
+                f"{called} a pytree node of {node_type}, which is not registered with JAX here\n"
+                "  remedy: before calling it, register the class by jax.tree_util.register_dataclass, "
+                "register_pytree_node or the like, as where it was exported"
+            ) from error
+
     def _registration(self) -> Registration:
         assert self.name is not None, "a custom node has a type or a name"
         registration = registered_name(self.name)
@@ -209,6 +229,8 @@ class Tree:
     @cached_property
     def _own_data(self) -> tuple[type[Any], Any]:
         """The type and the auxiliary data, as JAX keeps them."""
+        if self.custom is not None and self.custom.opaque is None:
+            self.custom.check_known_to_jax()
         node_data = self._node_data()
         if self.custom is not None and self.custom.name is not None and self.custom.opaque is None:
             self._check_class(self.custom.name, *node_data)
