@@ -11,7 +11,10 @@ from jaxtf.serialization._artifact.notes import FunctionNotes, Notes
 
 texts = st.lists(st.text(max_size=5), max_size=3).map(tuple)
 positions = st.lists(st.integers(0, 9), max_size=3).map(tuple)
-functions = st.builds(FunctionNotes, st.text(), st.booleans(), texts, texts, positions, positions, texts)
+named = st.lists(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5)), max_size=2).map(tuple), max_size=3)
+functions = st.builds(
+    FunctionNotes, st.text(), st.booleans(), texts, texts, positions, positions, texts, named.map(tuple)
+)
 notes = st.builds(
     Notes, texts, st.dictionaries(st.text(), st.text(), max_size=2), st.lists(functions, max_size=3).map(tuple)
 )
@@ -46,6 +49,11 @@ VALID = Notes(("a >= 2",), {"jax": "0.12"}, (FunctionNotes("1.13.7", True, ("arg
         ),
         ({"functions": [{**VALID["functions"][0], "weak_results": [-1]}]}, "expected a position, found -1"),
         ({"functions": [{**VALID["functions"][0], "weak_results": [True]}]}, "expected a position, found True"),
+        (
+            {"functions": [{**VALID["functions"][0], "static_fields": [[["k"]]]}]},
+            "['static_fields']: expected a name and a text, found ['k']",
+        ),
+        ({"functions": [{**VALID["functions"][0], "static_fields": [[["k", 3]]]}]}, "expected a text, found 3"),
     ],
 )
 def test_wrong_notes_are_refused_by_name(change, text):

@@ -25,6 +25,7 @@ from jaxtf.serialization._artifact.fields import (
 )
 from jaxtf.serialization._artifact.notes import FunctionNotes, Notes
 from jaxtf.serialization._artifact.shardings import ShardingReader
+from jaxtf.serialization._artifact.static_fields import with_static_fields
 from jaxtf.serialization._artifact.steps import with_steps
 from jaxtf.serialization._artifact.trailer import writer_of
 from jaxtf.serialization._artifact.trees import tree
@@ -155,6 +156,7 @@ class _Function:
         if notes is not None:
             in_structure = with_steps(in_structure, in_names, has_roots=True)
             out_structure = with_steps(out_structure, out_names, has_roots=False)
+            in_structure, out_structure = with_static_fields((in_structure, out_structure), notes.static_fields)
         return Exported(
             fun_name=required(table.function_name, "the name of the function"),
             in_structure=in_structure,

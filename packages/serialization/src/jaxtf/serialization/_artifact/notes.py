@@ -2,7 +2,7 @@
 
 They are JSON in the trailer: the symbolic constraints, the releases that wrote the artifact,
 and for the function and each order of its VJP the StableHLO version, the partitioner, the paths
-of arguments and results, weak types, and checks that the flatbuffer cannot name.
+of arguments and results, weak types, static fields of dataclasses, and checks that the flatbuffer cannot name.
 
 `parse` takes JSON of unknown origin apart and checks every value; unknown keys are ignored, so
 that later releases can add some.
@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from jaxtf.serialization._artifact.static_fields import Written
 from jaxtf.serialization._errors import ArtifactError
 
 __all__ = ["FunctionNotes", "Notes"]
@@ -33,6 +34,8 @@ class FunctionNotes:
       weak_arguments: Positions of the flat arguments of weak type.
       weak_results: Positions of the flat results of weak type.
       disabled_checks: Names of the disabled safety checks that the flatbuffer cannot name.
+      static_fields: Name and text of each static field, for each pytree node of a custom type of the arguments, then of
+        the results; empty where none has any.
     """
 
     stablehlo_version: str
@@ -42,6 +45,7 @@ class FunctionNotes:
     weak_arguments: tuple[int, ...] = ()
     weak_results: tuple[int, ...] = ()
     disabled_checks: tuple[str, ...] = ()
+    static_fields: Written = ()
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,11 @@ class Notes:
 
 def _without_defaults(function: FunctionNotes) -> dict[str, Any]:
     values = {name: getattr(function, name) for name in function.__dataclass_fields__}
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in values.items()
-        if value not in ((), False)
-    }
+    return {name: _as_lists(value) for name, value in values.items() if value not in ((), False)}
+
+
+def _as_lists(value: Any) -> Any:
+    return list(map(_as_lists, value)) if isinstance(value, tuple) else value
 
 
 def _function(values: Mapping[str, Any], where: str) -> FunctionNotes:
@@ -100,6 +104,7 @@ def _function(values: Mapping[str, Any], where: str) -> FunctionNotes:
         weak_arguments=_get(values, where, "weak_arguments", _list_of(_position), ()),
         weak_results=_get(values, where, "weak_results", _list_of(_position), ()),
         disabled_checks=_get(values, where, "disabled_checks", _list_of(_text), ()),
+        static_fields=_get(values, where, "static_fields", _list_of(_list_of(_field)), ()),
     )
 
 
@@ -119,6 +124,12 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected a text, found {_short(value)}")
     return value
+
+
+def _field(value: Any) -> tuple[str, str]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise TypeError(f"expected a name and a text, found {_short(value)}")
+    return _text(value[0]), _text(value[1])
 
 
 def _boolean(value: Any) -> bool:

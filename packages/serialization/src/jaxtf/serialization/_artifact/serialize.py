@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from jaxtf.serialization._artifact import schema
 from jaxtf.serialization._artifact.formats import CURRENT_FORMAT, check_format_version, stored_number
 from jaxtf.serialization._artifact.notes import FunctionNotes, Notes
+from jaxtf.serialization._artifact.static_fields import static_fields
 from jaxtf.serialization._artifact.trailer import append_trailer
 from jaxtf.serialization._artifact.writer import write_payload
 from jaxtf.serialization._errors import DictionaryKeyError, SerializationError, VjpUnavailable
@@ -92,6 +93,7 @@ def _notes(functions: Sequence[Exported]) -> Notes:
                 weak_arguments=_weak(function.in_avals),
                 weak_results=_weak(function.out_avals),
                 disabled_checks=tuple(str(check) for check in function.disabled_safety_checks if not _has_kind(check)),
+                static_fields=static_fields(function.in_structure, function.out_structure),
             )
             for function in functions
         ),

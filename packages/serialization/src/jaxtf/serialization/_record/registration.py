@@ -46,6 +46,7 @@ class Registration:
       serialize_auxdata: From the auxiliary data that JAX keeps for a node to bytes.
       deserialize_auxdata: The reverse.
       from_children: From auxiliary data and children to a node, used in place of JAX's own.
+      has_names: Whether the bytes have the values of static fields by their names.
     """
 
     node_type: type[Any]
@@ -53,6 +54,7 @@ class Registration:
     serialize_auxdata: Callable[[Any], bytes]
     deserialize_auxdata: Callable[[bytes], Any]
     from_children: Callable[[Any, Sequence[Any]], Any] | None = None
+    has_names: bool = False
 
 
 _BY_TYPE: dict[type[Any], Registration] = {}
@@ -77,7 +79,8 @@ def register_pytree_node_serialization(
       serialized_name: What it is called in artifacts; the same name when writing and reading.
       serialize_auxdata: From auxiliary data to bytes.
       deserialize_auxdata: From those bytes to equal auxiliary data; it receives bytes from the artifact, which may be
-        damaged.
+        damaged. Of a dataclass whose static fields are in another order than where the artifact was written, in the
+        order that they have here; another order, or as many of other names, is refused.
       from_children: From auxiliary data and children to a node; by default as JAX does it.
 
     Returns:
@@ -242,7 +245,7 @@ def register_library(library: str | ModuleType) -> tuple[str, ...]:
             register_namedtuple_serialization(node_type, serialized_name=name)
         elif _keeps_plain_data(node_type):
             to_bytes, of_bytes = (functools.partial(take, node_type) for take in (_fields_bytes, _of_fields_bytes))
-            _register(Registration(node_type, name, to_bytes, of_bytes), node_type)
+            _register(Registration(node_type, name, to_bytes, of_bytes, has_names=True), node_type)
         else:
             continue
         registered.append(name)

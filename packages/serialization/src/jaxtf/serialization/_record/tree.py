@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from jaxtf.serialization._errors import ArgumentMismatch, ArtifactError, SerializationError
-from jaxtf.serialization._record.dataclass_fields import fields_of
+from jaxtf.serialization._record.dataclass_fields import fields_of, other_static_fields, static_texts
 from jaxtf.serialization._record.kinds import PyTreeDefKind as Kind
 from jaxtf.serialization._record.opaque import PREFIX, Opaque, OpaqueNode, static_text
 from jaxtf.serialization._record.registration import (
@@ -49,6 +49,7 @@ class CustomNode:
       name: Its name in artifacts; None where it came from JAX.
       auxdata_bytes: Its auxiliary data in artifacts.
       child_count: How many children it has; 0 where it came from an artifact.
+      written: Name and text of each static field where the artifact was written; empty where they are unknown.
     """
 
     node_type: type[Any] | None = None
@@ -56,6 +57,7 @@ class CustomNode:
     name: str | None = None
     auxdata_bytes: bytes = b""
     child_count: int = 0
+    written: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def opaque(self) -> Opaque | None:
@@ -161,15 +163,29 @@ class CustomNode:
             )
         return registration.name, bytes(auxdata)
 
+    @cached_property
+    def static_fields(self) -> tuple[tuple[str, str], ...]:
+        """Name and text of each static field of a dataclass whose bytes may lack the names; none where unknown."""
+        if self.node_type is None or not is_dataclass(self.node_type):
+            return self.written
+        registration = registered_type(self.node_type)
+        if registration is None or registration.has_names:
+            return ()
+        return static_texts(self.node_type, self.auxdata, jax_trees())
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CustomNode):
             return NotImplemented
         if self.node_type is not None and other.node_type is not None:
             return self.node_type is other.node_type and bool(self.auxdata == other.auxdata)
         try:
-            return self.for_artifact() == other.for_artifact()
+            is_same = self.for_artifact() == other.for_artifact()
+            one, another = (self.static_fields, other.static_fields) if is_same else ((), ())
         except SerializationError:
             return False
+        if not one or not another or [name for name, _ in one] == [name for name, _ in another]:
+            return is_same
+        return dict(one) == dict(another)  # the same bytes, of a class with its static fields in another order
 
     def __hash__(self) -> int:
         return 0  # an equal node may hold the other form
@@ -233,11 +249,11 @@ class Tree:
             self.custom.check_known_to_jax()
         node_data = self._node_data()
         if self.custom is not None and self.custom.name is not None and self.custom.opaque is None:
-            self._check_class(self.custom.name, *node_data)
+            self._check_class(self.custom.name, self.custom.written, *node_data)
         return node_data
 
-    def _check_class(self, name: str, node_type: type[Any], auxdata: Any) -> None:
-        """Refuses a class that has other children here than where the artifact was written, or in another order.
+    def _check_class(self, name: str, static: tuple[tuple[str, str], ...], node_type: type[Any], auxdata: Any) -> None:
+        """Refuses a class that has other fields here than where the artifact was written, or in another order.
 
         Keys of a dataclass are its fields and must be the same. Other classes may have changed the keys alone; children
         with the same keys in another order are others.
@@ -254,12 +270,19 @@ class Tree:
                 f"{', '.join(written) or len(self.children)}; those of the class here are {', '.join(keys) or 'none'}\n"
                 "  remedy: read it with a release of the class that has the same"
             )
-        count = len(auxdata) if isinstance(auxdata, tuple | list) else None
-        if fields is not None and fields.static is not None and count != len(fields.static):
+        if fields is None or fields.static is None:
+            return
+        if not isinstance(auxdata, tuple | list) or len(auxdata) != len(fields.static):
             raise ArtifactError(
                 f"the artifact has a pytree node of type {name!r} with the static fields {auxdata!r:.60}; the class "
                 f"here has {', '.join(fields.static) or 'none'}\n"
                 "  remedy: read it with a release of the class that has the same"
+            )
+        if (other := other_static_fields(static, fields.static, auxdata)) is not None:
+            raise ArtifactError(
+                f"the artifact has a pytree node of type {name!r} {other}\n"
+                "  remedy: read it with a release of the class that has the same in the same order; for another order, "
+                "register a deserialize_auxdata that gives them in that of the class"
             )
 
     def _keys_in_class(self, node_type: type[Any], auxdata: Any) -> tuple[str, ...]:
