@@ -18,29 +18,41 @@ from jaxtf.convert._graph._support import Size, as_shape, sizes, typed
 from jaxtf.convert._graph.accumulated import is_added_in_steps
 from jaxtf.convert._graph.broadcasts import MOST_RUNS, most_runs
 from jaxtf.convert._graph.errors import unsupported
+from jaxtf.convert._graph.kernels import FEW_KERNELS
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.shapes import in_one_shape
 from jaxtf.convert._graph.registry import Bound
+from jaxtf.convert._graph.reshapes import RESHAPE
 from jaxtf.convert._tf import asserted, traces_compiled
 from jaxtf.serialization.interop import Operation, Requirement, has_requirements, requirements
 
-__all__ = ["at_broadcast_places", "with_required_sizes"]
+__all__ = ["at_broadcast_places", "of_own_sizes", "with_required_sizes"]
 
 # What is computed from sizes in more steps counts as computed from values.
 _MOST_LOOKED_AT = 256
+# TensorFlow's kernel compares numbers of elements itself.
+_RESHAPES = (RESHAPE, "stablehlo.reshape")
 _CONVOLUTIONS = ("stablehlo.convolution", "stablehlo.dynamic_conv")
 
 
-def with_required_sizes(operation: Operation, operands: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+def with_required_sizes(
+    operation: Operation, operands: Sequence[tf.Tensor], *, runs_always: bool = True
+) -> list[tf.Tensor]:
     """The operands, which are there only if their sizes are as the operation requires.
 
     Compiled, XLA drops assertions; a reshape to another number of elements it refuses, if it knows that number.
+
+    Args:
+      operation: The operation.
+      operands: What it is applied to.
+      runs_always: Whether it runs whenever the program does; if not, other parts see sizes that may not agree.
 
     Raises:
       ArgumentTypeError: Sizes that are known do not agree.
     """
     if not has_requirements(operation.name):
-        return list(operands)
+        is_open = not runs_always and operation.name in _RESHAPES
+        return [of_own_sizes(operand) for operand in operands] if is_open else list(operands)
     shapes = {id(operand): _wide(sizes(operand)) for operand in operands}  # one for an operand that is given twice
     required = requirements(
         operation,
@@ -53,7 +65,22 @@ def with_required_sizes(operation: Operation, operands: Sequence[tf.Tensor]) -> 
     if not checks:
         return list(operands)
     with tf.control_dependencies(checks):
-        return [tf.identity(operand) for operand in operands]
+        return [tf.identity(operand) if runs_always else of_own_sizes(operand) for operand in operands]
+
+
+def of_own_sizes(tensor: tf.Tensor) -> tf.Tensor:
+    """The tensor, as one of which Grappler does not know that its open sizes are those of another.
+
+    What operations of a branch, or of a loop, need of sizes Grappler (2.21) takes for true of the same sizes elsewhere,
+    also where the branch is not taken. A slice that is the whole copies nothing. Of few dtypes there is none; branches
+    with them run as functions, into which Grappler does not look.
+    """
+    if traces_compiled() or tensor.shape.is_fully_defined() or tensor.dtype in FEW_KERNELS:
+        return tf.identity(tensor)
+    extent = tf.maximum(tf.shape(tensor, tf.int64), tf.zeros([], tf.int64))  # of which Grappler knows nothing
+    same = tf.slice(tensor, tf.zeros([tensor.shape.rank], tf.int64), extent)
+    same.set_shape(tensor.shape)
+    return same
 
 
 def _wide(shape: Sequence[Size]) -> list[Size]:

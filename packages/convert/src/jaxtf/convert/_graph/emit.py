@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from jaxtf.convert._function.checked_sizes import checked_before
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph.agreement import at_broadcast_places, with_required_sizes
+from jaxtf.convert._graph.agreement import at_broadcast_places, of_own_sizes, with_required_sizes
 from jaxtf.convert._graph.broadcasts import EXPAND, is_left_a_broadcast
 from jaxtf.convert._graph.calls import functions_kept
 from jaxtf.convert._graph.elementwise import check_elementwise
@@ -127,6 +127,7 @@ class Emitter:
 
         def run(*arguments: tf.Tensor) -> list[tf.Tensor]:
             scope = _Scope(body, arguments, None)
+            scope.runs_always = False  # where it is called is not known here
             scope.late_constants.add_arguments(arguments)
             return between_functions(self._block(body, scope))
 
@@ -191,7 +192,7 @@ class Emitter:
         operation, entry = self._looked_up(operation)
         checks = self._checks_operands and not (scope.is_lifted or tf.executing_eagerly())
         if checks and not is_left_a_broadcast(operation):
-            operands = with_required_sizes(operation, operands)
+            operands = with_required_sizes(operation, operands, runs_always=scope.runs_always)
         bound = Bound(
             operation,
             tuple(partial(self._region, block, scope, entry.computed_in) for block in operation.regions),
@@ -229,7 +230,7 @@ class Emitter:
             scope.effects += results if not tf.executing_eagerly() else []
             return []
         return [
-            result if isinstance(result, tuple) else _settled(result, value, scope.is_lifted, checks=checks)
+            result if isinstance(result, tuple) else _settled(result, value, scope, checks=checks)
             for result, value in zip(results, operation.results, strict=True)
         ]
 
@@ -257,6 +258,7 @@ class _Scope:
       effects: Operations without results that are to run before the results are there.
       late_constants: The tensors of the graph that may be found to be constants.
       is_lifted: Whether the block is applied to arrays elementwise.
+      runs_always: Whether it runs whenever the program does, as a branch and the body of a loop do not.
     """
 
     def __init__(
@@ -279,6 +281,7 @@ class _Scope:
             if around is not None and around.place == self.place
             else LateConstants(None if around is None else around.late_constants)
         )
+        self.runs_always: bool = around is None or (around.runs_always and around.place == self.place)
         self.is_lifted: bool = (outer is not None and outer.is_lifted) or any(
             map(_is_larger, arguments, block.arguments)
         )
@@ -369,15 +372,15 @@ def _cast(tensor: Any, type_: Any) -> Any:
     return tf.cast(tensor, type_.dtype)
 
 
-def _settled(tensor: Any, value: Value, is_lifted: bool, *, checks: bool) -> Any:
+def _settled(tensor: Any, value: Value, scope: _Scope, *, checks: bool) -> Any:
     """A result in its dtype, with the sizes that its type knows, which may have to be compared when it is there."""
     tensor = _cast(tensor, value.type)
-    if is_lifted or tf.executing_eagerly() or not isinstance(value.type, TensorType):
+    if scope.is_lifted or tf.executing_eagerly() or not isinstance(value.type, TensorType):
         return tensor
     found, known = tensor.shape, value.type.shape
     if found.rank != len(known) or ((sizes := tuple(found)) != known and any(map(_is_news, sizes, known))):
         if checks:
-            return tf.ensure_shape(tensor, known)
+            return tf.ensure_shape(tensor if scope.runs_always else of_own_sizes(tensor), known)
         tensor.set_shape(known)
     return tensor
 
