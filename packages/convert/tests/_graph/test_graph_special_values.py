@@ -266,6 +266,25 @@ def test_a_power_that_grappler_takes_for_a_root_is_none_of_minus_infinity_and_ze
             same_as_jax(lambda x: lax.pow(x + x, jnp.full_like(x, exponent)) * 2, x, **given)
 
 
+@pytest.mark.parametrize("allows_xla", [False, True])
+@pytest.mark.parametrize("mode", ["graph", "compiled"])
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_a_complex_number_to_the_power_of_a_constant_of_minus_one_is_its_reciprocal(dtype, mode, allows_xla):
+    zeros = [complex(real, imaginary) for real in (0.0, -0.0) for imaginary in (0.0, -0.0)]
+    x = np.array([*zeros, 1, -2j, 3 - 4j, -0.5 + 2j], dtype)
+    minus_ones = np.full(x.shape, -1, dtype)
+
+    def powers(x, exponent):  # an exponent that is no constant makes NaN of 0, in JAX, too
+        return lax.pow(x, jnp.full_like(x, -1)), lax.pow(x, minus_ones), lax.pow(x[0], exponent[0])
+
+    expected = run_jax(powers, x, minus_ones)
+    assert np.isinf(expected[0][: len(zeros)].real).all()
+    assert np.isnan(expected[2].real)
+    found = run_graph_mode(powers, x, minus_ones, mode=mode, allows_xla=allows_xla)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert kinds(ours, theirs) <= {"zero"}
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_what_is_not_less_may_be_unordered(mode):
     x, y = np.float32([1, np.nan, 2, 3]), np.float32([2, 1, np.nan, 3])

@@ -84,7 +84,9 @@ def remainder(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tenso
 def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     """The power; of integers, modulo 2**bits by squaring; 0 for a negative exponent unless the base is 1 or -1.
 
-    Differs: complex: of infinite and NaN parts, numbers, NaN or infinity where XLA has another of these.
+    Differs: complex: of infinite and NaN parts, numbers, NaN or infinity where XLA has another of these; the sign of a
+    zero part; 0 to the power of -1 is infinite in XLA where the exponent is a constant when it compiles, else NaN, and
+    so it is here where it is one in a graph.
     Source: StableHLO specification, `power`.
     """
     if base.dtype.is_complex:
@@ -134,6 +136,13 @@ def _in_shape_of_both(base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     return tf.broadcast_to(base, tf.broadcast_dynamic_shape(tf.shape(base), tf.shape(exponent)))
 
 
+def _is_minus_one(exponent: tf.Tensor) -> bool:
+    """Whether an exponent is a constant of the graph and -1 everywhere."""
+    if uniform_of(exponent) == -1:
+        return True
+    return tf.is_symbolic_tensor(exponent) and _is_known(exponent, lambda number: number == -1)
+
+
 def _known_half(exponent: tf.Tensor) -> float | None:
     """0.5 or -0.5, where an exponent is known to be that everywhere."""
     uniform = uniform_of(exponent)
@@ -172,8 +181,11 @@ def _root(bound: Bound, base: tf.Tensor, exponent: float) -> tf.Tensor:
 def _complex_power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     """By logarithm; 0 ** 0 is 1, 0 ** x is 0 for a positive real x, and NaN for any other.
 
-    Of a power of 0.5 or -0.5 Grappler (2.21) makes a root.
+    Of a power of a constant of -1 XLA makes a reciprocal, which is infinite for 0. Of a power of 0.5 or -0.5 Grappler
+    (2.21) makes a root.
     """
+    if _is_minus_one(exponent):
+        return complex_quotient(bound, tf.ones([], base.dtype), _in_shape_of_both(base, exponent))
     zero, one = tf.zeros([], base.dtype), tf.ones([], base.dtype)
     is_zero = tf.equal(base, zero)
     is_positive = tf.logical_and(tf.math.real(exponent) > 0, tf.equal(tf.math.imag(exponent), 0))
