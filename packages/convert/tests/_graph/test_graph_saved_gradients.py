@@ -154,6 +154,18 @@ def test_the_gradient_of_a_loaded_quotient_is_differentiated(name, compiled, tmp
 
 
 @pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("function", [lax.log, lax.tan])
+def test_the_gradient_of_a_loaded_complex_function_is_differentiated(function, compiled, tmp_path):
+    loaded = saved(*made(function, (COMPLEX,), None), (COMPLEX,), tmp_path)
+    gradient = tf.function(pulled(lambda x: pulled(loaded)(x)[0]), autograph=False, jit_compile=compiled)
+
+    def of_conjugate(x):  # a tape's gradient is the conjugate of JAX's
+        return of_jax(lambda x: jax.numpy.conj(of_jax(function)(x)[0]))(x)
+
+    assert_near(gradient(tf.constant(COMPLEX)), of_conjugate(COMPLEX))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
 def test_a_loaded_quotient_in_a_loop_is_differentiated_as_before(compiled, tmp_path):
     def function(x):
         return lax.fori_loop(0, 3, lambda _, y: 1 / (y + 2), x)

@@ -27,7 +27,13 @@ Gradient = Callable[..., Sequence[tf.Tensor | None]]
 _REMEDY = "  remedy: save a function that takes the gradient"
 
 
-def differentiated(bound: Bound, result: tf.Tensor, gradient: Gradient, *operands: tf.Tensor) -> tf.Tensor:
+def differentiated(
+    bound: Bound,
+    result: tf.Tensor,
+    gradient: Gradient,
+    *operands: tf.Tensor,
+    refused_in_saved_loops: bool = True,
+) -> tf.Tensor:
     """The result, with a gradient of its own where TensorFlow may be asked for one.
 
     Args:
@@ -36,6 +42,8 @@ def differentiated(bound: Bound, result: tf.Tensor, gradient: Gradient, *operand
       gradient: From the cotangent of the result and the operands to the cotangents of the operands, in TensorFlow's
         convention: of complex numbers, the conjugate of JAX's. Those of a larger shape than their operand are summed.
       operands: What it is differentiated with respect to, no constants of another graph.
+      refused_in_saved_loops: Whether a loaded loop or branch, for which no gradient can be saved, is refused one; if
+        not, it has that of what the result was made by.
     """
     if not bound.is_differentiated or tf.executing_eagerly():
         return result
@@ -49,7 +57,17 @@ def differentiated(bound: Bound, result: tf.Tensor, gradient: Gradient, *operand
             return refused_in_control_flow(bound.operation.name, _REMEDY, cotangents, arguments)
         return _pulled(gradient, cotangents[0], arguments)
 
-    return _tf.graph_results([result], operands, pulled, gradient_for_all)[0]
+    if refused_in_saved_loops:
+        return _tf.graph_results([result], operands, pulled, gradient_for_all)[0]
+
+    def where_possible(own: Gradient) -> Callable[..., Sequence[tf.Tensor | None] | None]:
+        return lambda results, arguments, *cotangents: (
+            None if takes_of_control_flow(arguments) else own(results, arguments, *cotangents)
+        )
+
+    return _tf.graph_results(
+        [result], operands, where_possible(pulled), lambda _, varies: where_possible(gradient_for_all(pulled, varies))
+    )[0]
 
 
 def differentiated_as(

@@ -18,7 +18,8 @@ from jaxtf.convert._graph._support import BINARY, MOVED, typed, where, widening
 from jaxtf.convert._graph.derivatives import differentiated, differentiated_as, without_slope
 from jaxtf.convert._graph.grappler import difference, hidden, logarithm, multiplied
 from jaxtf.convert._graph.nodes import elementwise
-from jaxtf.convert._graph.ops.complex_roots import complex_reciprocal_root, complex_root
+from jaxtf.convert._graph.ops.complex_roots import complex_reciprocal_root
+from jaxtf.convert._graph.ops.complex_slopes import differentiable_root, with_slope
 from jaxtf.convert._graph.optimizer import computed_by_xla, uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
@@ -74,7 +75,8 @@ def _plain(name: str, function: Callable[..., tf.Tensor]) -> None:
 
     @translates(name, computed_in=MOVED, differs=DIFFERS.get(kind, ""))
     def emit(bound: Bound, *operands: tf.Tensor) -> tf.Tensor:
-        return function(*operands)
+        result = function(*operands)
+        return with_slope(bound, kind, result, operands[0]) if len(operands) == 1 else result
 
 
 for _name, _function in PLAIN.items():
@@ -184,14 +186,7 @@ def square_root(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """
     if not operand.dtype.is_complex:
         return SQRT(operand)
-    root = complex_root(bound, operand)
-    if not traces_compiled():
-        return root
-
-    def gradient(upwards: tf.Tensor, operand: tf.Tensor) -> tuple[tf.Tensor]:  # TensorFlow's own, compiled, is wrong
-        return (upwards * tf.math.conj(typed(0.5, operand.dtype) / square_root(bound, operand)),)
-
-    return differentiated(bound, root, gradient, operand)
+    return differentiable_root(bound, operand)
 
 
 @translates("stablehlo.cbrt", computed_in=CUBE_ROOT_IN)
@@ -255,7 +250,7 @@ def log_plus_one(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     one part is NaN the other may be a number.
     Source: StableHLO specification, `log_plus_one`.
     """
-    return tf.math.log1p(operand)
+    return with_slope(bound, "log_plus_one", tf.math.log1p(operand), operand)
 
 
 @translates("stablehlo.real", "stablehlo.imag")

@@ -20,6 +20,7 @@ from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.ops.complex_quotients import complex_quotient
 from jaxtf.convert._graph.ops.complex_roots import complex_reciprocal_root, complex_root
+from jaxtf.convert._graph.ops.complex_slopes import with_slope
 from jaxtf.convert._graph.optimizer import computed_by_xla, may_be_constant, uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
@@ -122,7 +123,8 @@ def _gradient_of_complex_power(
     is_constant = tf.equal(exponent, zero)
     less = power(bound, base, where(is_constant, one, exponent - one))
     of_base = where(is_constant, zero, exponent * less)
-    of_exponent = tf.math.log(where(tf.equal(base, zero), one, base)) * power(bound, base, exponent)
+    safe = where(tf.equal(base, zero), one, base)
+    of_exponent = with_slope(bound, "log", tf.math.log(safe), safe) * power(bound, base, exponent)
     return upwards * tf.math.conj(of_base), upwards * tf.math.conj(of_exponent)
 
 

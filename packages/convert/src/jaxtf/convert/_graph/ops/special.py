@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import MOVED, typed, where, widening, without_sign_of_zero
 from jaxtf.convert._graph.derivatives import differentiated
 from jaxtf.convert._graph.ops.complex_inverses import COMPILES_INVERSES, acos, acosh, atanh
+from jaxtf.convert._graph.ops.complex_slopes import differentiable_root, with_slope
 from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
@@ -56,7 +58,7 @@ def _of_complex(
     *,
     older: Callable[[tf.Tensor], tf.Tensor] | None = None,
     without_sign_of: str = "",
-    slope: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None,
+    slope: Callable[[Bound, tf.Tensor, tf.Tensor], tf.Tensor] | None = None,
 ) -> Callable[[Bound, tf.Tensor], tf.Tensor]:
     """A function that has branch cuts.
 
@@ -64,7 +66,8 @@ def _of_complex(
       function: Of TensorFlow.
       older: In its place for complex numbers and a TensorFlow whose XLA has it wrong.
       without_sign_of: The part, real or imaginary, that is zero on the cut, where its sign does not count; none if "".
-      slope: From the two parts, without that sign, the derivative: TensorFlow's own is that of the other side of a cut.
+      slope: From the operation and the two parts, without that sign, the derivative: TensorFlow's own is that of the
+        other side of a cut.
     """
     of_complex = function if older is None or COMPILES_INVERSES else older
 
@@ -72,14 +75,14 @@ def _of_complex(
         if not operand.dtype.is_complex:
             return function(operand)
         if not without_sign_of or slope is None:
-            return of_complex(operand)
+            return with_slope(bound, bound.operation.name.partition(".")[2], of_complex(operand), operand)
 
         def mended(operand: tf.Tensor) -> tf.Tensor:
             return without_sign_of_zero(operand, by_real=without_sign_of == "real")
 
         def gradient(upwards: tf.Tensor, operand: tf.Tensor) -> tuple[tf.Tensor]:
             operand = mended(operand)
-            return (upwards * tf.math.conj(slope(tf.math.real(operand), tf.math.imag(operand))),)
+            return (upwards * tf.math.conj(slope(bound, tf.math.real(operand), tf.math.imag(operand))),)
 
         result = of_complex(operand if computed_by_xla(operand) else mended(operand))
         return differentiated(bound, result, gradient, operand)
@@ -87,26 +90,27 @@ def _of_complex(
     return apply
 
 
-def _reciprocal_of_roots(*parts: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+def _reciprocal_of_roots(bound: Bound, *parts: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
     """1 by the square roots of two complex numbers: of their product the sign of a zero part may be lost."""
-    first, second = (tf.sqrt(tf.complex(*each)) for each in parts)
+    root = partial(differentiable_root, bound) if traces_compiled() else tf.sqrt
+    first, second = (root(tf.complex(*each)) for each in parts)
     return tf.ones([], first.dtype) / (first * second)
 
 
-def _slope_of_asin(real: tf.Tensor, imaginary: tf.Tensor) -> tf.Tensor:
-    return _reciprocal_of_roots((1 - real, -imaginary), (1 + real, imaginary))
+def _slope_of_asin(bound: Bound, real: tf.Tensor, imaginary: tf.Tensor) -> tf.Tensor:
+    return _reciprocal_of_roots(bound, (1 - real, -imaginary), (1 + real, imaginary))
 
 
-def _slope_of_acos(real: tf.Tensor, imaginary: tf.Tensor) -> tf.Tensor:
-    return -_slope_of_asin(real, imaginary)
+def _slope_of_acos(bound: Bound, real: tf.Tensor, imaginary: tf.Tensor) -> tf.Tensor:
+    return -_slope_of_asin(bound, real, imaginary)
 
 
-def _slope_of_acosh(real: tf.Tensor, imaginary: tf.Tensor) -> tf.Tensor:
-    return _reciprocal_of_roots((real - 1, imaginary), (real + 1, imaginary))
+def _slope_of_acosh(bound: Bound, real: tf.Tensor, imaginary: tf.Tensor) -> tf.Tensor:
+    return _reciprocal_of_roots(bound, (real - 1, imaginary), (real + 1, imaginary))
 
 
-def _slope_of_asinh(real: tf.Tensor, imaginary: tf.Tensor) -> tf.Tensor:
-    return _reciprocal_of_roots((1 - imaginary, real), (1 + imaginary, -real))
+def _slope_of_asinh(bound: Bound, real: tf.Tensor, imaginary: tf.Tensor) -> tf.Tensor:
+    return _reciprocal_of_roots(bound, (1 - imaginary, real), (1 + imaginary, -real))
 
 
 INVERSES: Mapping[str, Callable[[Bound, tf.Tensor], tf.Tensor]] = {
@@ -148,7 +152,8 @@ DIFFERS = {
 def _function(name: str, function: Callable[..., tf.Tensor], computed_in: Mapping[tf.DType, tf.DType]) -> None:
     @translates(name, computed_in=computed_in, differs=DIFFERS.get(name, ""))
     def emit(bound: Bound, *operands: tf.Tensor) -> tf.Tensor:
-        return function(*operands)
+        result = function(*operands)
+        return with_slope(bound, name.partition(".")[2], result, operands[0]) if len(operands) == 1 else result
 
 
 for _name, _inverse in INVERSES.items():

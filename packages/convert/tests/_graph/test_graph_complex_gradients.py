@@ -1,0 +1,95 @@
+"""Gradients of every order that a tape takes of functions of complex numbers: those of JAX, also compiled.
+
+TensorFlow's gradients of reciprocals and roots of complex numbers lack a conjugate when they are compiled (2.21): of
+what it differentiates by them the gradient is right, and that of the gradient is not.
+"""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import GraphModeUnsupported, convert_stablehlo
+
+from .graph_mode import MODES
+from .test_graph_gradients import BINARY, FUNCTIONS, UNARY, kind_of, module_of, operations
+
+# JAX's gradient of `sign` is 0 everywhere, a tape's the derivative of z / |z|.
+ANOTHER_GRADIENT = ("sign",)
+X = np.complex64([0.3 + 0.4j, 0.7 + 0.2j, 0.5 - 0.9j, 0.4 - 0.3j, 1.3 + 0.6j, 2.1 + 1.7j, 2.2 - 1.1j, 0.9 - 1.8j])
+Y = np.complex64([1.1 - 0.4j, 0.3 + 0.8j, -0.6 - 0.9j, -1.2 + 0.5j, 0.4 + 1.6j, 2.1 + 0.7j, -0.8 - 0.2j, 1.9 + 0.3j])
+# In the left half of the plane JAX's derivative of acosh has the other sign.
+SIGNS = np.float32([1, -1, 1, -1, 1, -1, 1, -1])
+UPWARDS = np.complex64([1 - 2j, 0.5 + 1j, -1 + 0.3j, 2 + 0.1j, -0.2 - 0.7j, 1.5j, 0.7, -1.1 + 0.2j])
+
+
+@functools.cache
+def prepared():
+    """By operation that JAX and graph mode have for complex numbers: JAX's function, ours, and the operands."""
+    made = {}
+    for name in operations():
+        kind = kind_of(name)
+        if kind not in UNARY | BINARY or kind in ANOTHER_GRADIENT:
+            continue
+        operands = (X if kind == "acosh" else X * SIGNS, Y)[: 1 if kind in UNARY else 2]
+        try:
+            result, _ = jax.vjp(FUNCTIONS[kind], *operands)
+            converted = convert_stablehlo(module_of(name, operands, np.asarray(result)))
+            converted(*operands)
+        except (TypeError, ValueError, NotImplementedError, GraphModeUnsupported):
+            continue
+        made[name] = FUNCTIONS[kind], converted, operands
+    return made
+
+
+def of_jax(function, order, operands):
+    """The cotangents of the operands, for those of the results, and so on of these."""
+    if not order:
+        return function(*operands)
+
+    def before(*operands):
+        return of_jax(function, order - 1, operands)
+
+    results, pull = jax.vjp(before, *operands)
+    return pull(jax.tree.map(upwards_of, results))
+
+
+def of_tape(converted, order, operands):
+    """The same of a tape, whose cotangents are conjugates of JAX's."""
+    if not order:
+        return converted(*operands)
+    with tf.GradientTape() as tape:
+        tape.watch(operands)
+        results = of_tape(converted, order - 1, operands)
+    upwards = tf.nest.map_structure(lambda x: tf.math.conj(tf.constant(upwards_of(x))), results)
+    pulled = tape.gradient(results, operands, upwards, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+    return tuple(map(tf.math.conj, pulled))
+
+
+def upwards_of(result):
+    is_complex = tf.as_dtype(result.dtype).is_complex
+    return UPWARDS if is_complex else UPWARDS.real
+
+
+@functools.cache
+def expected(order):
+    return {name: of_jax(function, order, operands) for name, (function, _, operands) in prepared().items()}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("order", [1, 2])
+def test_gradients_of_complex_functions_and_their_gradients_are_those_of_jax(order, mode):
+    def every(given):
+        return {name: of_tape(made[1], order, given[name]) for name, made in prepared().items()}
+
+    run = every if mode == "eager" else tf.function(every, autograph=False, jit_compile=mode == "compiled")
+    found = run({name: tuple(map(tf.constant, operands)) for name, (*_, operands) in prepared().items()})
+    wrong = []
+    for name, theirs in expected(order).items():
+        for place, (own, wanted) in enumerate(zip(found[name], theirs, strict=True)):
+            error = np.max(np.abs(own - wanted) / np.maximum(np.abs(wanted), 1e-2))
+            if not error < 1e-4:
+                wrong.append(f"{name}, {place}: {error}")
+    assert not wrong, "\n".join(wrong)
