@@ -161,7 +161,7 @@ def test_the_gradient_of_a_loaded_quotient_is_differentiated(name, compiled, tmp
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("function", [lax.log, lax.tan])
+@pytest.mark.parametrize("function", [lax.log, lax.tan, lax.acos, lax.asin, lax.asinh, lax.acosh, lax.atanh])
 def test_the_gradient_of_a_loaded_complex_function_is_differentiated(function, compiled, tmp_path):
     loaded = saved(*made(function, (COMPLEX,), None), (COMPLEX,), tmp_path)
     gradient = tf.function(pulled(lambda x: pulled(loaded)(x)[0]), autograph=False, jit_compile=compiled)

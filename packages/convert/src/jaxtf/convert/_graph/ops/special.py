@@ -18,7 +18,7 @@ from jaxtf.convert._graph.ops.complex_inverses import COMPILES_INVERSES, acos, a
 from jaxtf.convert._graph.ops.complex_slopes import differentiable_root, with_slope
 from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.registry import Bound, translates
-from jaxtf.convert._tf import traces_compiled
+from jaxtf.convert._tf import traces_compiled, traces_saved_gradient
 
 # Kernels that TensorFlow 2.21 has on CPU: all 16-bit floats, none of them, all but bfloat16.
 ALL: Mapping[tf.DType, tf.DType] = MOVED
@@ -92,7 +92,12 @@ def _of_complex(
 
 def _reciprocal_of_roots(bound: Bound, *parts: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
     """1 by the square roots of two complex numbers: of their product the sign of a zero part may be lost."""
-    root = partial(differentiable_root, bound) if traces_compiled() else tf.sqrt
+    if traces_compiled():
+        root = partial(differentiable_root, bound)
+    elif traces_saved_gradient():  # by powers, whose gradients are right where they are compiled after loading
+        root = partial(tf.pow, y=0.5)
+    else:
+        root = tf.sqrt
     first, second = (root(tf.complex(*each)) for each in parts)
     return tf.ones([], first.dtype) / (first * second)
 
