@@ -11,7 +11,7 @@ Source: the JAX FAQ, "Gradients contain NaN where using where".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,8 +143,7 @@ def _logistic(
         matched = operations_of_logistic(operation, sources, positions)
         if matched is not None and is_floating(operation.results[0]):
             argument, operations = matched
-            sizes = [size for each in operations if each.name in _BROADCASTS for size in each.operands[1:]]
-            found[operation] = Pointwise(argument, operations, tuple(dict.fromkeys(sizes)), is_logistic=True)
+            found[operation] = Pointwise(argument, operations, _sizes_of(operations), is_logistic=True)
     return found
 
 
@@ -157,9 +156,14 @@ def _of_complex(
         matched = complex_function(operation, sources, positions)
         if matched is not None:
             argument, operations, alike = matched
-            sizes = [size for each in operations if each.name in _BROADCASTS for size in each.operands[1:]]
-            found[operation] = Pointwise(argument, operations, tuple(dict.fromkeys(sizes)), alike=alike)
+            found[operation] = Pointwise(argument, operations, _sizes_of(operations), alike=alike)
     return found
+
+
+def _sizes_of(operations: Sequence[Operation]) -> tuple[Value, ...]:
+    """The shapes that operations broadcast constants to."""
+    sizes = (size for each in operations if each.name in _BROADCASTS for size in each.operands[1:])
+    return tuple(dict.fromkeys(sizes))
 
 
 def _elementwise_names(operation: Operation, program: Program, callers: tuple[str, ...]) -> frozenset[str]:

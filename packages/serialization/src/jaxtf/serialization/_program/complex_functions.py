@@ -18,7 +18,7 @@ __all__ = ["digest", "is_known", "operations_of_complex_function"]
 
 _BROADCASTS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
 _PARTS = ("stablehlo.real", "stablehlo.imag")
-_LAST = ("stablehlo.complex", "stablehlo.select", "stablehlo.divide", "stablehlo.multiply")
+_LAST = ("stablehlo.complex", "stablehlo.select")
 _ATTRIBUTES = ("comparison_direction", "compare_type", "result_accuracy")
 # By the digest of what JAX 0.10.2 and 0.12.0.1 write; tests/_lift/complex_functions_table.py prints it.
 _NAMES = {

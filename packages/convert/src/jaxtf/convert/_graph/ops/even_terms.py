@@ -7,7 +7,7 @@ import tensorflow as tf
 from jaxtf.convert._graph._support import as_shape, sizes
 from jaxtf.convert._graph.optimizer import computed_by_xla
 
-__all__ = ["with_even_terms"]
+__all__ = ["with_even_terms", "with_zeros"]
 
 
 def with_even_terms(left: tf.Tensor, left_axis: int, right: tf.Tensor, right_axis: int) -> tuple[tf.Tensor, tf.Tensor]:
@@ -21,10 +21,11 @@ def with_even_terms(left: tf.Tensor, left_axis: int, right: tf.Tensor, right_axi
     if left.dtype != tf.bfloat16 or is_even or computed_by_xla(left, right):
         return left, right
     more = sizes(left)[left_axis] % 2
-    return _with_more(left, left_axis, more), _with_more(right, right_axis, more)
+    return with_zeros(left, left_axis, more), with_zeros(right, right_axis, more)
 
 
-def _with_more(operand: tf.Tensor, axis: int, count: int | tf.Tensor) -> tf.Tensor:
+def with_zeros(operand: tf.Tensor, axis: int, count: int | tf.Tensor) -> tf.Tensor:
+    """The operand with this many zeros after it along an axis."""
     shape = sizes(operand)
     shape[axis] = count
     return tf.concat([operand, tf.zeros(as_shape(shape), operand.dtype)], axis)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import Size, as_shape, sizes
+from jaxtf.convert._graph._support import sizes
+from jaxtf.convert._graph.ops.even_terms import with_zeros
 
 __all__ = ["with_some_features"]
 
@@ -22,10 +23,4 @@ def with_some_features(operand: tf.Tensor, kernel: tf.Tensor, groups: int) -> tu
     if isinstance(count, int) and count > 0:
         return operand, kernel
     more = tf.maximum(1 - count, 0)
-    return _with_more(operand, operand.shape.rank - 1, more * groups), _with_more(kernel, axis, more)
-
-
-def _with_more(operand: tf.Tensor, axis: int, count: Size) -> tf.Tensor:
-    shape = sizes(operand)
-    shape[axis] = count
-    return tf.concat([operand, tf.zeros(as_shape(shape), operand.dtype)], axis)
+    return with_zeros(operand, operand.shape.rank - 1, more * groups), with_zeros(kernel, axis, more)

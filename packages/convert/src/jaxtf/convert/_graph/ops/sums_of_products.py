@@ -13,7 +13,6 @@ import tensorflow as tf
 
 from jaxtf.convert._graph._support import widening
 from jaxtf.convert._graph.ops.kernel_windows import Windows, padded
-from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._tf import is_compiled_for_cpu
 
 __all__ = ["by_elements", "by_places"]
@@ -35,7 +34,7 @@ def by_elements(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups:
     """
     features = operand.shape.as_list()[-1]
     height, width, inputs, outputs = kernel.shape.as_list()
-    if not kernel.shape.is_fully_defined() or not (is_compiled_for_cpu() and computed_by_xla(operand, kernel)):
+    if not kernel.shape.is_fully_defined() or not is_compiled_for_cpu():
         return None
     is_depthwise = groups == features and inputs == 1
     fits = is_depthwise or (groups == 1 and inputs <= _FEW_FEATURES and height * width > 1)
