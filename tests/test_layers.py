@@ -90,7 +90,7 @@ MAY_IMPORT = {
         "_dynamic_sizes": "_walk _vectorizations",
         "_traced": "_errors _jax _tf _graph _opened _transfer _notes _declared _captures _dynamic_sizes",
         "_symbolic_traced": "_errors _jax _tf _symbolic_values _scope _sizes _interpreter _operations _transfer"
-        " _declared _traced",
+        " _declared _captures _traced",
         "_function": "_errors _jax _tf _graph _conjugates _sizes _transfer _configuration _declared _captures"
         " _traced _symbolic_traced",
         "_lost_derivatives": "_tf _walk",

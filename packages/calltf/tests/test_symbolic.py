@@ -223,6 +223,13 @@ def test_a_captured_table_is_refused():
         jax.jit(call_tf(lambda x: x * table.lookup(tf.constant(1)))).trace(*specs("b, 3"))
 
 
+@pytest.mark.parametrize("shape", [[None, 3], None])
+def test_a_captured_variable_of_unknown_sizes_is_refused(shape):
+    weights = tf.Variable([[1.0, 2.0, 3.0]], shape=tf.TensorShape(shape))
+    with pytest.raises(NotImplementedError, match=r"captures tf.Variable .* sizes are not all known\n  remedy: pass"):
+        jax.jit(call_tf(lambda x: x * weights)).trace(*specs("b, 3"))
+
+
 def test_sizes_that_no_constraint_allows_are_refused_with_what_needs_them():
     function = lambda x: (x[3], tf.ensure_shape(x, [2, 3]))  # noqa: E731
     with pytest.raises(

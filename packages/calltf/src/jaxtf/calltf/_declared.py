@@ -74,8 +74,9 @@ class Declared:
 
 def _aval(leaf: Any) -> ShapedArray:
     shape = leaf.shape
-    is_known = not isinstance(shape, tf.TensorShape) or shape.rank is not None
-    if not is_known or any(size is None or (not is_symbolic(size) and size < 0) for size in shape):
+    if isinstance(shape, tf.TensorShape):
+        shape = [None] if shape.rank is None else shape.as_list()
+    if any(size is None or (not is_symbolic(size) and size < 0) for size in shape):
         raise DeclarationError(
             f"call_tf: output_shape_dtype holds {leaf!r}, whose sizes are not all known\n"
             "  remedy: declare each size, by a number or by an expression of the sizes of the arguments"
@@ -91,4 +92,6 @@ def known_sizes(shape: Sequence[Any]) -> list[int | None]:
 
 def shape_text(shape: Any) -> str:
     """A shape like `[2, 3]`, `[None]` or `<unknown>`."""
-    return str(list(shape)) if getattr(shape, "rank", 0) is not None else "<unknown>"
+    if isinstance(shape, tf.TensorShape):
+        return "<unknown>" if shape.rank is None else str(shape.as_list())
+    return str(list(shape))

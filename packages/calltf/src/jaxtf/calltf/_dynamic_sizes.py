@@ -78,7 +78,7 @@ def _is_safe(op: Any) -> bool:
     if op.type in _CHECKED:
         return _CHECKED[op.type](op)
     if op.type in _BY_ROWS:
-        rows = [x.shape[0] if x.shape.rank else None for x in op.inputs[:2]]
+        rows = [x.shape.as_list()[0] if x.shape.rank else None for x in op.inputs[:2]]
         return rows == [None, None]
     return op.type in _OF_ANY_DTYPE or (op.type in ELEMENTWISE and _is_safe_elementwise(op))
 
@@ -91,8 +91,8 @@ def _makes_constant(op: Any) -> bool:
     if op.type in ("GatherNd", "GatherV2"):
         return bool(op.inputs[1].shape.is_fully_defined())
     if op.type == "MatMul":
-        kept = op.inputs[0].shape[op.get_attr("transpose_a")], op.inputs[1].shape[not op.get_attr("transpose_b")]
-        return None not in kept
+        left, right = (x.shape.as_list() for x in op.inputs)
+        return None not in (left[op.get_attr("transpose_a")], right[not op.get_attr("transpose_b")])
     return op.type in _OF_CONSTANT_SIZES or all(x.shape.is_fully_defined() for x in op.inputs)
 
 

@@ -160,14 +160,14 @@ class Interpreter:
         tensors = self.emit(op, [value.tensor for value in inputs])
         if not all(x.shape.is_fully_defined() for x in tensors) or not self._is_dense(op):
             raise self.refused(op, "has no entry in the table of operations, and results whose shapes are not constant")
-        return [self.value(tensor, tuple(tensor.shape)) for tensor in tensors]
+        return [self.value(tensor, tuple(tensor.shape.as_list())) for tensor in tensors]
 
     def _as_traced(self, op: Any, unknown: str | None = None) -> list[Value]:
         """The results of an operation that is not followed: of the shapes that TensorFlow inferred in the trace."""
         results = []
         for x in op.outputs:
             if x.shape.is_fully_defined() and x.dtype not in (tf.variant, tf.resource):
-                results.append(self.value(tf.zeros(x.shape, x.dtype), tuple(x.shape)))
+                results.append(self.value(tf.zeros(x.shape, x.dtype), tuple(x.shape.as_list())))
             else:
                 results.append(Value(tf.zeros([]), (), unknown=unknown or f"{op.type} ({op.name})"))
         return results
@@ -303,7 +303,7 @@ class Interpreter:
 
     def _constant_op(self, op: Any) -> Value:
         [tensor] = self.emit(op, [])
-        shape = tuple(tensor.shape)
+        shape = tuple(tensor.shape.as_list())
         if int(np.prod(shape)) > _MOST_KNOWN or tensor.dtype in (tf.string, tf.variant):
             return self.value(tensor, shape)
         return self.value(tensor, shape, _objects(constant_array(op)))

@@ -14,6 +14,7 @@ from jax.core import ShapedArray
 from jax.errors import InconclusiveDimensionOperation
 from jax.tree_util import PyTreeDef
 
+from jaxtf.calltf._captures import captures_text
 from jaxtf.calltf._declared import known_sizes
 from jaxtf.calltf._errors import DeclarationError, UnsupportedError
 from jaxtf.calltf._interpreter import Interpreter
@@ -68,7 +69,14 @@ class SymbolicTraced(Traced):
         specs = tuple(tf.TensorSpec(known_sizes(shape), tensorflow_dtype(dtype)) for shape, dtype in signature)
         sizes = symbolic_sizes([shape for shape, _ in signature])
         traced = cls(function, concrete, specs, tree, (), sizes=sizes)
-        shapes = (*(shape for shape, _ in signature), *(tuple(value.shape) for value in traced.captured))
+        open_ones = [value for value in traced.captured if not value.shape.is_fully_defined()]
+        if open_ones:
+            raise UnsupportedError(
+                f"call_tf: {function} is called with symbolic sizes, and captures {captures_text(open_ones)}, whose "
+                "sizes are not all known\n"
+                "  remedy: pass the values as arguments, or make the variables of constant shapes"
+            )
+        shapes = (*(shape for shape, _ in signature), *(tuple(value.shape.as_list()) for value in traced.captured))
         dtypes = [*(spec.dtype for spec in specs), *(value.dtype for value in traced.captured)]
         traced = replace(traced, given_shapes=shapes)
         if function.staging.by_name:  # nothing is compiled here

@@ -146,7 +146,7 @@ class Traced:
         """The shapes that captured variables have now, of those that may get another one."""
         values = [x for x in self.captured if isinstance(x, tf.Variable) and not x.shape.is_fully_defined()]
         with outside_of_graphs():
-            return tuple(tuple(value.read_value().shape) for value in values)
+            return tuple(tuple(value.read_value().shape.as_list()) for value in values)
 
     def _compiles_for(self, platform: str) -> bool:
         """Whether TensorFlow can compile for the platform in this process.

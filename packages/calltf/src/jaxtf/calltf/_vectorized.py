@@ -57,7 +57,7 @@ class Vectorized(Derived):
 
     def call(self, tensors: Sequence[Any]) -> Results:
         """Calls the trace, in another trace."""
-        traced = self.trace([ShapedArray(tuple(tensor.shape), jax_dtype(tensor.dtype)) for tensor in tensors])
+        traced = self.trace([ShapedArray(tuple(tensor.shape.as_list()), jax_dtype(tensor.dtype)) for tensor in tensors])
         return Results(list(traced.concrete(*tensors)), traced.tree)
 
     def _trace_signature(self, signature: Signature) -> Traced:

@@ -300,7 +300,7 @@ def _differentiated(function: Function) -> Function:
 
 
 def _signature(tensors: Sequence[Any]) -> Signature:
-    return tuple((tuple(tensor.shape), jax_dtype(tensor.dtype)) for tensor in tensors)
+    return tuple((tuple(tensor.shape.as_list()), jax_dtype(tensor.dtype)) for tensor in tensors)
 
 
 def _conjugate(tensor: Any) -> Any:

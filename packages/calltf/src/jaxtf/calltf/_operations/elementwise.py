@@ -68,6 +68,7 @@ def ensure_shape(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     """The sizes are those that are ensured."""
     wanted = tf.TensorShape(op.get_attr("shape"))
     if wanted.rank is not None:
-        known = [size if ensured is None else ensured for size, ensured in zip(inputs[0].shape, wanted, strict=True)]
+        pairs = zip(inputs[0].shape, wanted.as_list(), strict=True)
+        known = [size if ensured is None else ensured for size, ensured in pairs]
         require_same(i, op, inputs[0].shape, known)
     return inputs

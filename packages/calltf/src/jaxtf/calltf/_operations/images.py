@@ -51,6 +51,8 @@ def batched(i: Interpreter, op: Any, inputs: list[Value]) -> list[Value]:
     tensors = i.compiled(op, inputs, constants)
     if op.type == "FusedBatchNormV3":
         tensors[5] = tf.ensure_shape(tensors[5], [0])  # TensorFlow infers no rank for it, and computes nothing
+    shapes = [x.shape.as_list() for x in tensors]
     return [
-        i.value(x, (batch, *x.shape[1:]) if index in results else tuple(x.shape)) for index, x in enumerate(tensors)
+        i.value(x, (batch, *shape[1:]) if index in results else tuple(shape))
+        for index, (x, shape) in enumerate(zip(tensors, shapes, strict=True))
     ]

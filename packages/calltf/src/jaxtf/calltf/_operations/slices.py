@@ -98,7 +98,7 @@ def _taken(i: Interpreter, tensor: Any, dense: _Dense) -> Any:
     tensor = tf.pad(tensor, [(0, one) for one in more])
     begin = tf.zeros(rank, tf.int64)
     tensor = tf.strided_slice(
-        tensor, begin, tf.constant(list(tensor.shape), tf.int64), tf.constant(dense.steps, tf.int64)
+        tensor, begin, tf.constant(tensor.shape.as_list(), tf.int64), tf.constant(dense.steps, tf.int64)
     )
     return tf.slice(tensor, begin, i.at_sample(array_of(dense.counts, rank), tf.int64))
 
