@@ -75,6 +75,44 @@ def of_half_sums(draw):
     return lambda x, kernel: lax.conv_general_dilated(x, kernel, (1, 1), "VALID", **layout), (x, kernel)
 
 
+def inside(function, arrays):
+    return lambda x: (x, function(*map(jnp.asarray, arrays)))
+
+
+def in_loop(function, arrays):
+    """Computed at each turn, of constants that the loop, and one within it, hand on as they are."""
+
+    def turn(i, state):
+        _, held = state
+        results = lax.fori_loop(0, 2, lambda j, inner: (function(*inner[1]), inner[1]), (function(*held), held))[0]
+        return results, held
+
+    def looped(x):
+        constants = tuple(map(jnp.asarray, arrays))
+        shapes = jax.eval_shape(function, *constants)
+        start = jax.tree.map(lambda each: jnp.zeros(each.shape, each.dtype), shapes)
+        return x, lax.fori_loop(0, x.astype(int) + 1, turn, (start, constants))[0]
+
+    return looped
+
+
+def in_function(function, arrays):
+    """By a function that is called from two places, and is so large that it is not put there."""
+
+    @jax.jit
+    def called(x, *constants):
+        for number in range(20):
+            x = lax.sin(x) * number
+        return function(*constants), x
+
+    def twice(x):
+        constants = tuple(map(jnp.asarray, arrays))
+        results, y = called(x, *constants)
+        return called(y, *constants), results
+
+    return twice
+
+
 def assert_same(found, expected, where):
     """Equal but for rounding; of complex numbers, that of the modulus."""
     found, expected = np.asarray(found), np.asarray(expected)
@@ -110,10 +148,11 @@ def test_what_depends_on_constants_alone_is_compiled_to_the_numbers_of_jax(enabl
         expected = jax.tree.leaves(jax.jit(function)(*arrays))
         options = {"native_serialization": False, "with_gradient": False, "enable_xla": enable_xla}
         given_constants = convert(function, **options)
-        has_constants = convert(lambda x: (x, function(*map(jnp.asarray, arrays))), **options)
+        way = data.draw(st.sampled_from((inside, in_loop, in_function)))
+        has_constants = convert(way(function, arrays), **options)
         found = {
             "as arguments": tf.function(lambda: given_constants(*map(tf.constant, arrays)), jit_compile=True)(),
-            "inside": tf.function(has_constants, jit_compile=True)(tf.constant(1.0))[1],
+            way.__name__: tf.function(has_constants, jit_compile=True)(tf.constant(1.0))[1],
         }
         for where, results in found.items():
             for result, each in zip(tf.nest.flatten(results), expected, strict=True):

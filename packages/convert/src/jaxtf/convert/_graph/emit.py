@@ -27,7 +27,7 @@ from jaxtf.convert._graph.errors import is_of_tensorflow, unsupported
 from jaxtf.convert._graph.grappler import between_functions
 from jaxtf.convert._graph.kernels import FEW_KERNELS, check_computes, check_kernels, takes_few_kernels
 from jaxtf.convert._graph.late_constants import LateConstants
-from jaxtf.convert._graph.optimizer import MOST_ELEMENTS_LOOKED_AT, uniform_of
+from jaxtf.convert._graph.optimizer import MOST_ELEMENTS_LOOKED_AT, computed_before_xla, uniform_of
 from jaxtf.convert._graph.registry import Bound, Entry
 from jaxtf.convert._graph.reshapes import RESHAPE
 from jaxtf.convert._graph.table import entries, entry_of
@@ -321,10 +321,11 @@ def _integers(values: Any) -> np.ndarray[Any, Any]:
 def _is_rewritten_by(argument: Any) -> bool:
     """Whether an optimizer rewrites operations with that constant, once it has put the function where it is called.
 
-    So entries have to see it: of 0 - x and of powers of 0.5 and -0.5 the values would be others (`optimizer`).
+    So entries have to see it: of 0 - x and of powers of 0.5 and -0.5 the values would be others, and where functions
+    are compiled, of what depends on constants alone (`optimizer`).
     """
     is_inexact = isinstance(argument, tf.Tensor) and (argument.dtype.is_floating or argument.dtype.is_complex)
-    return is_inexact and uniform_of(argument) in (0, 0.5, -0.5)
+    return is_inexact and (uniform_of(argument) in (0, 0.5, -0.5) or computed_before_xla(argument))
 
 
 def _is_larger(argument: Any, value: Value) -> bool:

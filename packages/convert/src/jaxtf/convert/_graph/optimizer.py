@@ -14,6 +14,7 @@ from jaxtf.convert._tf import is_left_by_grappler, traces_compiled
 
 __all__ = [
     "MOST_ELEMENTS_LOOKED_AT",
+    "computed_before_xla",
     "computed_by_xla",
     "is_part_of",
     "maker_of",
@@ -150,9 +151,18 @@ def computed_by_xla(*tensors: tf.Tensor) -> bool:
     """Whether XLA's operations, not TensorFlow's kernels, compute from tensors what is emitted now.
 
     They do what is compiled, but what depends on constants and sizes alone: that TensorFlow computes before. Not seen
-    is what is known to be a constant only when a function is put where it is called, or what a loop hands on unchanged.
+    is what is known to be a constant only when a function of the caller's is put where it is called.
     """
-    return traces_compiled() and not all(_is_constant(x, _MOST_OF_CONSTANTS, _OF_SIZES) for x in tensors)
+    return traces_compiled() and not all(map(_is_of_constants, tensors))
+
+
+def computed_before_xla(tensor: tf.Tensor) -> bool:
+    """Whether what is emitted now is compiled, and a tensor depends on constants and sizes alone."""
+    return traces_compiled() and _is_of_constants(tensor)
+
+
+def _is_of_constants(tensor: tf.Tensor) -> bool:
+    return bool(_is_constant(tensor, _MOST_OF_CONSTANTS, _OF_SIZES))
 
 
 def _is_constant(tensor: tf.Tensor, most: int, also: frozenset[str] = frozenset()) -> bool | None:

@@ -15,6 +15,7 @@ import tensorflow as tf
 from jaxtf.convert._graph._support import refuse, typed, where
 from jaxtf.convert._graph.kernels import without_switches
 from jaxtf.convert._graph.known import known_value
+from jaxtf.convert._graph.optimizer import computed_before_xla
 from jaxtf.convert._graph.registry import Bound, refuses, translates
 from jaxtf.convert._tf import asserted, evaluated
 from jaxtf.serialization.interop import COLLECTIVES, EFFECTS, PYTHON_CALLBACKS, TensorType
@@ -61,16 +62,39 @@ def while_loop(bound: Bound, *initial: tf.Tensor) -> list[tf.Tensor]:
     """
     condition, body = bound.regions
     shapes = [_invariant(type_, value) for type_, value in zip(bound.result_types, initial, strict=True)]
+    carried = [i for i in range(len(initial)) if not _stays_a_constant(bound, i, initial[i])]
+    if not carried:  # the condition is always the same, too
+        carried = list(range(len(initial)))
     if not initial:
         return []
 
+    def of_all(state: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        values = list(initial)
+        for i, value in zip(carried, state, strict=True):
+            values[i] = value
+        return values
+
     def goes_on(*state: tf.Tensor) -> tf.Tensor:
-        (result,) = condition(*state)
+        (result,) = condition(*of_all(state))
         return result
 
-    results = list(tf.while_loop(goes_on, body, list(initial), shape_invariants=shapes))
+    def turn(*state: tf.Tensor) -> list[tf.Tensor]:
+        results = body(*of_all(state))
+        return [results[i] for i in carried]
+
+    start, invariants = ([of[i] for i in carried] for of in (initial, shapes))
+    results = list(tf.while_loop(goes_on, turn, start, shape_invariants=invariants))
     without_switches(results)
-    return results
+    return of_all(results)
+
+
+def _stays_a_constant(bound: Bound, index: int, value: tf.Tensor) -> bool:
+    """Whether the body of a loop that is compiled hands on a constant as it is.
+
+    TensorFlow sees that, too, and computes before what depends on it: so what is emitted inside has to see it.
+    """
+    body = bound.operation.regions[1]
+    return body.returned[index] == body.arguments[index] and computed_before_xla(value)
 
 
 def _invariant(type_: Any, value: tf.Tensor) -> tf.TensorShape:
