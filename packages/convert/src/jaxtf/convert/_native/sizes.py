@@ -1,15 +1,21 @@
-"""Sizes that depend on values: refused when a module is converted, not when it runs.
+"""Sizes that depend on values: refused, in a module when it is converted, of arguments when TensorFlow compiles.
 
-XLA compiles a module with arrays whose sizes have bounds only; XlaCallModule (of TensorFlow 2.19 to 2.21) takes none.
+XLA compiles arrays whose sizes have bounds only; XlaCallModule (of TensorFlow 2.19 to 2.21) takes none in a module, and
+of such an argument it takes all that there is room for, with what is behind the elements.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from jaxtf.convert import _tf
 from jaxtf.convert._errors import NativeModeUnsupported
 from jaxtf.serialization import Exported
 from jaxtf.serialization.interop import has_bounded_sizes
 
-__all__ = ["check_sizes"]
+__all__ = ["check_sizes", "compiled_if_constant"]
 
 
 def check_sizes(exported: Exported) -> None:
@@ -24,3 +30,20 @@ def check_sizes(exported: Exported) -> None:
             "  found:  in what call_tf calls, such as tf.boolean_mask, tf.where(x > 0), tf.unique or x[:n]\n"
             "  remedy: graph mode (native_serialization=False), call_tf(f, call_tf_graph=True), or constant sizes"
         )
+
+
+def compiled_if_constant(arguments: Sequence[tf.Tensor], scope: str) -> list[tf.Operation]:
+    """Operations that XLA compiles only if the sizes of arrays are constants; the module is to come after them.
+
+    Args:
+      arguments: Tensors of the current graph.
+      scope: What the operations are named after, as TensorFlow's error shows it.
+    """
+    if not _tf.traces_compiled():
+        return []
+    with tf.name_scope(f"{scope}/sizes_depend_on_values/remedy_graph_mode_or_constant_sizes/"):
+        return [
+            tf.one_hot(tf.zeros([0], tf.int32), tf.size(argument)).op
+            for argument in arguments
+            if not argument.shape.is_fully_defined()
+        ]

@@ -1,0 +1,98 @@
+"""Arguments whose sizes depend on values: compiled, graph mode takes them, and native mode refuses them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import convert
+
+NUMBERS = np.array([0.5, -1.0, 2.0, -3.0, 1.5, -0.25, 0.75, -0.125], np.float32)
+
+
+def masked(x):
+    return tf.boolean_mask(x, x > 0)
+
+
+# Of these XLA knows no more than a bound when it compiles them.
+BOUNDED = {
+    "mask": masked,
+    "where": lambda x: tf.cast(tf.where(x > 0)[:, 0], tf.float32),
+    "unique": lambda x: tf.unique(tf.sign(x))[0],
+    "gather": lambda x: tf.gather(x, tf.where(x > 0)[:, 0]),
+    "partition": lambda x: tf.dynamic_partition(x, tf.cast(x > 0, tf.int32), 2)[1],
+    "concatenation": lambda x: tf.concat([masked(x), x[:1]], 0),
+    "computed": lambda x: tf.sin(masked(x)) * 2,
+    "in a loop": lambda x: tf.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, y + 1), (0, masked(x)))[1],
+}
+# The values of these are constants of what is compiled.
+KNOWN = {
+    "slice": lambda x: x[: tf.size(x) // 2],
+    "all": lambda x: x,
+    "fill": lambda x: tf.fill([tf.size(x) - 3], 2.0),
+}
+
+
+def function(x):
+    return x.mean(), x.shape[0] * 1.0, jnp.exp(x).sum(), x[::-1]
+
+
+def slope(x):
+    return jax.grad(lambda x: (x * x.shape[0]).sum())(x)
+
+
+def constrained(x):
+    return x.sum()
+
+
+def compiled(converted, sizes):
+    signature = [tf.TensorSpec([None], tf.float32)]
+    return tf.function(lambda x: converted(sizes(x)), input_signature=signature, autograph=False, jit_compile=True)
+
+
+def differentiated(converted):
+    def run(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            total = tf.reduce_sum(converted(x)[0])
+        return tape.gradient(total, x)
+
+    return run
+
+
+@pytest.mark.parametrize("sizes", BOUNDED.values(), ids=BOUNDED)
+@pytest.mark.parametrize("converts", [function, slope])
+def test_native_mode_refuses_sizes_that_xla_knows_a_bound_of(converts, sizes):
+    converted = convert(converts, polymorphic_shapes=["(b,)"])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="sizes_depend_on_values/remedy_graph_mode"):
+        compiled(converted, sizes)(NUMBERS)
+
+
+@pytest.mark.parametrize("sizes", [masked, BOUNDED["computed"]])
+def test_native_mode_refuses_to_differentiate_with_them(sizes):
+    run = differentiated(convert(function, polymorphic_shapes=["(b,)"]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="sizes_depend_on_values/remedy_graph_mode"):
+        compiled(run, sizes)(NUMBERS)
+
+
+@pytest.mark.parametrize(("shapes", "count"), [("(4*b,)", 3), ("(8,)", 4)])
+def test_native_mode_refuses_them_where_the_bound_would_do(shapes, count):
+    converted = convert(constrained, polymorphic_shapes=[shapes])
+    least = np.sort(NUMBERS)[-count - 1]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="sizes_depend_on_values/remedy_graph_mode"):
+        compiled(converted, lambda x: tf.boolean_mask(x, x > least))(NUMBERS)
+
+
+@pytest.mark.parametrize("sizes", KNOWN.values(), ids=KNOWN)
+def test_native_mode_takes_sizes_that_are_known_when_it_is_compiled(sizes):
+    expected = function(np.asarray(sizes(tf.constant(NUMBERS))))
+    found = compiled(convert(function, polymorphic_shapes=["(b,)"]), sizes)(NUMBERS)
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-6), found, expected)
+
+
+@pytest.mark.parametrize("sizes", (BOUNDED | KNOWN).values(), ids=BOUNDED | KNOWN)
+def test_graph_mode_takes_them(sizes):
+    expected = function(np.asarray(sizes(tf.constant(NUMBERS))))
+    found = compiled(convert(function, polymorphic_shapes=["(b,)"], native_serialization=False), sizes)(NUMBERS)
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-6), found, expected)
