@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import tensorflow as tf
 
@@ -11,10 +11,13 @@ from jaxtf.convert._values.names import in_graphs
 from jaxtf.serialization import Aval, Exported
 from jaxtf.shapepoly import is_symbolic_dim
 
-__all__ = ["checked_before", "checks_of", "with_checked_sizes"]
+__all__ = ["COMPARED", "checked_before", "checks_of", "compiled_if_constants", "with_checked_sizes"]
 
 # The type of an operation that compares sizes, as `_tf.ensured` makes it.
 _CHECK = "EnsureShape"
+
+# What operations are named after that refuse to compare sizes that are known only when a program runs.
+COMPARED = "compared_sizes_depend_on_values/remedy_constant_sizes"
 
 # Whatever calls the graph, these have the sizes that the graph knows.
 _OF_KNOWN_SIZES = frozenset(("Const", "ReadVariableOp"))
@@ -79,3 +82,18 @@ def checked_before(checks: Sequence[tf.Operation], results: Sequence[tf.Tensor])
         if not results:
             tf.raw_ops.Assert(condition=tf.constant(True, tf.bool), data=["sizes"])
         return [tf.identity(result) for result in results]
+
+
+def compiled_if_constants(numbers: Callable[[], Iterable[tf.Tensor]], scope: str) -> list[tf.Operation]:
+    """Operations that XLA compiles only if each of these numbers is a constant there; none where nothing is compiled.
+
+    They take no time. XLA knows bounds of sizes that depend on values, as of `tf.boolean_mask`.
+
+    Args:
+      numbers: Gives scalars of the current graph, integers of 0 or more.
+      scope: What the operations are named after, as TensorFlow's error shows it.
+    """
+    if not _tf.traces_compiled():
+        return []
+    with tf.name_scope(f"{scope}/"):
+        return [tf.one_hot(tf.zeros([0], tf.int32), number).op for number in numbers()]

@@ -14,6 +14,7 @@ from functools import reduce
 import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
+from jaxtf.convert._function.checked_sizes import COMPARED, compiled_if_constants
 from jaxtf.convert._graph._support import Size, as_shape, sizes, typed
 from jaxtf.convert._graph.accumulated import is_added_in_steps
 from jaxtf.convert._graph.broadcasts import MOST_RUNS, most_runs
@@ -105,7 +106,8 @@ def _checked(operation: Operation, required: Requirement) -> Sequence[tf.Operati
         return (assertion,)
     with tf.control_dependencies([assertion]):
         count = tf.reshape(tf.cast(holds, tf.int32), [1])
-        return assertion, tf.reshape(typed([0], tf.int32), count, name="operands_of_different_sizes").op
+        refused = tf.reshape(typed([0], tf.int32), count, name="operands_of_different_sizes")
+    return assertion, refused.op, *compiled_if_constants(lambda: tf.unstack(count), COMPARED)
 
 
 def _is_of_sizes(tensor: tf.Tensor) -> bool:

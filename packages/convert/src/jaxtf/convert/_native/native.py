@@ -24,7 +24,7 @@ from jaxtf.convert._function.partitioning import annotate_shardings
 from jaxtf.convert._function.record import record_module
 from jaxtf.convert._native.computed import as_computed
 from jaxtf.convert._native.custom_calls import check_custom_calls, only_computes
-from jaxtf.convert._native.sizes import check_sizes, compiled_if_constant
+from jaxtf.convert._native.sizes import check_sizes, compiled_if_sizes_are_constants
 from jaxtf.convert._values.dtypes import tf_dtype
 from jaxtf.convert._values.narrow import check_not_compiled, check_passable, has_narrow, passed, passed_as, received
 from jaxtf.serialization import DisabledSafetyCheck, Exported
@@ -182,7 +182,7 @@ class NativeFunction(ExportedFunction):
             results = _tf.compiled_in_graph(self._narrowing, passed(kept), self._name)
             results = received(results, self._result_dtypes)
         else:
-            with tf.control_dependencies(compiled_if_constant(kept, f"jaxtf_{self._name}")):
+            with tf.control_dependencies(compiled_if_sizes_are_constants(kept, f"jaxtf_{self._name}")):
                 results = self._module(kept)
         if shapes is not None:
             for result, shape in zip(results, shapes, strict=True):

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from jaxtf.convert import _tf
 from jaxtf.convert._errors import NativeModeUnsupported
+from jaxtf.convert._function.checked_sizes import compiled_if_constants
 from jaxtf.serialization import Exported
 from jaxtf.serialization.interop import has_bounded_sizes
 
-__all__ = ["check_sizes", "compiled_if_constant"]
+__all__ = ["check_sizes", "compiled_if_sizes_are_constants"]
 
 
 def check_sizes(exported: Exported) -> None:
@@ -32,18 +32,8 @@ def check_sizes(exported: Exported) -> None:
         )
 
 
-def compiled_if_constant(arguments: Sequence[tf.Tensor], scope: str) -> list[tf.Operation]:
-    """Operations that XLA compiles only if the sizes of arrays are constants; the module is to come after them.
-
-    Args:
-      arguments: Tensors of the current graph.
-      scope: What the operations are named after, as TensorFlow's error shows it.
-    """
-    if not _tf.traces_compiled():
-        return []
-    with tf.name_scope(f"{scope}/sizes_depend_on_values/remedy_graph_mode_or_constant_sizes/"):
-        return [
-            tf.one_hot(tf.zeros([0], tf.int32), tf.size(argument)).op
-            for argument in arguments
-            if not argument.shape.is_fully_defined()
-        ]
+def compiled_if_sizes_are_constants(arguments: Sequence[tf.Tensor], scope: str) -> list[tf.Operation]:
+    """Operations that XLA compiles only if the sizes of arrays are constants; the module is to come after them."""
+    open_ones = [argument for argument in arguments if not argument.shape.is_fully_defined()]
+    name = f"{scope}/sizes_depend_on_values/remedy_graph_mode_or_constant_sizes"
+    return compiled_if_constants(lambda: map(tf.size, open_ones), name)

@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from jaxtf.convert._function.checked_sizes import COMPARED, compiled_if_constants
 from jaxtf.convert._graph._support import refuse, typed, where
 from jaxtf.convert._graph.kernels import without_switches
 from jaxtf.convert._graph.known import known_value
@@ -21,6 +22,9 @@ from jaxtf.convert._tf import asserted, evaluated
 from jaxtf.serialization.interop import COLLECTIVES, EFFECTS, PYTHON_CALLBACKS, TensorType
 
 __all__: list[str] = []
+
+# What an assertion says that is there for every symbolic size.
+_OF_ANY_SIZE = "Expected value >= 1 for dimension variable"
 
 _PLACEHOLDER = re.compile(r"\{(\d+)\}")
 
@@ -228,7 +232,9 @@ def get_tuple_element(bound: Bound, operand: tuple[tf.Tensor, ...]) -> list[tf.T
 def shape_assertion(bound: Bound, holds: tf.Tensor, *sizes: tf.Tensor) -> list[Any]:
     """An assertion about sizes, with the message that the module has for it.
 
-    XLA drops assertions. It refuses a reshape to another number of elements, which follows the assertion about it.
+    XLA drops assertions. It refuses a reshape to another number of elements, which follows the assertion about it. Of
+    sizes that depend on values, which it cannot compare when it compiles, it takes those of which there is nothing but
+    that they are not 0: those of an empty array are well defined.
     """
     parts: list[Any] = []
     for index, part in enumerate(_PLACEHOLDER.split(bound["error_message"])):
@@ -245,7 +251,9 @@ def shape_assertion(bound: Bound, holds: tf.Tensor, *sizes: tf.Tensor) -> list[A
     with tf.control_dependencies([assertion]):
         count, none = tf.reshape(tf.cast(holds, tf.int32), [1]), typed([0], tf.int32)
         refused = tf.reshape(none, count, name="shapes_do_not_match_the_polymorphic_shapes_specification")
-    return [assertion, refused.op]
+    if _OF_ANY_SIZE in bound["error_message"]:
+        return [assertion, refused.op]
+    return [assertion, refused.op, *compiled_if_constants(lambda: tf.unstack(count), COMPARED)]
 
 
 def _number(tensor: tf.Tensor) -> Any:

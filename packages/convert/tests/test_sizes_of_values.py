@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.convert import convert
+from jaxtf.convert import convert, convert_stablehlo
 
 NUMBERS = np.array([0.5, -1.0, 2.0, -3.0, 1.5, -0.25, 0.75, -0.125], np.float32)
 
@@ -96,3 +96,54 @@ def test_graph_mode_takes_them(sizes):
     expected = function(np.asarray(sizes(tf.constant(NUMBERS))))
     found = compiled(convert(function, polymorphic_shapes=["(b,)"], native_serialization=False), sizes)(NUMBERS)
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-6), found, expected)
+
+
+def shifted(x):
+    """Sizes that XLA does not know and that differ."""
+    return masked(x), tf.boolean_mask(x, x > 0.6)
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize(
+    ("shapes", "constraints", "sizes"),
+    [
+        (["(4*b,)"], [], lambda x: (tf.boolean_mask(x, x > 0.6),)),
+        (["(b,)"], ["b >= 6"], lambda x: (masked(x),)),
+        (["(b,)"], ["mod(b, 3) == 0"], lambda x: (masked(x),)),
+        (["(b,)", "(b,)"], [], shifted),
+        (["(b,)", "(b + 2,)"], [], shifted),
+    ],
+)
+@pytest.mark.parametrize("compiles", [True, False])
+def test_sizes_that_a_function_does_not_allow_are_refused(native, shapes, constraints, sizes, compiles):
+    converted = convert(
+        lambda *arrays: sum(x.sum() for x in arrays),
+        polymorphic_shapes=shapes,
+        polymorphic_constraints=constraints,
+        native_serialization=native,
+    )
+    run = tf.function(lambda x: converted(*sizes(x)), autograph=False, jit_compile=compiles)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        run(tf.constant(NUMBERS))
+
+
+OPEN = """module {
+  func.func public @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<f32> {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %sum = stablehlo.add %x, %y : tensor<?xf32>
+    %result = stablehlo.reduce(%sum init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<?xf32>, tensor<f32>) -> tensor<f32>
+    return %result : tensor<f32>
+  }
+}"""
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_sizes_that_stablehlo_does_not_allow_are_refused(compiles):
+    converted = convert_stablehlo(OPEN)
+    run = tf.function(lambda x: converted(*shifted(x)), autograph=False, jit_compile=compiles)
+    with pytest.raises((tf.errors.InvalidArgumentError, ValueError)):
+        run(tf.constant(NUMBERS))
+    for x, y in ((NUMBERS, NUMBERS + 1), (NUMBERS[:3], NUMBERS[5:])):
+        total = tf.function(converted, autograph=False, jit_compile=compiles)(tf.constant(x), tf.constant(y))
+        np.testing.assert_allclose(total, (x + y).sum(), rtol=1e-6)
