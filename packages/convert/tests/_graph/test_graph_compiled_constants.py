@@ -180,3 +180,54 @@ def test_what_depends_on_sizes_alone_is_compiled_to_the_numbers_of_jax():
     results = tf.function(converted, signature, autograph=False, jit_compile=True)(x)
     for result, expected in zip(results, jax.jit(function)(x), strict=True):
         assert_same(result, expected, "of sizes")
+
+
+def mixed(draw, dtype, count):
+    """Numbers of every magnitude, so that one that is the greatest is beside one that is the least."""
+    info = ml_dtypes.finfo(dtype)
+    sizes = [float(info.max) * share for share in (1, 0.5, 0.3, 0.2)] + [float(info.tiny) * n for n in (1, 1.5, 2, 64)]
+    numbers = st.sampled_from([*sizes, 1e-5, 1.0, 3.0]).flatmap(lambda size: st.sampled_from([size, -size]))
+    return np.array(draw(st.lists(numbers, min_size=count, max_size=count)), dtype)
+
+
+MIXED = {
+    "quotient": (lambda x, c: x / c, np.divide),
+    "quotient of broadcast": (lambda x, c: x[:, None] / c, lambda x, c: x[:, None] / c),
+    "product": (lambda x, c: x * c, np.multiply),
+    "product of quotients": (lambda x, c: (x / c) * jnp.abs(c / c), np.divide),
+}
+
+
+@pytest.mark.parametrize("enable_xla", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("name", MIXED)
+def test_each_element_of_a_constant_counts_for_itself(name, dtype, enable_xla):
+    """NumPy's wider numbers decide: XLA multiplies with reciprocals of constants, of which some count as 0."""
+    function, decides = MIXED[name]
+    info = ml_dtypes.finfo(dtype)
+    least, most = float(info.tiny), float(info.max)
+
+    @given(st.data())
+    @drawn(20)
+    def runs(data):
+        count = data.draw(st.integers(1, 9))
+        x, c = (mixed(data.draw, dtype, count) for _ in range(2))
+        with jax.enable_x64(dtype == np.float64), np.errstate(all="ignore"):
+            made = convert(lambda x: function(x, c), native_serialization=False, enable_xla=enable_xla)
+            specs = [tf.TensorSpec([count], x.dtype)]
+            signed = tf.function(made, jit_compile=True, autograph=False, input_signature=specs)
+            both = {
+                "compiled": tf.function(made, jit_compile=True, autograph=False)(tf.constant(x)),
+                "with a signature": signed(tf.constant(x)),
+            }
+            expected = decides(*(y.astype(np.longdouble) for y in (x, c)))
+        sizes = np.abs(expected)
+        is_normal = (sizes > 2 * least) & (sizes < most / 2)
+        is_less = sizes < least / 2
+        for where, result in both.items():
+            wide = result.numpy().astype(np.longdouble)
+            error = np.abs(wide[is_normal] / expected[is_normal] - 1)
+            assert np.all(error <= 4 * float(info.eps)), (where, x, c, wide, expected)
+            assert np.all(np.abs(wide[is_less]) <= least), (where, x, c, wide, expected)
+
+    runs()

@@ -221,9 +221,9 @@ def _may_overflow(kernel: tf.Tensor, factor: tf.Tensor, op_type: str) -> bool:
     return not (greatest <= largest and least >= smallest)
 
 
-def _elements(tensor: tf.Tensor) -> np.ndarray | None:
-    """The elements of a tensor, in any order, where they are known."""
-    while tf.is_symbolic_tensor(tensor) and tensor.op.type in _MOVES_ELEMENTS:
+def _elements(tensor: tf.Tensor, *, also: Collection[str] = ()) -> np.ndarray | None:
+    """The elements of a tensor, in any order, where they are known; of operations that are `also` looked through."""
+    while tf.is_symbolic_tensor(tensor) and (tensor.op.type in _MOVES_ELEMENTS or tensor.op.type in also):
         tensor = tensor.op.inputs[0]
     found: np.ndarray | None = known_value(tensor)
     return found
@@ -267,16 +267,19 @@ def _with_reciprocal(dividend: tf.Tensor, divisor: tf.Tensor) -> tuple[tf.Tensor
     XLA multiplies with the reciprocals of constants. What is an argument in JAX, or computed from positions, may be one
     here.
     """
-    known = known_value(divisor) if divisor.dtype.size > 2 or divisor.dtype == tf.bfloat16 else None
+    is_wide = divisor.dtype.size > 2 or divisor.dtype == tf.bfloat16
+    known = _elements(divisor, also=("BroadcastTo",)) if is_wide else None
     if known is None:
         return dividend, divisor
-    least, _ = _range_of(divisor.dtype)
+    limit = 1 / _range_of(divisor.dtype)[0]
     sizes = np.abs(known.astype(np.float64))
-    if not ((sizes > 1 / least) & np.isfinite(sizes)).any():
+    if not ((sizes > limit) & np.isfinite(sizes)).any():
         return dividend, divisor
-    quarter = np.asarray(0.25, known.dtype)
-    part = dividend * constant(quarter)  # chosen: XLA would put this factor and the reciprocal together
-    return tf.where(tf.math.is_nan(dividend), dividend, part), constant(known * quarter)
+    quarter, one = (constant(np.asarray(factor, known.dtype)) for factor in (0.25, 1))
+    are_large = tf.abs(divisor) > constant(np.asarray(limit, known.dtype))
+    factors = tf.where(are_large, quarter, one)  # a quarter of another's dividend may count as 0
+    part = dividend * factors  # chosen: XLA would put these factors and the reciprocals together
+    return tf.where(tf.math.is_nan(dividend), dividend, part), divisor * factors
 
 
 def _reciprocal(divisor: tf.Tensor) -> np.ndarray | None:
