@@ -2,8 +2,9 @@
 
 Such a node is written where a type has no name in artifacts, and read where it has none. It matches any node with
 the same keys in the same order; nothing is imported by the name, which is for people. Auxiliary data are compared as a
-text (`static_text`). What has none in it (a closure, an object of the user's) is not compared, and the function
-computes with the one that it was exported with.
+text: `exact_text` of `static_values` has all values but closures and objects of the user's, of which the type alone is
+compared, and the function computes with the one that it was exported with. Artifacts of earlier releases have
+`static_text` alone, which has no text for more values; it is written for those releases too, and stays as it is.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from typing import Any
 
 from jaxtf.serialization._errors import ArtifactError
 
-__all__ = ["PREFIX", "Opaque", "OpaqueNode", "static_text"]
+__all__ = ["PREFIX", "UNKNOWN", "Opaque", "OpaqueNode", "name_in_module", "shortened", "static_text"]
 
 PREFIX = "jaxtf.opaque:"
 """What the name of such a node begins with in artifacts."""
 
+UNKNOWN = "?"
+"""In texts of auxiliary data: what is not compared."""
+
 _LONGEST_STATIC, _SHOWN_OF_LONG = 2**14, 200
-_UNKNOWN = "?"
 _BRACKETS: dict[type[Any], str] = {tuple: "({})", list: "[{}]", set: "set({})", frozenset: "frozenset({})"}
 
 
@@ -37,16 +40,21 @@ class Opaque:
     Attributes:
       class_name: The qualified name of its class where it was written.
       keys: The step to each child, as it is written in a path: `['w']`, `.mu`, `[0]`.
-      static: Its auxiliary data as a text; None in artifacts of earlier releases, where they were not plain.
+      static: Its auxiliary data as earlier releases compare them; None in artifacts of still earlier ones, where they
+        were not plain.
+      exact: Its auxiliary data as a text; None in artifacts of earlier releases.
     """
 
     class_name: str
     keys: tuple[str, ...]
     static: str | None = None
+    exact: str | None = None
 
     def for_artifact(self) -> tuple[str, bytes]:
         """The name and the auxiliary data that an artifact has."""
-        values = {"keys": list(self.keys), "static": self.static}
+        values: dict[str, Any] = {"keys": list(self.keys), "static": self.static}
+        if self.exact is not None:
+            values["exact"] = self.exact
         return PREFIX + self.class_name, json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
 
     @staticmethod
@@ -58,14 +66,15 @@ class Opaque:
         """
         try:
             values = json.loads(auxdata)
-            keys, static = values["keys"], values["static"]
-        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            keys, static, exact = values["keys"], values["static"], values.get("exact")
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise ArtifactError(f"the artifact has a pytree node {name!r:.80} that cannot be read: {error}") from error
         if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
             raise ArtifactError(f"the artifact has a pytree node {name!r:.80} whose keys are not texts: {keys!r:.80}")
-        if not isinstance(static, str | None):
-            raise ArtifactError(f"the artifact has a pytree node {name!r:.80} with {static!r:.80} for a text")
-        return Opaque(name.removeprefix(PREFIX), tuple(keys), static)
+        for text in (static, exact):
+            if not isinstance(text, str | None):
+                raise ArtifactError(f"the artifact has a pytree node {name!r:.80} with {text!r:.80} for a text")
+        return Opaque(name.removeprefix(PREFIX), tuple(keys), static, exact)
 
 
 class OpaqueNode:
@@ -124,7 +133,7 @@ class OpaqueNode:
 
 
 def static_text(value: Any) -> str:
-    """Auxiliary data as a text that differs for different data, but for those that have no text, which are `?`.
+    """Auxiliary data as earlier releases compare them: as a text that is `?` for what they have none for.
 
     Plain values, dtypes, members of enumerations, dataclasses, and what a module has by a name have a text. One that is
     long ends in its digest.
@@ -135,7 +144,12 @@ def static_text(value: Any) -> str:
     try:
         text = _text(value)
     except Exception:  # it holds itself, or is of a class whose items or fields cannot be read
-        return _UNKNOWN
+        return UNKNOWN
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """A text as it is written: one that is long ends in its digest."""
     if len(text) <= _LONGEST_STATIC:
         return text
     return f"{text[:_SHOWN_OF_LONG]}... ({len(text)} characters, SHA-256 {hashlib.sha256(text.encode()).hexdigest()})"
@@ -150,7 +164,7 @@ def _text(value: Any) -> str:
         inside = ", ".join(items if kind in (tuple, list) else sorted(items))
         return _BRACKETS[kind].format(inside + "," * (kind is tuple and len(items) == 1))
     if isinstance(value, Mapping):
-        name = "" if kind is dict else _name(kind)
+        name = "" if kind is dict else name_in_module(kind)
         return f"{name}{{{', '.join(f'{_text(key)}: {_text(item)}' for key, item in value.items())}}}"
     numpy = sys.modules.get("numpy")  # who describes an artifact does not import it
     if numpy is not None and isinstance(value, numpy.dtype):
@@ -162,16 +176,16 @@ def _text(value: Any) -> str:
     if isinstance(value, functools.partial):
         return f"partial{_text((value.func, value.args, value.keywords))}"
     if isinstance(value, enum.Enum):
-        return f"{_name(kind)}.{value.name}"
+        return f"{name_in_module(kind)}.{value.name}"
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return f"{_name(kind)}{_text(tuple(value))}"
+        return f"{name_in_module(kind)}{_text(tuple(value))}"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         items = [f"{field.name}={_text(getattr(value, field.name, None))}" for field in dataclasses.fields(value)]
-        return f"{_name(kind)}({', '.join(items)})"
-    return _name(value)
+        return f"{name_in_module(kind)}({', '.join(items)})"
+    return name_in_module(value)
 
 
-def _name(value: Any) -> str:
+def name_in_module(value: Any) -> str:
     """The name that a module has for a function or class; unknown where it has none, or another object by the name.
 
     A decorator may give a function the name of the one that it wraps: such a one is found by its own name.
@@ -179,11 +193,11 @@ def _name(value: Any) -> str:
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     name = getattr(value, "__name__", None) if name is None else name
     if not isinstance(module, str) or not isinstance(name, str) or "<" in name:
-        return _UNKNOWN
+        return UNKNOWN
     names = vars(sys.modules[module]) if module in sys.modules else {}
     found: Any = names.get(name.partition(".")[0])
     for step in name.split(".")[1:]:
         found = getattr(found, step, None)
     if found is not value:
         name = next((other for other, known in list(names.items()) if known is value), "")
-    return f"{module}.{name}" if name else _UNKNOWN
+    return f"{module}.{name}" if name else UNKNOWN

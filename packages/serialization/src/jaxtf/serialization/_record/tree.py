@@ -30,6 +30,7 @@ from jaxtf.serialization._record.registration import (
     registered_name,
     registered_type,
 )
+from jaxtf.serialization._record.static_values import exact_text
 
 __all__ = ["LEAF", "CustomNode", "Tree"]
 
@@ -397,19 +398,18 @@ class Tree:
         """The children of any node with the same keys and, as far as they are plain, auxiliary data."""
         if isinstance(value, OpaqueNode):
             keys, items = value.opaque.keys, value.children
-            static = value.opaque.static
+            is_exact = opaque.exact is not None and value.opaque.exact is not None
+            expected, found = (opaque.exact, value.opaque.exact) if is_exact else (opaque.static, value.opaque.static)
         else:
             keys, items, auxdata = _one_level(value)
-            static = None if opaque.static is None else _static_text(type(value), auxdata)
-            if static != opaque.static and static_text(auxdata) == opaque.static:
-                static = opaque.static  # as releases before wrote it
+            expected, found = _auxiliary_texts(opaque, type(value), auxdata)
         if keys != opaque.keys:
             raise ArgumentMismatch(
                 f"{path} must be a {opaque.class_name} or another node with the children {', '.join(opaque.keys)}; "
                 f"found {type(value).__name__} with {', '.join(keys) or 'none'}"
             )
-        if opaque.static is not None and static is not None and opaque.static != static:
-            expected_text, found_text = _differing_texts(opaque.static, static)
+        if expected is not None and found is not None and expected != found:
+            expected_text, found_text = _differing_texts(expected, found)
             raise ArgumentMismatch(
                 f"{path} must be a {opaque.class_name} with the auxiliary data {expected_text}, as exported; found "
                 f"{found_text}"
@@ -534,15 +534,27 @@ def _opaque_of(node_type: type[Any], auxdata: Any, child_count: int) -> Opaque:
     if node_type is opaque_node_type():
         known: Opaque = auxdata
         return known
-    return Opaque(name, _keys_of(node_type, auxdata, child_count), _static_text(node_type, auxdata))
+    data = _by_name(node_type, auxdata)
+    return Opaque(name, _keys_of(node_type, auxdata, child_count), static_text(data), exact_text(data))
 
 
-def _static_text(node_type: type[Any], auxdata: Any) -> str:
-    """The auxiliary data of an opaque node as a text; the static fields of a dataclass by their names, in any order."""
+def _auxiliary_texts(opaque: Opaque, node_type: type[Any], auxdata: Any) -> tuple[str | None, str | None]:
+    """The text of the auxiliary data of an opaque node, and that of those of a node that takes its place."""
+    if opaque.exact is not None:
+        return opaque.exact, exact_text(_by_name(node_type, auxdata))
+    if opaque.static is None:
+        return None, None
+    found = static_text(_by_name(node_type, auxdata))
+    # Releases before that had a text of the values without their names.
+    return opaque.static, opaque.static if static_text(auxdata) == opaque.static else found
+
+
+def _by_name(node_type: type[Any], auxdata: Any) -> Any:
+    """The auxiliary data of an opaque node; the static fields of a dataclass by their names, in any order."""
     fields = fields_of(node_type, jax_trees()) if is_dataclass(node_type) else None
     if fields is None or not fields.static or not isinstance(auxdata, tuple) or len(auxdata) != len(fields.static):
-        return static_text(auxdata)
-    return static_text(dict(sorted(zip(fields.static, auxdata, strict=True))))
+        return auxdata
+    return dict(sorted(zip(fields.static, auxdata, strict=True)))
 
 
 def _keys_of(node_type: type[Any], auxdata: Any, child_count: int) -> tuple[str, ...]:
