@@ -16,7 +16,7 @@ from jax.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from jaxtf.convert import ConversionOptionError, verify
+from jaxtf.convert import ConversionOptionError, GraphModeUnsupported, verify
 from jaxtf.convert._convert import target
 from jaxtf.convert._graph.table import entries
 from jaxtf.convert._verify import backends, cli, subject
@@ -24,7 +24,7 @@ from jaxtf.convert._verify.compare import difference
 from jaxtf.convert._verify.names import BACKEND_NAMES
 from jaxtf.convert._verify.numbers import NUMBERS, argument
 from jaxtf.convert._verify.sizes import admissible_sizes
-from jaxtf.serialization import deserialize, export
+from jaxtf.serialization import UnstableCustomCall, deserialize, export
 from jaxtf.shapepoly import SymbolicScope, symbolic_shape
 
 EPSILON = float(np.finfo(np.float32).eps)
@@ -518,3 +518,54 @@ def test_one_text_is_not_a_list_of_names(option):
         ConversionOptionError, match=rf"{name} must be a list of names. Got: '{text}'\n  remedy: {name}="
     ):
         verify(jnp.sin, jax.ShapeDtypeStruct((2,), jnp.float32), **option)
+
+
+def perturbed(monkeypatch, change):
+    """`verify` of converted functions whose float results are changed."""
+    made = backends._converted
+
+    def converted(subject, **options):
+        function = made(subject, **options)
+        return lambda *args: tf.nest.map_structure(change, function(*args))
+
+    monkeypatch.setattr(backends, "_converted", converted)
+
+
+def test_an_error_of_others_is_no_refusal(monkeypatch):
+    def fails(result):
+        raise NotImplementedError("of a kernel")
+
+    perturbed(monkeypatch, fails)
+    report = verify(jnp.sin, *specs("b, 4"), backends=["eager", "graph"])
+    assert {(row.outcome, row.where) for row in report.rows} == {("differs", "NotImplementedError: of a kernel")}
+    assert not report.ok
+
+
+@pytest.mark.parametrize("kind", [GraphModeUnsupported, NotImplementedError, UnstableCustomCall])
+def test_a_refusal_at_one_size_hides_no_other(kind, monkeypatch):
+    def change(result):
+        if result.shape[0] == 1:
+            raise kind("of one row")
+        return result + 1
+
+    perturbed(monkeypatch, change)
+    report = verify(jnp.sin, *specs("b, 4"), backends=["eager"], gradients=False)
+    assert not report.ok
+    outcome = "differs" if kind is NotImplementedError else "refused"
+    assert [(row.sizes["b"], row.outcome) for row in report.rows if row.numbers == "regular"] == [
+        (1, outcome),
+        (2, "differs"),
+        (3, "differs"),
+    ]
+
+
+def test_a_refusal_for_one_reason_at_all_sizes_is_one_row(monkeypatch):
+    def change(result):
+        raise GraphModeUnsupported(f"of {result.dtype.name}")
+
+    perturbed(monkeypatch, change)
+    report = verify(jnp.sin, *specs("b, 4"), backends=["eager"])
+    assert [(row.question, row.outcome, row.where) for row in report.rows] == [
+        ("values", "refused", "GraphModeUnsupported: of float32")
+    ]
+    assert report.ok

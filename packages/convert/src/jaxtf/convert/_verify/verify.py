@@ -127,13 +127,17 @@ def _rows(
     except Exception as error:  # whatever keeps a backend from running is reported
         yield Row(backend, {}, "values", *_failure(error))
         return
+    reasons: set[str] = set()
     for sizes, kind in progress.over(runs, f"{backend}: run", len(runs)):
         arguments = _arguments(subject, sizes, kind)
         values = partial(runner.values, arguments), partial(authority.values, arguments)
         row = _row(backend, sizes, "values", _compared(*values, exported.out_names, tolerance), kind)
-        yield row
         if row.outcome in ("refused", "not compared"):
-            return  # whatever the sizes and numbers
+            if row.where not in reasons:  # the same at other sizes and numbers is reported once
+                reasons.add(row.where)
+                yield row
+            continue
+        yield row
         cotangents = _cotangents(subject, arguments)
         has_gradient = gradients and kind != "special" and not subject.no_gradient
         if not (has_gradient and cotangents and any(map(_rounds, exported.in_avals))):
@@ -189,8 +193,9 @@ def _compared(
 
 
 def _failure(error: Exception) -> tuple[Any, float, str]:
-    """Outcome, error and reason: a refusal says so by its class, anything else is a difference."""
-    outcome = "refused" if isinstance(error, NotImplementedError | UnstableCustomCall) else "differs"
+    """Outcome, error and reason: a refusal of ours says so by its class, anything else is a difference."""
+    is_ours = type(error).__module__.partition(".")[0] == "jaxtf"
+    outcome = "refused" if is_ours and isinstance(error, NotImplementedError | UnstableCustomCall) else "differs"
     return outcome, float("inf"), _said(error)
 
 
