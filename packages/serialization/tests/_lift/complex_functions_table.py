@@ -9,7 +9,7 @@ from jax import lax
 
 from jaxtf.serialization import export
 from jaxtf.serialization._lift.reading import READING
-from jaxtf.serialization._program.complex_functions import digest
+from jaxtf.serialization._program.complex_functions import candidates, digest
 from jaxtf.serialization._program.module import load_module
 from jaxtf.serialization._program.parse import read_program
 
@@ -19,14 +19,19 @@ NAMES = """
 DTYPES = ("complex64", "complex128")
 
 
-def found(name, dtype):
-    """The digest of a function; None where it is not written out for the parts of its argument."""
+def exported(name, dtype, shape=(3,)):
+    """A function of JAX, exported."""
     with jax.enable_x64(True):
-        exported = export(jax.jit(getattr(lax, name)))(jax.ShapeDtypeStruct((3,), np.dtype(dtype)))
-    program = read_program(load_module(exported, is_read=True), READING)
+        return export(jax.jit(getattr(lax, name)))(jax.ShapeDtypeStruct(shape, np.dtype(dtype)))
+
+
+def found(name, dtype):
+    """The digest of a function; None where it is not written out, or consists of one that is."""
+    program = read_program(load_module(exported(name, dtype), is_read=True), READING)
     body = list(program.functions.values())[-1].body  # of a composite, its decomposition
     sources = {result: operation for operation in body.operations for result in operation.results}
-    return digest(sources[body.returned[0]], body.arguments[0], sources)
+    last, argument = sources[body.returned[0]], body.arguments[0]
+    return digest(last, argument, sources) if argument in candidates(last, sources) else None
 
 
 if __name__ == "__main__":

@@ -17,6 +17,10 @@ from jaxtf.serialization._program.program import Operation, Value
 __all__ = ["complex_function"]
 
 _FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "chlo.acos": lax.acos,
+    "chlo.acosh": lax.acosh,
+    "chlo.asin": lax.asin,
+    "chlo.asinh": lax.asinh,
     "chlo.atanh": lax.atanh,
     "stablehlo.cosine": lax.cos,
     "stablehlo.exponential": lax.exp,

@@ -63,4 +63,7 @@ _guarded_p.def_abstract_eval(lambda condition, operand: operand)
 ad.primitive_jvps[_guarded_p] = _jvp
 ad.primitive_transposes[_guarded_p] = _transpose
 batching.primitive_batchers[_guarded_p] = _batch
-mlir.register_lowering(_guarded_p, lambda ctx, condition, operand: [operand])
+# As the choice that it is: it marks a module that is lifted again or differentiated by tapes. Compilers leave it out.
+mlir.register_lowering(
+    _guarded_p, mlir.lower_fun(lambda condition, operand: lax.select(condition, operand, operand), False)
+)

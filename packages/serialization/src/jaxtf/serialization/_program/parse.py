@@ -20,6 +20,7 @@ from jaxtf.serialization._program.attributes import (
 )
 from jaxtf.serialization._program.calls import reached
 from jaxtf.serialization._program.damaged import damaged
+from jaxtf.serialization._program.default_attributes import without_defaults
 from jaxtf.serialization._program.locations import scope_of, source_of
 from jaxtf.serialization._program.one_device import rewrite_for_one_device
 from jaxtf.serialization._program.program import Block, Function, Operation, Program, TensorType, Value
@@ -131,7 +132,7 @@ class _Reader:
             operands=tuple(self._values[operand] for operand in op.operands),
             regions=tuple(self._region(region, f"a region of {name}") for region in op.regions if len(region.blocks)),
             results=tuple(map(self._new_value, op.results)),
-            attributes=attributes,
+            attributes=without_defaults(attributes, op),
             location=scope_of(location),
             source=self._source(location.child_loc if isinstance(location, ir.NameLoc) else location),
         )
