@@ -129,3 +129,92 @@ def test_tapes_differentiate_roots_of_the_greatest_and_the_least(name, dtype, co
     root = root_of(numbers, 1)
     slope = 1 / (2 * root) if name == "stablehlo.sqrt" else -1 / (2 * root * root * root)
     assert_near(pulled(tf.constant(numbers)).numpy(), slope.conj(), dtype)
+
+
+def beside_cuts(dtype, size):
+    """For each number with a zero part, both signs of it, an array of that size of it alone."""
+    pairs = [*itertools.product((-4.0, -0.5, 0.5, 4.0), (0.0, -0.0)), *itertools.product((0.0, -0.0), (-4.0, 4.0))]
+    made = np.empty([len(pairs), size], dtype)
+    made.real, made.imag = np.transpose(pairs)[:, :, None]
+    return made
+
+
+def by_parts(name):
+    return {
+        "sqrt": lax.sqrt,
+        "rsqrt": lax.rsqrt,
+        "x ** 0.5": FUNCTIONS["exponents"][0],
+        "x ** -0.5": FUNCTIONS["negative exponents"][0],
+        "x ** 1.5": lambda x: lax.pow(x, jnp.full_like(x, 1.5)),
+        **{each: getattr(lax, each) for each in ("log", "log1p", "asin", "acos", "acosh", "asinh", "atan", "atanh")},
+        **{each: getattr(lax, each) for each in ("sign", "tan", "tanh", "exp", "expm1", "sin", "cos")},
+    }[name]
+
+
+ON_CUTS = ("sqrt", "rsqrt", "x ** 0.5", "x ** -0.5", "x ** 1.5", "log", "log1p", "asin", "acos", "acosh", "asinh")
+ALL_NAMED = (*ON_CUTS, "atan", "atanh", "sign", "tan", "tanh", "exp", "expm1", "sin", "cos")
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("name", ALL_NAMED)
+def test_equal_elements_beside_a_cut_have_one_result_which_is_that_of_jax(name, dtype, mode):
+    """TensorFlow's kernels take several numbers at once by other instructions than the rest, one by one."""
+    function = by_parts(name)
+    for size in (1, 2, 9, 17):
+        rows = beside_cuts(dtype, size)
+        text = jax.jit(function).lower(rows[0]).as_text()
+        backends = {
+            "text": convert_stablehlo(text),
+            "with XLA": convert(function, native_serialization=False, with_gradient=False),
+            "without": convert(function, native_serialization=False, with_gradient=False, enable_xla=False),
+        }
+        for backend, made in backends.items():
+            run = made if mode == "eager" else tf.function(made, autograph=False, jit_compile=mode == "compiled")
+            for row in rows:
+                [ours] = tf.nest.flatten(run(tf.constant(row)))
+                expected = np.asarray(jax.jit(function)(row))
+                limit = 16 * np.finfo(dtype).eps
+                message = f"{backend}, {row[0]}, {size}"
+                np.testing.assert_allclose(ours.numpy(), expected, rtol=limit, atol=limit, err_msg=message)
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("name", ON_CUTS)
+def test_tapes_take_the_side_of_the_result_beside_a_cut(name, dtype, mode):
+    function = by_parts(name)
+    for size in (1, 9):
+        rows = beside_cuts(dtype, size)
+        made = convert_stablehlo(jax.jit(function).lower(rows[0]).as_text())
+
+        def pulled(x, made=made):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = made(x)
+            return tape.gradient(y, x)
+
+        run = pulled if mode == "eager" else tf.function(pulled, autograph=False, jit_compile=mode == "compiled")
+        for row in rows:
+            slope = slope_of(name, row, np.asarray(jax.jit(function)(row)))
+            limit = 64 * np.finfo(dtype).eps
+            message = f"{row[0]}, {size}"
+            ours = run(tf.constant(row)).numpy()
+            np.testing.assert_allclose(ours, slope.conj(), rtol=limit, atol=limit, err_msg=message)
+
+
+def slope_of(name, x, y):
+    """The derivative at x of the function of that name, which is y there, by the side that y is on."""
+    return {
+        "sqrt": lambda: 0.5 / y,
+        "rsqrt": lambda: -0.5 * y / x,
+        "x ** 0.5": lambda: 0.5 / y,
+        "x ** -0.5": lambda: -0.5 * y / x,
+        "x ** 1.5": lambda: 1.5 * y / x,
+        "log": lambda: 1 / x,
+        "log1p": lambda: 1 / (1 + x),
+        "asin": lambda: 1 / np.cos(y),
+        "acos": lambda: -1 / np.sin(y),
+        "acosh": lambda: 1 / np.sinh(y),
+        "asinh": lambda: 1 / np.cosh(y),
+    }[name]()

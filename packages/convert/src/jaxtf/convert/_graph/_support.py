@@ -154,11 +154,14 @@ def where(condition: tf.Tensor, on_true: tf.Tensor, on_false: tf.Tensor) -> tf.T
 
 
 def without_sign_of_zero(operand: tf.Tensor, *, by_real: bool = False) -> tf.Tensor:
-    """Complex numbers with 0 for an imaginary part of -0, or for a real one."""
+    """Complex numbers with 0 for an imaginary part of -0, or for a real one, differentiated as the numbers.
+
+    To a zero is added 0, and to others -0, which leaves them as they are. A choice of a constant would have no slope.
+    """
     parts = [tf.math.real(operand), tf.math.imag(operand)]
     part = parts[0 if by_real else 1]
-    zero = tf.zeros([], part.dtype)
-    parts[0 if by_real else 1] = where(tf.equal(part, zero), zero, part)
+    zero, negative_zero = (typed(number, part.dtype) for number in (0.0, -0.0))
+    parts[0 if by_real else 1] = part + where(tf.equal(part, zero), zero, negative_zero)
     return tf.complex(*parts)
 
 

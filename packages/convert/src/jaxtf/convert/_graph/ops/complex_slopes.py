@@ -63,13 +63,14 @@ def with_slope(bound: Bound, name: str, result: tf.Tensor, operand: tf.Tensor) -
     return differentiated_when_saved(bound, result, lambda upwards, _, given: gradient(upwards, given), operand)
 
 
-def differentiable_root(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
-    """The square root of complex numbers, of a real part that is not negative."""
-    root = complex_root(bound, operand)
+def differentiable_root(bound: Bound, operand: tf.Tensor, *, by_sign: bool = False) -> tf.Tensor:
+    """The square root of complex numbers, of a real part that is not negative; `by_sign` as of `complex_root`."""
+    root = complex_root(bound, operand, by_sign=by_sign)
     if not traces_compiled():
         return root
 
     def gradient(upwards: tf.Tensor, operand: tf.Tensor) -> tuple[tf.Tensor]:
-        return (upwards * tf.math.conj(typed(0.5, operand.dtype) / differentiable_root(bound, operand)),)
+        root = differentiable_root(bound, operand, by_sign=by_sign)
+        return (upwards * tf.math.conj(typed(0.5, operand.dtype) / root),)
 
     return differentiated(bound, root, gradient, operand)

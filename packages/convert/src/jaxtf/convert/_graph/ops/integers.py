@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph._support import BITS, MOVED, SIGNED, UNSIGNED, backwards, typed, where, widening
 from jaxtf.convert._graph.derivatives import differentiated
-from jaxtf.convert._graph.grappler import difference, divided, multiplied, negated
+from jaxtf.convert._graph.grappler import difference, divided, hidden, multiplied, negated
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.ops.complex_quotients import complex_quotient
@@ -196,9 +196,12 @@ def _complex_power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Ten
     base = where(is_zero, one, base)
     half = None if computed_by_xla(base) else _known_half(exponent)
     if half is None:
+        if not traces_compiled() and may_be_constant(exponent) and known_value(exponent) is None:
+            exponent = hidden(exponent)  # or it may be found to be 0.5
         return where(is_zero, of_zero, tf.pow(base, exponent))
     base = _in_shape_of_both(base, exponent)
-    return where(is_zero, of_zero, complex_root(bound, base) if half > 0 else complex_reciprocal_root(bound, base))
+    root = complex_root(bound, base, by_sign=True) if half > 0 else complex_reciprocal_root(bound, base)
+    return where(is_zero, of_zero, root)
 
 
 def _as_unsigned(operand: tf.Tensor) -> tf.Tensor:

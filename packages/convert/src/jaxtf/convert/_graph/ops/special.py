@@ -15,6 +15,7 @@ import tensorflow as tf
 from jaxtf.convert._graph._support import MOVED, typed, where, widening, without_sign_of_zero
 from jaxtf.convert._graph.derivatives import differentiated
 from jaxtf.convert._graph.ops.complex_inverses import COMPILES_INVERSES, acos, acosh, atanh
+from jaxtf.convert._graph.ops.complex_roots import root_by_sign
 from jaxtf.convert._graph.ops.complex_slopes import differentiable_root, with_slope
 from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.registry import Bound, translates
@@ -92,12 +93,13 @@ def _of_complex(
 
 def _reciprocal_of_roots(bound: Bound, *parts: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
     """1 by the square roots of two complex numbers: of their product the sign of a zero part may be lost."""
+    root: Callable[[tf.Tensor], tf.Tensor]
     if traces_compiled():
-        root = partial(differentiable_root, bound)
+        root = partial(differentiable_root, bound, by_sign=True)
     elif traces_saved_gradient():  # by powers, whose gradients are right where they are compiled after loading
         root = partial(tf.pow, y=0.5)
     else:
-        root = tf.sqrt
+        root = root_by_sign
     first, second = (root(tf.complex(*each)) for each in parts)
     return tf.ones([], first.dtype) / (first * second)
 
