@@ -569,3 +569,38 @@ def test_a_refusal_for_one_reason_at_all_sizes_is_one_row(monkeypatch):
         ("values", "refused", "GraphModeUnsupported: of float32")
     ]
     assert report.ok
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_gradients_that_the_tape_has_none_of_are_not_different(dtype):
+    report = verify(lambda x: x * x, *specs("b, 4", dtype=dtype), backends=["eager", "artifact"])
+    assert report.ok, str(report)
+    found = {(row.backend, row.question): (row.outcome, row.where) for row in report.rows}
+    reason = "TensorFlow's tape gives no gradient of args[0]: floats of 8 bits"
+    assert found == {
+        ("artifact", "values"): ("same", ""),
+        ("artifact", "gradients"): ("same", ""),
+        ("eager", "values"): ("same", ""),
+        ("eager", "gradients"): ("refused", reason),
+    }
+    arguments = *specs("4", dtype=dtype), *specs("4")
+    mixed = verify(lambda x, y: x.astype(y.dtype) * y, *arguments, backends=["eager"])
+    assert {(row.question, row.outcome) for row in mixed.rows} == {("values", "same"), ("gradients", "same")}
+    unused = verify(lambda x, y: x, *arguments, backends=["graph_mode"])
+    assert unused.ok, str(unused)
+    both = "TensorFlow's tape gives no gradient of args[0], args[1]: floats of 8 bits"
+    assert {row.where for row in unused.rows} == {"", both}
+    # TensorFlow's tape does not follow them out of a `tf.function`, and takes zeros for their cotangents.
+    lost = verify(lambda y: ((y * y).astype(dtype), y * 3), *specs("4"), backends=["eager", "graph"])
+    assert {(row.backend, row.outcome) for row in lost.rows if row.question == "gradients"} == {
+        ("eager", "same"),
+        ("graph", "differs"),
+    }
+
+
+def test_a_gradient_that_is_missing_differs(monkeypatch):
+    perturbed(monkeypatch, tf.stop_gradient)
+    report = verify(jnp.sin, *specs("b, 4"), backends=["eager"])
+    assert {(row.outcome, row.where) for row in report.rows if row.question == "gradients"} == {
+        ("differs", "AssertionError: TensorFlow gives no gradient of an argument of float32")
+    }

@@ -29,7 +29,8 @@ class Runner:
 
     Attributes:
       values: From flat arguments to flat results.
-      gradients: From flat arguments and cotangents of the inexact results to the gradients of the inexact arguments.
+      gradients: From flat arguments and cotangents of the inexact results to the gradients of the inexact arguments;
+        None for one that TensorFlow's tape gives none of.
     """
 
     values: Callable[[_Arrays], _Arrays]
@@ -90,13 +91,23 @@ def _in_tensorflow(subject: Subject, fun: Callable[..., Any]) -> Runner:
             results = [result for result in fun(*given) if _is_inexact(result)]
         # TensorFlow's cotangents of complex numbers are the conjugates of JAX's, and so are the gradients.
         weights = [_conjugate(tf.constant(c, r.dtype)) for c, r in zip(cotangents, results, strict=True)]
-        return list(map(_conjugate, tape.gradient(results, watched, weights)))
+        pulled = tape.gradient(results, watched, weights)
+        return [_gradient(gradient, [tensor], results) for gradient, tensor in zip(pulled, watched, strict=True)]
 
     return Runner(lambda arguments: fun(*tensors(arguments)), gradients)
 
 
 def _is_inexact(tensor: tf.Tensor) -> bool:
     return bool(tensor.dtype.is_floating or tensor.dtype.is_complex)
+
+
+def _gradient(gradient: tf.Tensor | None, *ends: Sequence[tf.Tensor]) -> tf.Tensor | None:
+    """A gradient as JAX has it; None if all at an end are 8-bit floats, which TensorFlow's tape does not watch."""
+    if gradient is not None:
+        return _conjugate(gradient)
+    if not any(all(tensor.dtype.size == 1 for tensor in end) for end in ends):
+        raise AssertionError(f"TensorFlow gives no gradient of an argument of {ends[0][0].dtype.name}")
+    return None
 
 
 def _conjugate(tensor: tf.Tensor) -> tf.Tensor:

@@ -182,14 +182,23 @@ def _compared(
     except Exception as error:
         return "not compared", float("inf"), f"JAX: {_said(error)}", None
     try:
-        left = list(map(np.asarray, found()))
+        left = [None if array is None else np.asarray(array) for array in found()]
     except Exception as error:
         return *_failure(error), None
-    errors = [(difference(a, b), allowed(b, tolerance)) for a, b in zip(left, right, strict=True)]
-    if not errors:
-        return "same", 0.0, "", None
-    largest, most = worst = max(errors, key=lambda pair: (pair[0] > pair[1], pair[0]))
-    return ("same", largest, "", most) if largest <= most else ("differs", largest, names[errors.index(worst)], most)
+    missing = [name for name, array in zip(names, left, strict=True) if array is None]
+    compared = [(name, a, b) for name, a, b in zip(names, left, right, strict=True) if a is not None]
+    errors = [(difference(a, b), allowed(b, tolerance)) for _, a, b in compared]
+    largest, most, name = 0.0, None, ""
+    if errors:
+        largest, most = worst = max(errors, key=lambda pair: (pair[0] > pair[1], pair[0]))
+        name, _, _ = compared[errors.index(worst)]
+    if most is not None and largest > most:
+        return "differs", largest, name, most
+    if missing:
+        others = "; the others are the same" if errors else ""
+        where = f"TensorFlow's tape gives no gradient of {', '.join(missing)}: floats of 8 bits{others}"
+        return "refused", float("inf"), where, most
+    return "same", largest, "", most
 
 
 def _failure(error: Exception) -> tuple[Any, float, str]:
