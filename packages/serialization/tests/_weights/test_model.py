@@ -1,5 +1,6 @@
 """A program with its weights: what is written comes back, mapped and shared, and what is damaged is refused."""
 
+import array
 import dataclasses
 import gc
 import hashlib
@@ -665,3 +666,30 @@ def test_keys_that_utf_8_does_not_have_are_refused(tmp_path):
         with pytest.raises(SerializationError, match=r"a text that UTF-8 does not have: .*\\ud800"):
             write()
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0], (1.0, 2.0), array.array("f", [1, 2]), [np.float32(1), np.float32(2)]])
+def test_containers_in_place_of_an_array_are_refused(values, tmp_path):
+    spec = jax.ShapeDtypeStruct((2,), jnp.float32)
+    exported = export(lambda params, x: x @ params["w"])({"w": spec}, spec)
+    message = (
+        "args[0]['w'] must be an array of dtype float32, as the function was exported; found a "
+        f"{type(values).__name__} of 2 values\n  remedy: pass numpy.asarray(value, 'float32')"
+    )
+    for refused in (
+        lambda: ExportedModel(exported, {"w": values}),
+        lambda: save(tmp_path / "m", exported, {"w": values}),
+        lambda: ExportedModel(exported, {"w": np.ones(2, np.float32)}).with_params({"w": values}),
+    ):
+        with pytest.raises(SerializationError) as error:
+            refused()
+        assert str(error.value) == message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_are_weights_of_their_own():
+    spec = jax.ShapeDtypeStruct((), jnp.float32)
+    model = ExportedModel(
+        export(lambda params, x: params["a"] - params["b"] + x)({"a": spec, "b": spec}, spec), {"a": 3.0, "b": 1.0}
+    )
+    assert model.call(np.float32(0)) == 2

@@ -40,7 +40,8 @@ class ExportedModel:
     Attributes:
       exported: The function, which takes the weights as arguments.
       params: The weights: of one argument its pytree, of several a tuple of these. Of a file, arrays of NumPy in the
-        memory of the file, which cannot be written to.
+        memory of the file, which cannot be written to. Do not write to those that you pass: the first call may keep
+        copies, so that later calls have the old values or the new ones. `with_params` takes others.
       argnums: The position of the argument that they are for, or several positions, as in `jax.grad`.
       metadata: What JSON can hold, for people and programs.
 

@@ -76,6 +76,12 @@ class Leaf:
                 f"{self.path} must be of shape ({', '.join(map(str, self.aval.shape))}), as the function was exported; "
                 f"found {shape}"
             )
+        if not self.is_array and shape:  # as in a call of the function, which takes it for a node of the pytree
+            name = dtype_name(dtype)
+            raise SerializationError(
+                f"{self.path} must be an array of dtype {name}, as the function was exported; found a "
+                f"{type(self.value).__name__} of {shape[0]} values\n  remedy: pass numpy.asarray(value, {name!r})"
+            )
 
     @property
     def is_array(self) -> bool:
@@ -88,7 +94,7 @@ class Leaf:
         value = self.value
         if isinstance(value, np.ndarray):
             return value.__array_interface__["data"][0], value.shape, value.strides, value.dtype
-        return id(value) if self.is_array else self
+        return id(value) if self.is_array else self.name
 
     def contiguous(self) -> np.ndarray[Any, Any]:
         """Its bytes, in the order of the file; no copy of an array in memory that is in this order already."""
