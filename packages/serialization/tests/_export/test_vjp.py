@@ -270,3 +270,24 @@ def test_an_export_without_vjp_says_how_to_get_one(exported):
     with pytest.raises(VjpUnavailable, match=r"No VJP is available for 'weighted'"):
         bare.vjp()
     assert bare == exported
+
+
+@pytest.mark.parametrize("rule", [lambda cotangent: -cotangent, lambda cotangent: jnp.clip(cotangent, -0.5, 0.5)])
+def test_second_derivatives_by_a_rule_that_is_no_derivative_are_those_of_the_whole_function(rule):
+    @jax.custom_vjp
+    def passed(x):
+        return x
+
+    passed.defvjp(lambda x: (x, None), lambda _, cotangent: (rule(cotangent),))
+
+    def loss(x):
+        return (passed(x) ** 3).sum()
+
+    x = np.array([0.3, 1.0, 2.0], np.float32)
+    spec = ShapeDtypeStruct((3,), F32)
+    whole, gradient = export(loss)(spec), export(jax.grad(loss))(spec)
+    expected = jax.grad(lambda x: jax.grad(loss)(x).sum())(x)
+    for function in (whole.call, deserialize(whole.serialize(vjp_order=2)).call):
+        np.testing.assert_array_equal(jax.grad(lambda x, f=function: jax.grad(f)(x).sum())(x), expected)
+    for function in (gradient.call, deserialize(gradient.serialize(vjp_order=1)).call, gradient.lift()):
+        np.testing.assert_array_equal(jax.grad(lambda x, f=function: f(x).sum())(x), expected)
