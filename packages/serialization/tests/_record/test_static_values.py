@@ -164,7 +164,8 @@ DIFFERENT = {
     "unknown": [Thing(1), Model(1), lambda: 1, object()],
     "ufuncs": [np.sin, np.cos, jnp.sin, jnp.cos],
     "numpy scalars": [
-        *map(np.datetime64, ("2020", "2021", "2020-01-01", "nat")),
+        *map(np.datetime64, ("2020", "2021", "2020-01-01")),
+        np.datetime64("nat", "s"),
         np.timedelta64(1, "s"),
         np.timedelta64(2, "s"),
         np.longdouble(1),
