@@ -1,5 +1,7 @@
 """Tapes differentiate the module of a lifted function as that of the function: both have the forms that are known."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -47,3 +49,23 @@ def test_choices_have_their_gradients(mode):
     again = export(jax.jit(export(jax.jit(function))(P, X).lift()))(P, X)
     found = of_tape(MODES[mode](convert_stablehlo(again.mlir_module())), X, tf.constant(P))
     np.testing.assert_allclose(found, jax.grad(lambda x: function(P, x).sum())(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["square", "exp", "sqrt"])
+def test_functions_of_parts_that_are_turned_have_the_gradients_of_the_module(name, mode):
+    z = np.array([[1 + 2j, 2 - 0.75j], [0.5 + 1j, 1.5 - 1j]], np.complex64)
+    text = export(jax.jit(FUNCTIONS[name]))(z).mlir_module()
+    real = re.search(r"(%\w+) = stablehlo\.real .*\n", text)
+    assert real is not None
+    turned = f"%turned = stablehlo.broadcast_in_dim {real[1]}, dims = [1, 0] : (tensor<2x2xf32>) -> tensor<2x2xf32>\n"
+    text = text[: real.end()] + turned + re.sub(rf"{real[1]}\b", "%turned", text[real.end() :])
+
+    def function(z):
+        return FUNCTIONS[name](lax.complex(z.real.T, z.imag)).real
+
+    weights = np.array([[1, 2], [3, 4]], np.float32)
+    converted = MODES[mode](convert_stablehlo(text))
+    found = of_tape(lambda z: tf.math.real(converted(z)) * weights, z)
+    expected = jax.grad(lambda z: (function(z) * weights).sum())(z)
+    np.testing.assert_allclose(found, np.conj(expected), rtol=1e-4, atol=1e-5)

@@ -124,9 +124,13 @@ def candidates(last: Operation, sources: Mapping[Value, Operation]) -> tuple[Val
 
 
 def digest(last: Operation, argument: Value, sources: Mapping[Value, Operation]) -> str | None:
-    """What the operations from parts to a result are alike by, whatever their shapes; None where more is used."""
+    """What the operations from parts to a result are alike by, whatever their shapes; None where more is used.
+
+    Only what is the same in each element may be broadcast: parts that are, are parts of other numbers.
+    """
     numbers: dict[str, int] = {}
     known: dict[Value, int] = {argument: -1}
+    uniform: set[Value] = set()
     ordered = _ordered(last, sources, argument)
     if not any(operation.name in _PARTS for operation in ordered):
         return None
@@ -136,7 +140,11 @@ def digest(last: Operation, argument: Value, sources: Mapping[Value, Operation])
             return None
         [result] = operation.results
         given = tuple(known[value] for value in read)
+        if uniform.issuperset(read):
+            uniform.add(result)
         if operation.name in _BROADCASTS:
+            if result not in uniform:
+                return None
             known[result] = given[0]
             continue
         described = [operation.name, *(str(operation.attributes.get(name, "")) for name in _ATTRIBUTES), str(given)]
