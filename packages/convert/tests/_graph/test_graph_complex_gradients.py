@@ -7,9 +7,11 @@ what it differentiates by them the gradient is right, and that of the gradient i
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax import lax
 
 from jaxtf.convert import GraphModeUnsupported, convert_stablehlo
 
@@ -93,3 +95,45 @@ def test_gradients_of_complex_functions_and_their_gradients_are_those_of_jax(ord
             if not error < 1e-4:
                 wrong.append(f"{name}, {place}: {error}")
     assert not wrong, "\n".join(wrong)
+
+
+COMPOSED = {
+    "sqrt of a product": (lambda z: lax.sqrt(z * z), lambda z, y: z / y),
+    "rsqrt of a product": (lambda z: lax.rsqrt(z * z), lambda z, y: -y / z),
+    "root by a power of a product": (lambda z: lax.pow(z * z, jnp.full_like(z, 0.5)), lambda z, y: y / z),
+    "reciprocal root by a power": (lambda z: lax.pow(z * z, jnp.full_like(z, -0.5)), lambda z, y: -y / z),
+    "log of exp": (lambda z: lax.log(lax.exp(z)), lambda z, y: np.ones_like(z)),
+}
+
+
+@pytest.mark.parametrize("where", ["eager", "graph", "compiled", "loaded", "loaded and compiled"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", COMPOSED)
+def test_compositions_that_xla_takes_for_those_of_real_numbers_are_those_of_jax(name, dtype, where, tmp_path):
+    """XLA makes |x| of sqrt(x * x), and x of log(exp(x))."""
+    function, slope = COMPOSED[name]
+    z = np.array([1 + 1j, -1 + 2j, -1 - 2j, 3 - 0.5j, 0.25 + 5j, -2 - 4j, 0.5 - 3.5j], dtype)
+    with jax.enable_x64(dtype == "complex128"):
+        expected = np.asarray(jax.jit(function)(z))
+        made = convert_stablehlo(jax.jit(function).lower(z).as_text())
+    signature = [tf.TensorSpec(z.shape, z.dtype)]
+    if where.startswith("loaded"):
+        module = tf.Module()
+        module.run = tf.function(made, autograph=False, input_signature=signature)
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
+        tf.saved_model.save(module, str(tmp_path), options=options)
+        made = tf.saved_model.load(str(tmp_path)).run
+
+    def pulled(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            (y,) = tf.nest.flatten(made(x))
+        return y, tape.gradient(y, x)
+
+    run = pulled if where == "eager" else tf.function(pulled, autograph=False, jit_compile=where.endswith("compiled"))
+    alone = made if where == "eager" else tf.function(made, autograph=False, jit_compile=where.endswith("compiled"))
+    y, gradient = run(tf.constant(z))
+    limit = 64 * np.finfo(dtype).eps
+    np.testing.assert_allclose(y.numpy(), expected, rtol=limit)
+    np.testing.assert_allclose(tf.nest.flatten(alone(tf.constant(z)))[0].numpy(), expected, rtol=limit)
+    np.testing.assert_allclose(gradient.numpy(), slope(z, expected).conj(), rtol=limit, atol=limit)

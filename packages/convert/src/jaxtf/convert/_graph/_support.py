@@ -12,8 +12,9 @@ from jaxtf.convert._graph.errors import REMEDY, REMEDY_BY_XLA, unsupported
 from jaxtf.convert._graph.grappler import in_order, larger, multiplied
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import constant, elementwise
+from jaxtf.convert._graph.optimizer import maker_of
 from jaxtf.convert._graph.registry import Bound, registered
-from jaxtf.convert._tf import vectorized_by
+from jaxtf.convert._tf import traces_compiled, vectorized_by
 
 __all__ = [
     "BINARY",
@@ -26,6 +27,7 @@ __all__ = [
     "Size",
     "as_shape",
     "backwards",
+    "hidden_from_xla",
     "index_dtype",
     "is_empty",
     "is_identity_of",
@@ -163,6 +165,22 @@ def without_sign_of_zero(operand: tf.Tensor, *, by_real: bool = False) -> tf.Ten
     zero, negative_zero = (typed(number, part.dtype) for number in (0.0, -0.0))
     parts[0 if by_real else 1] = part + where(tf.equal(part, zero), zero, negative_zero)
     return tf.complex(*parts)
+
+
+def hidden_from_xla(operand: tf.Tensor, *makers: str) -> tf.Tensor:
+    """Complex numbers as they are, of which XLA does not see that an operation of these types makes them.
+
+    XLA (TensorFlow 2.21) makes `|x|` of `sqrt(x * x)`, and x of `log(exp(x))`, of complex numbers too. To a zero part
+    is added the same, and to others -0, which leaves them as they are. Not compiled, a graph may be compiled when it is
+    loaded: there it is done where the maker is known.
+    """
+    maker = None if traces_compiled() else maker_of(operand)
+    if not traces_compiled() and (maker is None or maker.type not in makers):
+        return operand
+    real, part = tf.math.real(operand), tf.math.imag(operand)
+    same = tf.stop_gradient(part)
+    negative_zero = typed(-0.0, part.dtype)
+    return tf.complex(real, part + where(tf.equal(same, typed(0.0, part.dtype)), same, negative_zero))
 
 
 def one_by_one(operand: tf.Tensor, axes: Sequence[int], apply: Callable[[tf.Tensor, int], tf.Tensor]) -> tf.Tensor:

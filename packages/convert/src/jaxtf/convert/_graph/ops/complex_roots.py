@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BITS, typed, where, without_sign_of_zero
+from jaxtf.convert._graph._support import BITS, hidden_from_xla, typed, where, without_sign_of_zero
 from jaxtf.convert._graph.derivatives import differentiated_when_saved
 from jaxtf.convert._graph.nodes import elementwise
 from jaxtf.convert._graph.ops.complex_quotients import complex_quotient
@@ -23,6 +23,7 @@ from jaxtf.convert._graph.registry import Bound
 __all__ = ["complex_reciprocal_root", "complex_root", "root_by_sign"]
 
 _SQRT = elementwise("Sqrt", tf.sqrt)
+_SQUARES = "Mul", "Square", "Pow"
 
 # Numbers of a larger part, and of no larger one, are multiplied by a power of 4: nothing is rounded.
 _MOST = {tf.complex64: float.fromhex("0x1p125"), tf.complex128: float.fromhex("0x1p1021")}
@@ -42,8 +43,8 @@ def complex_root(bound: Bound, operand: tf.Tensor, *, by_sign: bool = False) -> 
         it is that of 0.
     """
     if computed_by_xla(operand):
-        return _SQRT(operand if by_sign else without_sign_of_zero(operand))
-    root = _SQRT(operand)
+        return _SQRT(hidden_from_xla(operand) if by_sign else without_sign_of_zero(operand))
+    root = _SQRT(hidden_from_xla(operand, *_SQUARES))
     real, imaginary = tf.math.real(operand), tf.math.imag(operand)
     size = tf.maximum(tf.abs(real), tf.abs(imaginary))
     most, least = (typed(limit[operand.dtype], size.dtype) for limit in (_MOST, _LEAST))

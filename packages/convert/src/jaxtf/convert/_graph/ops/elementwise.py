@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import BINARY, MOVED, typed, where, widening
+from jaxtf.convert._graph._support import BINARY, MOVED, hidden_from_xla, typed, where, widening
 from jaxtf.convert._graph.derivatives import differentiated, differentiated_as, without_slope
 from jaxtf.convert._graph.grappler import difference, hidden, logarithm, multiplied
 from jaxtf.convert._graph.nodes import elementwise
@@ -33,7 +33,7 @@ PLAIN: dict[str, Callable[..., tf.Tensor]] = {
     "stablehlo.exponential": elementwise("Exp", tf.exp),
     "stablehlo.floor": elementwise("Floor", tf.floor),
     "stablehlo.is_finite": elementwise("IsFinite", tf.math.is_finite),
-    "stablehlo.log": logarithm,
+    "stablehlo.log": lambda x: logarithm(hidden_from_xla(x, "Exp") if x.dtype.is_complex else x),
     "stablehlo.logistic": elementwise("Sigmoid", tf.sigmoid),
     "stablehlo.round_nearest_even": elementwise("Round", tf.round),
     "stablehlo.sine": elementwise("Sin", tf.sin),
