@@ -137,3 +137,49 @@ def test_compositions_that_xla_takes_for_those_of_real_numbers_are_those_of_jax(
     np.testing.assert_allclose(y.numpy(), expected, rtol=limit)
     np.testing.assert_allclose(tf.nest.flatten(alone(tf.constant(z)))[0].numpy(), expected, rtol=limit)
     np.testing.assert_allclose(gradient.numpy(), slope(z, expected).conj(), rtol=limit, atol=limit)
+
+
+SECOND = {  # points with zero parts, none on a cut
+    "asin": (lax.asin, lambda z: z * (1 - z * z) ** -1.5),
+    "acos": (lax.acos, lambda z: -z * (1 - z * z) ** -1.5),
+    "asinh": (lax.asinh, lambda z: -z * (1 + z * z) ** -1.5),
+    "acosh": (lax.acosh, lambda z: -z * (z - 1) ** -1.5 * (z + 1) ** -1.5),
+}
+
+
+@pytest.mark.parametrize("where", ["eager", "graph", "compiled", "loaded"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", SECOND)
+def test_second_derivatives_of_inverses_are_right_where_a_part_is_zero(name, dtype, where, tmp_path):
+    function, slope = SECOND[name]
+    points = [0.5 + 0.2j, 2 + 1j, 0.25j, 0.5j, -0.75j]
+    points += [2, 3] if name == "acosh" else [] if name == "asinh" else [0.5, -0.5, 2j]
+    points += [0.5, -0.75, 2] if name == "asinh" else []
+    z = np.array(points, dtype)
+    with jax.enable_x64(dtype == "complex128"):
+        made = convert_stablehlo(jax.jit(function).lower(z).as_text())
+    signature = [tf.TensorSpec(z.shape, z.dtype)]
+
+    def first(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            (y,) = tf.nest.flatten(made(x))
+        return tape.gradient(y, x)
+
+    if where == "loaded":
+        module = tf.Module()
+        module.run = tf.function(first, autograph=False, input_signature=signature)
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
+        tf.saved_model.save(module, str(tmp_path), options=options)
+        first = tf.saved_model.load(str(tmp_path)).run
+
+    def second(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.math.conj(first(x))
+        return tape.gradient(y, x, tf.fill(z.shape, tf.constant(1 + 2j, dtype)))
+
+    run = second if where == "eager" else tf.function(second, autograph=False, jit_compile=where == "compiled")
+    limit = 256 * np.finfo(dtype).eps
+    expected = (1 + 2j) * slope(z.astype(np.complex128)).conj()
+    np.testing.assert_allclose(run(tf.constant(z)).numpy(), expected, rtol=limit, atol=limit)
