@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 from jax.scipy import special
 
-from jaxtf.serialization import deserialize, export, lift
+from jaxtf.serialization import LiftUnsupported, deserialize, export, lift
 from jaxtf.shapepoly import symbolic_args_specs
 
 from . import test_lift_complex_functions as of_complex
@@ -103,6 +103,10 @@ def test_functions_of_batches_and_of_open_sizes_have_their_derivatives(name):
 @pytest.mark.slow(3)
 @pytest.mark.parametrize("name", OF_REALS)
 def test_functions_of_real_numbers_have_their_derivatives(name):
+    if name == "lgamma" and jax.__version_info__ >= (0, 12):  # which writes it out by its bits
+        with pytest.raises(LiftUnsupported, match="bitcast_convert"):
+            jax.jvp(again(OF_REALS[name], REALS), (REALS,), (REALS,))
+        return
     assert_derivatives_are_those_of(OF_REALS[name], again(OF_REALS[name], REALS), REALS)
 
 

@@ -213,7 +213,7 @@ DIFFERENT = {
         PartitionSpec("a", unreduced={"b"}),
         PartitionSpec(),
     ],
-    "meshes": [MESH, OTHER_MESH, AbstractMesh((2, 4), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)],
+    "meshes": [MESH, OTHER_MESH, AbstractMesh((2, 4), ("x", "y"), axis_types=(AxisType.Manual,) * 2)],
     "shardings": [
         NamedSharding(MESH, PartitionSpec("x")),
         NamedSharding(MESH, PartitionSpec("y")),
