@@ -97,6 +97,14 @@ def test_gradients_of_complex_functions_and_their_gradients_are_those_of_jax(ord
     assert not wrong, "\n".join(wrong)
 
 
+def saved_and_loaded(function, z, folder):
+    module = tf.Module()
+    module.run = tf.function(function, autograph=False, input_signature=[tf.TensorSpec(z.shape, z.dtype)])
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
+    tf.saved_model.save(module, str(folder), options=options)
+    return tf.saved_model.load(str(folder)).run
+
+
 COMPOSED = {
     "sqrt of a product": (lambda z: lax.sqrt(z * z), lambda z, y: z / y),
     "rsqrt of a product": (lambda z: lax.rsqrt(z * z), lambda z, y: -y / z),
@@ -116,13 +124,8 @@ def test_compositions_that_xla_takes_for_those_of_real_numbers_are_those_of_jax(
     with jax.enable_x64(dtype == "complex128"):
         expected = np.asarray(jax.jit(function)(z))
         made = convert_stablehlo(jax.jit(function).lower(z).as_text())
-    signature = [tf.TensorSpec(z.shape, z.dtype)]
     if where.startswith("loaded"):
-        module = tf.Module()
-        module.run = tf.function(made, autograph=False, input_signature=signature)
-        options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
-        tf.saved_model.save(module, str(tmp_path), options=options)
-        made = tf.saved_model.load(str(tmp_path)).run
+        made = saved_and_loaded(made, z, tmp_path)
 
     def pulled(x):
         with tf.GradientTape() as tape:
@@ -144,21 +147,28 @@ SECOND = {  # points with zero parts, none on a cut
     "acos": (lax.acos, lambda z: -z * (1 - z * z) ** -1.5),
     "asinh": (lax.asinh, lambda z: -z * (1 + z * z) ** -1.5),
     "acosh": (lax.acosh, lambda z: -z * (z - 1) ** -1.5 * (z + 1) ** -1.5),
+    "power": (lambda z: lax.pow(z, jnp.full_like(z, 1.5)), lambda z: 0.75 * z**-0.5),
+    "root by a power": (lambda z: lax.pow(z, jnp.full_like(z, 0.5)), lambda z: -0.25 * z**-1.5),
+    "reciprocal root by a power": (lambda z: lax.pow(z, jnp.full_like(z, -0.5)), lambda z: 0.75 * z**-2.5),
 }
 
 
-@pytest.mark.parametrize("where", ["eager", "graph", "compiled", "loaded"])
+@pytest.mark.parametrize(
+    "where", ["eager", "graph", "compiled", "gradient loaded", "loaded", "loaded, graph", "loaded, compiled"]
+)
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("name", SECOND)
-def test_second_derivatives_of_inverses_are_right_where_a_part_is_zero(name, dtype, where, tmp_path):
+def test_second_derivatives_of_inverses_and_powers_are_right_where_a_part_is_zero(name, dtype, where, tmp_path):
     function, slope = SECOND[name]
     points = [0.5 + 0.2j, 2 + 1j, 0.25j, 0.5j, -0.75j]
     points += [2, 3] if name == "acosh" else [] if name == "asinh" else [0.5, -0.5, 2j]
     points += [0.5, -0.75, 2] if name == "asinh" else []
+    points = [point for point in points if complex(point).imag or complex(point).real > 0 or "power" not in name]
     z = np.array(points, dtype)
     with jax.enable_x64(dtype == "complex128"):
         made = convert_stablehlo(jax.jit(function).lower(z).as_text())
-    signature = [tf.TensorSpec(z.shape, z.dtype)]
+    if where.startswith("loaded"):
+        made = saved_and_loaded(made, z, tmp_path)
 
     def first(x):
         with tf.GradientTape() as tape:
@@ -166,12 +176,8 @@ def test_second_derivatives_of_inverses_are_right_where_a_part_is_zero(name, dty
             (y,) = tf.nest.flatten(made(x))
         return tape.gradient(y, x)
 
-    if where == "loaded":
-        module = tf.Module()
-        module.run = tf.function(first, autograph=False, input_signature=signature)
-        options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
-        tf.saved_model.save(module, str(tmp_path), options=options)
-        first = tf.saved_model.load(str(tmp_path)).run
+    if where == "gradient loaded":
+        first = saved_and_loaded(first, z, tmp_path)
 
     def second(x):
         with tf.GradientTape() as tape:
@@ -179,7 +185,8 @@ def test_second_derivatives_of_inverses_are_right_where_a_part_is_zero(name, dty
             y = tf.math.conj(first(x))
         return tape.gradient(y, x, tf.fill(z.shape, tf.constant(1 + 2j, dtype)))
 
-    run = second if where == "eager" else tf.function(second, autograph=False, jit_compile=where == "compiled")
+    is_eager = where in ("eager", "loaded")
+    run = second if is_eager else tf.function(second, autograph=False, jit_compile=where.endswith("compiled"))
     limit = 256 * np.finfo(dtype).eps
     expected = (1 + 2j) * slope(z.astype(np.complex128)).conj()
     np.testing.assert_allclose(run(tf.constant(z)).numpy(), expected, rtol=limit, atol=limit)

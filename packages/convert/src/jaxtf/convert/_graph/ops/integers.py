@@ -23,7 +23,7 @@ from jaxtf.convert._graph.ops.complex_roots import complex_reciprocal_root, comp
 from jaxtf.convert._graph.ops.complex_slopes import with_slope
 from jaxtf.convert._graph.optimizer import computed_by_xla, may_be_constant, uniform_of
 from jaxtf.convert._graph.registry import Bound, translates
-from jaxtf.convert._tf import traces_compiled
+from jaxtf.convert._tf import traces_compiled, traces_saved_gradient
 
 POW = elementwise("Pow", tf.pow)
 
@@ -119,12 +119,14 @@ def _gradient_of_complex_power(
     bound: Bound, upwards: tf.Tensor, base: tf.Tensor, exponent: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """That of `jax.lax.pow`."""
+    # A SavedModel has no gradients of our own of what its gradients compute.
+    power_of = partial(_complex_power if traces_saved_gradient() else power, bound)
     zero, one = tf.zeros([], base.dtype), tf.ones([], base.dtype)
     is_constant = tf.equal(exponent, zero)
-    less = power(bound, base, where(is_constant, one, exponent - one))
+    less = power_of(base, where(is_constant, one, exponent - one))
     of_base = where(is_constant, zero, exponent * less)
     safe = where(tf.equal(base, zero), one, base)
-    of_exponent = with_slope(bound, "log", tf.math.log(safe), safe) * power(bound, base, exponent)
+    of_exponent = with_slope(bound, "log", tf.math.log(safe), safe) * power_of(base, exponent)
     return upwards * tf.math.conj(of_base), upwards * tf.math.conj(of_exponent)
 
 
@@ -194,9 +196,12 @@ def _complex_power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Ten
     undefined = typed(complex(float("nan"), float("nan")), base.dtype)
     of_zero = where(tf.equal(exponent, zero), one, where(is_positive, zero, undefined))
     base = where(is_zero, one, base)
-    half = None if computed_by_xla(base) else _known_half(exponent)
+    # A root has a branch, of which XLA does not compile a gradient that was loaded.
+    takes_roots = not computed_by_xla(base) and not traces_saved_gradient()
+    half = _known_half(exponent) if takes_roots else None
     if half is None:
-        if not traces_compiled() and may_be_constant(exponent) and known_value(exponent) is None:
+        is_found = known_value(exponent) is not None and not traces_saved_gradient()
+        if not traces_compiled() and may_be_constant(exponent) and not is_found:
             exponent = hidden(exponent)  # or it may be found to be 0.5
         return where(is_zero, of_zero, tf.pow(base, exponent))
     base = _in_shape_of_both(base, exponent)
