@@ -203,11 +203,11 @@ def derivative(name, numbers):
     JAX's is that of the other side of the cut at some points, and for acosh in the left half of the plane.
     """
     given = numbers.astype(np.complex128)
-    if name == "sqrt":
-        return 0.5 / np.sqrt(given)
     # What is on the cut belongs to the side above, or to the right.
     side = "real" if name == "asinh" else "imag"
     setattr(given, side, getattr(given, side) + 0.0)
+    if name == "sqrt":
+        return 0.5 / np.sqrt(given)
     part, step, near = ("imag", 1e-5j, []) if name == "asinh" else ("real", 1e-5, [])
     for sign in (1, -1):
         moved = given.copy()
