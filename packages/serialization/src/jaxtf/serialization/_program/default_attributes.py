@@ -6,7 +6,6 @@ What is not sure to be the default stays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 __all__ = ["without_defaults"]
@@ -15,7 +14,7 @@ _COMPARE_TYPE, _ACCURACY = "compare_type", "result_accuracy"
 _DEFAULT_ACCURACY = "#stablehlo.result_accuracy<mode = #stablehlo.result_accuracy_mode<DEFAULT>>"
 
 
-def without_defaults(attributes: Mapping[str, Any], operation: Any) -> Mapping[str, Any]:
+def without_defaults(attributes: dict[str, Any], operation: Any) -> dict[str, Any]:
     """The attributes of an operation but for a type of comparison, and an accuracy, that are the default.
 
     Args:

@@ -132,7 +132,7 @@ class _Reader:
             operands=tuple(self._values[operand] for operand in op.operands),
             regions=tuple(self._region(region, f"a region of {name}") for region in op.regions if len(region.blocks)),
             results=tuple(map(self._new_value, op.results)),
-            attributes=without_defaults(attributes, op),
+            attributes=attributes,
             location=scope_of(location),
             source=self._source(location.child_loc if isinstance(location, ir.NameLoc) else location),
         )
@@ -143,7 +143,8 @@ class _Reader:
         attributes = op.attributes
         names = [name for name in map(_name_of, attributes) if name not in _SKIPPED]
         # A dictionary has MHLO's name for it in modules for consumers that only know a text here.
-        return {_RENAMED.get(name, name): self._attribute(named(attributes, name)) for name in names}
+        read = {_RENAMED.get(name, name): self._attribute(named(attributes, name)) for name in names}
+        return without_defaults(read, op)
 
     def _constant(self, op: Any) -> np.ndarray[Any, Any]:
         type_ = self._type(op.results[0].type)
