@@ -1,4 +1,7 @@
-"""Sizes of arguments that are compared when a graph runs, whether or not a result is computed from the argument."""
+"""Sizes of arguments that are compared when a graph runs, whether or not a result is computed from the argument.
+
+And those that XLA cannot compare when it compiles, because they depend on values: they are refused there.
+"""
 
 from __future__ import annotations
 

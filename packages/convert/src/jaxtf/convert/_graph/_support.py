@@ -174,9 +174,10 @@ def hidden_from_xla(operand: tf.Tensor, *makers: str) -> tf.Tensor:
     is added the same, and to others -0, which leaves them as they are. Not compiled, a graph may be compiled when it is
     loaded: there it is done where the maker is known.
     """
-    maker = None if traces_compiled() else maker_of(operand)
-    if not traces_compiled() and (maker is None or maker.type not in makers):
-        return operand
+    if not traces_compiled():
+        maker = maker_of(operand)
+        if maker is None or maker.type not in makers:
+            return operand
     real, part = tf.math.real(operand), tf.math.imag(operand)
     same = tf.stop_gradient(part)
     negative_zero = typed(-0.0, part.dtype)

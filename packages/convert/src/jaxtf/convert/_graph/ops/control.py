@@ -233,8 +233,8 @@ def shape_assertion(bound: Bound, holds: tf.Tensor, *sizes: tf.Tensor) -> list[A
     """An assertion about sizes, with the message that the module has for it.
 
     XLA drops assertions. It refuses a reshape to another number of elements, which follows the assertion about it. Of
-    sizes that depend on values, which it cannot compare when it compiles, it takes those of which there is nothing but
-    that they are not 0: those of an empty array are well defined.
+    sizes that depend on values, which it cannot compare when it compiles, it is asked to compile those of which nothing
+    is required but that they are not 0. That alone is not checked there: of an empty array there are numbers.
     """
     parts: list[Any] = []
     for index, part in enumerate(_PLACEHOLDER.split(bound["error_message"])):
