@@ -197,8 +197,9 @@ DOCUMENTED: tuple[Documented, ...] = (
         "pool|reduce_window",
         "nan|inf",
         "of about a thousand windows that do not overlap XLA for CPU drops NaN in minimum and maximum",
-        tags=frozenset({"special", "window", "a thousand"}),
+        tags=frozenset({"special", "window", "large"}),
         backends="(eager|graph|compiled|native).*",
+        by_specification=True,
     ),
     *(
         Documented(

@@ -333,17 +333,37 @@ def pool(draw: Draw) -> Case:
 
     before = draw(st.sampled_from(["", "", "relu", "sum and relu", "relu, which is a result too"]))
 
-    def function(x: Any) -> Any:
-        edges: Any = padding
-        if not isinstance(padding, str):
-            edges = [(0, 0), *(EDGES[name](n) for name, n in zip(padding, x.shape[1:3], strict=True)), (0, 0)]
+    def edges(shape: Sequence[Any]) -> Any:
+        if isinstance(padding, str):
+            return padding
+        return [(0, 0), *(EDGES[name](n) for name, n in zip(padding, shape[1:3], strict=True)), (0, 0)]
+
+    def activated(x: Any) -> Any:
         x = x + x[:, :1, :1] if before == "sum and relu" else x
-        x = jax.nn.relu(x) if before else x
-        pooled = lax.reduce_window(x, np.array(initial, x.dtype), region, lengths, strides, edges)
+        return jax.nn.relu(x) if before else x
+
+    def function(x: Any) -> Any:
+        x = activated(x)
+        pooled = lax.reduce_window(x, np.array(initial, x.dtype), region, lengths, strides, edges(x.shape))
         pooled = pooled / (lengths[1] * lengths[2]) if kind == "mean" else pooled
         if kind == "add" and dtype in ("float32", "float64"):
             return pooled, pooled.astype(jnp.int32), x
         return (pooled, x) if before.endswith("too") else pooled
+
+    def window(x: np.ndarray) -> dict[str, Any]:
+        ones = (1, 1, 1, 1)
+        return {
+            "window_dimensions": lengths,
+            "window_strides": strides,
+            "padding": edges(x.shape),
+            "base_dilation": ones,
+            "window_dilation": ones,
+        }
+
+    def by_specification(x: np.ndarray) -> list[np.ndarray]:
+        x = np.asarray(activated(x))
+        combine = partial(_by_specification, lambda f, g: (region(f[0], g[0]),), (np.array(initial, x.dtype),), window)
+        return [*combine(x), x] if before.endswith("too") else combine(x)
 
     return Case(
         f"{kind} pool {lengths} {strides} {padding} {before}",
@@ -351,6 +371,7 @@ def pool(draw: Draw) -> Case:
         (Argument(shape, dtype, values),),
         sizes.symbolic,
         has_derivative=values != "special",
+        specification=by_specification if values == "special" else None,
         tags=sizes.tags | {"window", kind, str(values), dtype, "" if padding == "VALID" else "padded"},
     )
 
