@@ -31,6 +31,7 @@ from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.reshapes import KEEPS_DIMENSIONS
 from jaxtf.convert._graph.searches import SEARCHES, TAKES_VALUE
+from jaxtf.convert._graph.strided import strided
 from jaxtf.serialization.interop import single_operation
 
 __all__ = ["Combine", "region_of"]
@@ -170,10 +171,14 @@ def _by_halving(combine: Combine, rows: Sequence[tf.Tensor], count: int) -> list
     """Combines neighbours until one is left: as many emitted steps as the count has bits, and order is kept."""
     while count > 1:
         even = count // 2 * 2
-        halves = combine([x[0:even:2] for x in rows], [x[1:even:2] for x in rows])
+        halves = combine(*([_every_second(x, start, even) for x in rows] for start in (0, 1)))
         rows = [tf.concat([h, x[even:]], 0) for h, x in zip(halves, rows, strict=True)] if count % 2 else halves
         count = (count + 1) // 2
     return [x[0] for x in rows]
+
+
+def _every_second(rows: tf.Tensor, start: int, end: int) -> tf.Tensor:
+    return strided(rows, [slice(start, end, 2), *(slice(0, size) for size in rows.shape.as_list()[1:])])
 
 
 def _block_length(lengths: Sequence[Size], associative: bool) -> tf.Tensor:

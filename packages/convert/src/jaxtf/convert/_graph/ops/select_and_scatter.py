@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -11,6 +12,7 @@ from jaxtf.convert._graph._support import BINARY, MOVED, Size, as_shape, pad, re
 from jaxtf.convert._graph.ops.windowed import Window, extent, refuse_many_dimensions
 from jaxtf.convert._graph.ops.windows import window_of
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._graph.strided import strided
 from jaxtf.serialization.interop import single_operation
 
 # One slice is emitted for each element of a window.
@@ -34,28 +36,40 @@ def select_and_scatter(bound: Bound, operand: tf.Tensor, source: tf.Tensor, init
         refuse(bound, "the region that scatters is not one operation, such as add")
     if int(np.prod(window.size)) > MANY_ELEMENTS:
         refuse(bound, f"windows of more than {MANY_ELEMENTS} elements")
-    places = [range(n) for n in window.size]
-    inside = _inside(operand, window)
-    outer = sizes(source)
-    best, chosen = None, tf.zeros(as_shape(outer), tf.int32)
+    chosen = _chosen(bound, operand, window, sizes(source))
+    neutral = _neutral(bound, kind, operand.dtype)
+    result = tf.fill(as_shape(sizes(operand)), initial)
+    parts = [tf.where(tf.equal(chosen, number), source, neutral) for number in range(int(np.prod(window.size)))]
+    if window.size == window.stride:
+        return BINARY[kind](result, _side_by_side(parts, neutral, window, sizes(operand)))
+    for offset, part in zip(_offsets(window), parts, strict=True):
+        result = BINARY[kind](result, _spread(part, neutral, offset, window, sizes(operand)))
+    return result
+
+
+def _offsets(window: Window) -> Iterator[tuple[int, ...]]:
+    """The places in a window, in row-major order."""
+    return itertools.product(*map(range, window.size))
+
+
+def _chosen(bound: Bound, operand: tf.Tensor, window: Window, outer: list[Size]) -> tf.Tensor:
+    """The number of the element that each window selects, in row-major order, without its padding."""
+    best, chosen, found = None, tf.zeros(as_shape(outer), tf.int32), None
     padded = pad(operand, tf.zeros([], operand.dtype), window.low, window.high)
-    found = None
-    for number, offset in enumerate(itertools.product(*places)):
-        value, is_inside = (_at(x, offset, window, outer) for x in (padded, inside))
+    inside = _inside(operand, window) if {*window.low, *window.high} != {0} else None
+    for number, offset in enumerate(_offsets(window)):
+        value = _at(padded, offset, window, outer)
+        is_inside = None if inside is None else _at(inside, offset, window, outer)
         if best is None:
             best, found = value, is_inside
             continue
         # Not as the negation of what is taken: TensorFlow makes x < y of not (x >= y), which is another thing for NaN.
-        (keeps,) = bound.regions[0](best, value)
-        stays = tf.logical_or(tf.logical_and(found, keeps), tf.logical_not(is_inside))
+        (stays,) = bound.regions[0](best, value)
+        if is_inside is not None:
+            stays = tf.logical_or(tf.logical_and(found, stays), tf.logical_not(is_inside))
+            found = tf.logical_or(found, is_inside)
         best, chosen = tf.where(stays, best, value), tf.where(stays, chosen, number)
-        found = tf.logical_or(found, is_inside)
-    result = tf.fill(as_shape(sizes(operand)), initial)
-    neutral = _neutral(bound, kind, operand.dtype)
-    for number, offset in enumerate(itertools.product(*places)):
-        part = tf.where(tf.equal(chosen, number), source, neutral)
-        result = BINARY[kind](result, _spread(part, neutral, offset, window, sizes(operand)))
-    return result
+    return chosen
 
 
 def _inside(operand: tf.Tensor, window: Window) -> tf.Tensor:
@@ -67,7 +81,7 @@ def _inside(operand: tf.Tensor, window: Window) -> tf.Tensor:
 def _at(padded: tf.Tensor, offset: tuple[int, ...], window: Window, outer: list[Size]) -> tf.Tensor:
     """Of every window the element at an offset."""
     extents = [extent(n, s) for n, s in zip(outer, window.stride, strict=True)]
-    return padded[tuple(slice(o, o + e, s) for o, e, s in zip(offset, extents, window.stride, strict=True))]
+    return strided(padded, [slice(o, o + e, s) for o, e, s in zip(offset, extents, window.stride, strict=True)])
 
 
 def _spread(
@@ -81,6 +95,20 @@ def _spread(
         for size, below, n, stride in zip(shape, low, counts, window.stride, strict=True)
     ]
     return pad(part, neutral, low, high, [stride - 1 for stride in window.stride])
+
+
+def _side_by_side(parts: list[tf.Tensor], neutral: tf.Tensor, window: Window, shape: list[Size]) -> tf.Tensor:
+    """What all parts give together where windows lie side by side, so that each has places of its own."""
+    counts = sizes(parts[0])
+    for axis in reversed(range(len(counts))):
+        length = window.size[axis]
+        if length > 1:
+            counts = [n * length if i == axis else n for i, n in enumerate(counts)]
+            rows = [parts[i : i + length] for i in range(0, len(parts), length)]
+            parts = [tf.reshape(tf.stack(row, axis + 1), as_shape(counts)) for row in rows]
+    (whole,) = parts
+    high = [size + low - n for size, low, n in zip(shape, window.low, counts, strict=True)]
+    return pad(whole, neutral, [-low for low in window.low], high)
 
 
 def _neutral(bound: Bound, kind: str, dtype: tf.DType) -> tf.Tensor:

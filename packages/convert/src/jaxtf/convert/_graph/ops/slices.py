@@ -25,6 +25,7 @@ from jaxtf.convert._graph._support import (
 )
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._graph.strided import strided
 from jaxtf.convert._tf import vectorized_slice
 
 # More rows than these are cheaper to select than to scatter one by one.
@@ -39,20 +40,6 @@ def static_slice(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """
     parts = zip(bound["start_indices"], bound["limit_indices"], bound["strides"], strict=True)
     return strided(operand, [slice(int(start), int(limit), int(stride)) for start, limit, stride in parts])
-
-
-def strided(operand: tf.Tensor, parts: Sequence[slice]) -> tf.Tensor:
-    """One slice in each dimension; nothing is emitted where all are taken whole."""
-    whole = [
-        p.start in (None, 0) and p.step in (None, 1) and p.stop == s
-        for p, s in zip(parts, operand.shape.as_list(), strict=True)
-    ]
-    if all(whole):
-        return operand
-    if len(whole) > MOST_DIMENSIONS:
-        axes = [i for i, is_whole in enumerate(whole) if not is_whole]
-        return one_by_one(operand, axes, lambda array, axis: array[:, parts[axis]])
-    return operand[tuple(slice(None) if w else p for w, p in zip(whole, parts, strict=True))]
 
 
 def clamped_starts(starts: Sequence[tf.Tensor], shape: Sequence[Size], extent: Sequence[Size]) -> list[Size]:

@@ -41,6 +41,7 @@ from jaxtf.convert._graph.ops.combining import (
     where_present,
 )
 from jaxtf.convert._graph.registry import Bound
+from jaxtf.convert._graph.strided import strided
 from jaxtf.convert._tf import traces_compiled
 from jaxtf.serialization.interop import single_operation
 
@@ -225,7 +226,8 @@ def _strided(operand: Any, begin: Sequence[Size], extents: Sequence[Size], strid
     run time.
     """
     if all(isinstance(n, int) for n in begin):
-        return operand[tuple(slice(b, b + e, s) for b, e, s in zip(begin, extents, stride, strict=True))]
+        parts = [slice(b, b + e, s) for b, e, s in zip(begin, extents, stride, strict=True)]
+        return operand[tuple(parts)] if isinstance(operand, np.ndarray) else strided(operand, parts)
     cut = sliced(constant(operand) if isinstance(operand, np.ndarray) else operand, begin, extents)
     return cut if set(stride) == {1} else cut[tuple(slice(None, None, s) for s in stride)]
 
@@ -325,8 +327,6 @@ def _along_loop(
 
 
 def _part(operand: tf.Tensor, axis: int, start: int, limit: Size, stride: int) -> tf.Tensor:
-    if start == 0 and stride == 1 and isinstance(limit, int) and operand.shape.as_list()[axis] == limit:
-        return operand
-    index = [slice(None)] * operand.shape.rank
-    index[axis] = slice(start, limit, stride)
-    return operand[tuple(index)]
+    parts = [slice(0, size) for size in operand.shape.as_list()]
+    parts[axis] = slice(start, limit, stride)
+    return strided(operand, parts)
