@@ -5,9 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from jax import lax
 
 from jaxtf.convert import convert
+from jaxtf.convert._tf import is_left_by_grappler
+
+from .graph_mode import drawn
 
 # Not compiled: XLA has an order of its own.
 MATRIX = np.float32([[1.3, 2.7, -0.4, 1e-30, 1e30, 0, 3e38, 1]] * 2)
@@ -186,6 +191,70 @@ def test_a_factor_is_not_taken_into_a_kernel_where_that_overflows(rank, features
     for made in (*made_constant, made_late):
         found = made(x).numpy()
         np.testing.assert_allclose(found, np.full_like(found, expected), rtol=1e-5)
+
+
+POWERS_OF_2 = {
+    "quotient, twice": (lambda x: x / 255 * 2, True),
+    "twice the quotient": (lambda x: 2 * (x / 255), True),
+    "power first": (lambda x: 0.25 * x * 3, True),
+    "larger and larger": (lambda x: (x * 3) * 4, True),
+    "no power of 2": (lambda x: x / 255 * 3, False),
+    "larger, then smaller": (lambda x: (x * 4) * 0.3, False),
+    "far from 1": (lambda x: (x * 0.3) * 2.0**11, False),
+    "three": (lambda x: x * 0.3 * 4 * 4, None),
+}
+
+
+@st.composite
+def scaled(draw):
+    """A number, an element of a kernel, and the factors of the operand and of the convolution, one after the other."""
+    sizes = st.sampled_from([1e30, 1e-30, 1e20, 1e-20, 1e10, 1e-10, 0.5, 1000.0, 2.0, -1.0])
+    steps = st.lists(st.tuples(st.sampled_from(["*", "/", "reversed *"]), sizes, st.booleans()), max_size=3)
+    return draw(sizes), draw(sizes), draw(steps), draw(steps)
+
+
+@given(scaled())
+@drawn(120)
+def test_factors_are_not_taken_into_a_kernel_where_they_overflow_together(case):
+    value, element, before, after = case
+    kernel = np.full((3, 3, 2, 2), element, np.float32)
+    x = np.full((1, 4, 4, 2), value, np.float32)
+
+    def scale(y, steps):
+        for how, size, by_feature in steps:
+            factor = np.full(2 if by_feature and np.ndim(y) else (), size, np.float32)
+            y = y / factor if how == "/" else y * factor if how == "*" else factor * y
+        return y
+
+    def function(x):
+        x = scale(x, before)
+        made = lax.conv_general_dilated(x, kernel, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        return scale(made, after)
+
+    with np.errstate(all="ignore"):
+        parts = [scale(np.float32(value), before[: i + 1]) for i in range(len(before))] or [np.float32(value)]
+        made = parts[-1] * np.float32(element)
+        parts += [made, made * np.float32(18), *(scale(made * 18, after[: i + 1]) for i in range(len(after)))]
+    assume(all(1e-37 < np.abs(part) < 1e37 for part in parts))
+    found = tf.function(convert(function, native_serialization=False), autograph=False)(x).numpy()
+    np.testing.assert_allclose(found, np.full_like(found, parts[-1]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", POWERS_OF_2)
+def test_two_constants_are_one_where_that_is_exact(name):
+    function, is_one = POWERS_OF_2[name]
+    rng = np.random.RandomState(0)
+    numbers = rng.normal(size=1000) * 10.0 ** rng.randint(-30, 38, 1000)
+    x = np.append(numbers, [np.inf, -np.inf, np.nan, 0, -0.0, 3.4e38, -3.4e38]).astype(np.float32)
+    converted = tf.function(convert(function, native_serialization=False), autograph=False)
+    traced = converted.get_concrete_function(tf.TensorSpec(x.shape, x.dtype))
+    kept = [
+        op.type for op in traced.graph.get_operations() if is_left_by_grappler(op) and op.type in ("Mul", "RealDiv")
+    ]
+    assert is_one is None or is_one == (not kept)
+    with jax.disable_jit():
+        expected = function(jnp.asarray(x))
+    np.testing.assert_array_equal(converted(x), expected)
 
 
 @pytest.mark.parametrize("exponent", [-1, 0, 0.5, -0.5, 1, 2, 3])

@@ -33,7 +33,7 @@ from jaxtf.convert._graph.optimizer import (
     may_be_result,
     uniform_of,
 )
-from jaxtf.convert._tf import left_by_grappler, set_number, traces_compiled, vectorized_by
+from jaxtf.convert._tf import is_left_by_grappler, left_by_grappler, set_number, traces_compiled, vectorized_by
 
 __all__ = [
     "after_matmul",
@@ -60,6 +60,9 @@ _MOVES_ELEMENTS = frozenset(("Transpose", "Reshape", "Squeeze", "ExpandDims", "R
 _CONVOLUTIONS = frozenset(("Conv2D", "Conv3D"))
 _TAKEN_TOGETHER = _SUMS | _PRODUCTS | {"Exp", "Softmax", "Sqrt"}
 
+_Factor = tuple[str, tf.Tensor]
+"""The type of the operation that scales something, and what it scales by."""
+
 _SQUARED_DIFFERENCE = (
     *(tf.bfloat16, tf.float16, tf.float32, tf.float64),
     *(tf.int32, tf.int64, tf.complex64, tf.complex128),
@@ -85,12 +88,41 @@ def in_order(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[[tf.T
             maker = maker_of(operand)
             if maker is None:
                 continue
-            is_scaled = kind is _PRODUCTS and maker.type in _CONVOLUTIONS
-            if maker.type in kind or (is_scaled and _may_overflow(maker.inputs[1], other, op_type)):
+            if kind is _PRODUCTS:
+                _keep_kernel(maker, [(op_type, other)])
+            is_one = (operand is left or op_type == "Mul") and _is_exact_as_one(maker, op_type, other)
+            if maker.type in kind and not is_one:
                 _left(maker)
         return result
 
     return apply
+
+
+def _is_exact_as_one(maker: tf.Operation, op_type: str, factor: tf.Tensor) -> bool:
+    """Whether `(x * a) * b`, or a quotient, has the value of `x * (a * b)`, as which Grappler computes it.
+
+    So it is where one of the constants is a power of 2 and no part overflows that the whole does not; what is so small
+    that it counts as 0 may do so in one of the two only.
+    """
+    if maker.type not in _PRODUCTS or factor.dtype not in (tf.float32, tf.float64):
+        return False
+    operand, constant_ = maker.inputs
+    if maker.type == "Mul" and known_value(constant_) is None:
+        operand, constant_ = constant_, operand
+    before = maker_of(operand)
+    first, second = _scale(maker.type, constant_), _scale(op_type, factor)
+    if first is None or second is None or (before is not None and before.type in _PRODUCTS | _CONVOLUTIONS):
+        return False
+    return (first <= 1 or second > 1) and 0.5 in (np.frexp(first)[0], np.frexp(second)[0])
+
+
+def _scale(op_type: str, factor: tf.Tensor) -> float | None:
+    """By what size one constant number multiplies; None if it is none, or far from 1."""
+    known = known_value(factor)
+    if known is None or known.size != 1 or not 2**-10 <= np.abs(known).item() <= 2**10:
+        return None
+    size = float(np.abs(known).item())
+    return size if op_type == "Mul" else 1 / size
 
 
 def _beside_equal(op_type: str, right: tf.Tensor) -> tf.Tensor:
@@ -159,10 +191,8 @@ def before_convolution(operand: tf.Tensor, kernel: tf.Tensor) -> None:
     a product may be infinite or 0.
     """
     maker = maker_of(operand)
-    if maker is None or maker.type not in _PRODUCTS:
-        return
-    factors = maker.inputs if maker.type == "Mul" else maker.inputs[1:]
-    if any(_may_overflow(kernel, factor, maker.type) for factor in factors):
+    factors = _factors(operand)
+    if maker is not None and factors and _may_overflow(kernel, factors):
         left_by_grappler(maker)
 
 
@@ -196,27 +226,61 @@ def _pads_between(paddings: tf.Tensor) -> bool:
     return rows is not None and all(row is not None and not np.any(row) for row in (rows[0], rows[-1]))
 
 
-def _may_overflow(kernel: tf.Tensor, factor: tf.Tensor, op_type: str) -> bool:
-    """Whether Grappler may multiply two constants of which a product is out of the range of the dtype.
+def _factors(operand: tf.Tensor) -> list[_Factor]:
+    """By what Grappler may multiply the kernel of a convolution of the operand."""
+    found: list[_Factor] = []
+    maker = maker_of(operand)
+    while maker is not None and maker.type in _PRODUCTS and not is_left_by_grappler(maker):
+        pairs = [tuple(maker.inputs), *([tuple(reversed(maker.inputs))] if maker.type == "Mul" else [])]
+        scaled = [pair for pair in pairs if may_be_constant(pair[1]) or may_be_result(pair[1])]
+        if not scaled:
+            break
+        found.append((maker.type, scaled[0][1]))
+        maker = maker_of(scaled[0][0])
+    return found
+
+
+def _keep_kernel(maker: tf.Operation, factors: Sequence[_Factor]) -> None:
+    """Keeps a convolution apart from factors of its result, where the kernel may overflow by them.
+
+    Grappler multiplies it by each of several, also of those that are kept themselves.
 
     Args:
-      kernel: One of them.
-      factor: The other; what is divided by, where `op_type` is that of a quotient.
-      op_type: What the factor is for.
+      maker: The convolution, or a product, or a quotient, of its result and of what may be a constant.
+      factors: What scales what is made.
     """
+    while maker.type in _PRODUCTS:
+        scaled = [
+            (before, other)
+            for operand, other in zip(maker.inputs, reversed(maker.inputs), strict=True)
+            if (before := maker_of(operand)) is not None
+            and before.type in _PRODUCTS | _CONVOLUTIONS
+            and (may_be_constant(other) or may_be_result(other))
+        ]
+        if not scaled:
+            return
+        factors = [*factors, (maker.type, scaled[0][1])]
+        maker = scaled[0][0]
+    if maker.type in _CONVOLUTIONS and _may_overflow(maker.inputs[1], [*factors, *_factors(maker.inputs[0])]):
+        left_by_grappler(maker)
+
+
+def _may_overflow(kernel: tf.Tensor, factors: Sequence[_Factor]) -> bool:
+    """Whether Grappler may multiply a kernel by some of the factors so that a product is out of the dtype's range."""
     if not kernel.dtype.is_floating:
         return False
-    known = [elements for elements in map(_elements, (kernel, factor)) if elements is not None]
-    if len(known) < 2:
-        return all(may_be_constant(tensor) or may_be_result(tensor) for tensor in (kernel, factor))
+    tensors = [kernel, *(factor for _, factor in factors)]
+    known = [elements for elements in map(_elements, tensors) if elements is not None]
+    if len(known) < len(tensors):
+        return all(may_be_constant(tensor) or may_be_result(tensor) for tensor in tensors)
     if not all(elements.size for elements in known):
         return False
-    sizes = [np.abs(elements.astype(np.float64)) for elements in known]
-    if op_type != "Mul":
-        with np.errstate(divide="ignore"):
-            sizes[1] = 1 / sizes[1]
-    greatest = np.prod([np.max(size) for size in sizes])
-    least = np.prod([np.min(size, where=size > 0, initial=np.inf) for size in sizes])
+    sizes, *scales = (np.abs(elements.astype(np.float64)) for elements in known)
+    with np.errstate(divide="ignore"):
+        scales = [s if op_type == "Mul" else 1 / s for s, (op_type, _) in zip(scales, factors, strict=True)]
+    greatest = np.max(sizes) * np.prod([max(np.max(scale), 1) for scale in scales])
+    least = np.prod([min(np.min(scale, where=scale > 0, initial=np.inf), 1) for scale in scales])
+    least *= np.min(sizes, where=sizes > 0, initial=np.inf)
     smallest, largest = _range_of(kernel.dtype)
     return not (greatest <= largest and least >= smallest)
 
