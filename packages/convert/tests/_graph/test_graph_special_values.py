@@ -325,6 +325,9 @@ def test_complex_quotients_by_zero_by_infinity_and_of_it(count, mode):
     dividends = [1, 2 + 1j, 0, complex(np.inf, 0), complex(np.nan, 1), complex(np.inf, np.nan), 1e30 + 1e30j]
     divisors = [0j, -0.0 + 0j, complex(0, -0.0), complex(np.inf, 0), complex(-np.inf, 3), complex(np.inf, np.nan)]
     divisors += [complex(np.nan, 0), 1e-38 + 0j, 1e-30 + 1e-30j, 2 + 1j]
+    # Of these one part is NaN, and the other is not: that of a ratio of 0, or of a difference of infinities.
+    dividends += [complex(*parts) for parts in ((np.inf, np.inf), (-np.inf, np.inf), (-np.inf, 3), (2, -np.inf))]
+    divisors += [1 - 2j, -1 - 1j, 1j, 3 + 0j, 1e30 + 1e-30j, 1e-30 - 1e30j]
     pairs = np.array([(x, y) for x in dividends for y in divisors], np.complex64)
     x, y = (np.repeat(pairs[:, i], count) for i in range(2))
     same_as_jax(lambda x, y: [x / y, lax.reciprocal(y), (2 + 1j) / y], x, y, mode=mode)

@@ -23,8 +23,8 @@ def complex_quotient(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> t
     """The quotient of two tensors of complex numbers, whose shapes broadcast.
 
     By zero, the parts of the dividend are multiplied by infinity, with the sign of the real part of the divisor. Of an
-    infinite number and a finite one it is infinite or 0, as in annex G of the C standard; XLA has the same. Where
-    TensorFlow's kernel gives finite numbers of finite ones, nothing else is computed.
+    infinite number and a finite one it is infinite or 0, where both parts would be NaN, as in annex G of the C
+    standard; XLA has the same. Where TensorFlow's kernel gives finite numbers of finite ones, nothing else is computed.
     """
     quotient = divided(dividend, divisor)
     if computed_by_xla(dividend, divisor):
@@ -36,7 +36,7 @@ def complex_quotient(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> t
         infinity = 1 / (c * 0)
         result = quotient
         for applies, real, imaginary in (
-            (_one_infinite(a, b, c, d), *_times(float("inf"), _unit(a), _unit(b), c, d)),
+            (_one_infinite(a, b, c, d), *_of_infinite(a, b, c, d)),
             (_one_infinite(c, d, a, b), *_times(0.0, a, b, _unit(c), _unit(d))),
             (tf.logical_and(tf.abs(c) < least, tf.abs(d) < least), a * infinity, b * infinity),
         ):
@@ -58,6 +58,20 @@ def _one_infinite(a: tf.Tensor, b: tf.Tensor, c: tf.Tensor, d: tf.Tensor) -> tf.
     """Whether a part of a + bi is infinite, and both of c + di are finite."""
     is_infinite = tf.logical_or(tf.math.is_inf(a), tf.math.is_inf(b))
     return tf.logical_and(is_infinite, tf.logical_and(tf.math.is_finite(c), tf.math.is_finite(d)))
+
+
+def _of_infinite(a: tf.Tensor, b: tf.Tensor, c: tf.Tensor, d: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The parts of an infinite a + bi by a finite c + di: by the smaller part's ratio to the larger, one may be NaN."""
+    is_first = tf.abs(c) >= tf.abs(d)
+    ratio = where(is_first, d / c, c / d)
+    by = where(is_first, c + d * ratio, d + c * ratio)
+    real, imaginary = (
+        where(is_first, a + b * ratio, a * ratio + b) / by,
+        where(is_first, b - a * ratio, b * ratio - a) / by,
+    )
+    are_nan = tf.logical_and(tf.math.is_nan(real), tf.math.is_nan(imaginary))
+    whole = _times(float("inf"), _unit(a), _unit(b), c, d)
+    return where(are_nan, whole[0], real), where(are_nan, whole[1], imaginary)
 
 
 def _unit(part: tf.Tensor) -> tf.Tensor:
