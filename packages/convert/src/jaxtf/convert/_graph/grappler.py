@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import reduce
-from typing import Any
 
-import ml_dtypes
 import numpy as np
 import tensorflow as tf
 
+from jaxtf.convert._graph.kernel_factors import CONVOLUTIONS, PRODUCTS, elements_of, keep_kernel, range_of
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.nodes import constant, elementwise, reduction
 from jaxtf.convert._graph.optimizer import (
@@ -33,12 +32,11 @@ from jaxtf.convert._graph.optimizer import (
     may_be_result,
     uniform_of,
 )
-from jaxtf.convert._tf import is_left_by_grappler, left_by_grappler, set_number, traces_compiled, vectorized_by
+from jaxtf.convert._tf import left_by_grappler, set_number, traces_compiled, vectorized_by
 
 __all__ = [
     "after_matmul",
     "apart_from_pads",
-    "before_convolution",
     "before_matmul",
     "between_functions",
     "difference",
@@ -55,13 +53,7 @@ __all__ = [
 ]
 
 _SUMS = frozenset(("Add", "AddV2", "AddN", "Sub"))
-_PRODUCTS = frozenset(("Mul", "RealDiv", "Div"))
-_MOVES_ELEMENTS = frozenset(("Transpose", "Reshape", "Squeeze", "ExpandDims", "ReverseV2"))
-_CONVOLUTIONS = frozenset(("Conv2D", "Conv3D"))
-_TAKEN_TOGETHER = _SUMS | _PRODUCTS | {"Exp", "Softmax", "Sqrt"}
-
-_Factor = tuple[str, tf.Tensor]
-"""The type of the operation that scales something, and what it scales by."""
+_TAKEN_TOGETHER = _SUMS | PRODUCTS | {"Exp", "Softmax", "Sqrt"}
 
 _SQUARED_DIFFERENCE = (
     *(tf.bfloat16, tf.float16, tf.float32, tf.float64),
@@ -77,7 +69,7 @@ def in_order(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[[tf.T
     product is a number, and `1e-8 - (1 - x)` becomes `x + (1e-8 - 1)`.
     """
     make = elementwise(op_type, function)
-    kind = _SUMS if op_type in _SUMS else _PRODUCTS
+    kind = _SUMS if op_type in _SUMS else PRODUCTS
 
     def apply(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
         left, right = _beside_matmul(op_type, left, _beside_equal(op_type, right))
@@ -88,8 +80,8 @@ def in_order(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[[tf.T
             maker = maker_of(operand)
             if maker is None:
                 continue
-            if kind is _PRODUCTS:
-                _keep_kernel(maker, [(op_type, other)])
+            if kind is PRODUCTS:
+                keep_kernel(maker, [(op_type, other)])
             is_one = (operand is left or op_type == "Mul") and _is_exact_as_one(maker, op_type, other)
             if maker.type in kind and not is_one:
                 _left(maker)
@@ -104,14 +96,14 @@ def _is_exact_as_one(maker: tf.Operation, op_type: str, factor: tf.Tensor) -> bo
     So it is where one of the constants is a power of 2 and no part overflows that the whole does not; what is so small
     that it counts as 0 may do so in one of the two only.
     """
-    if maker.type not in _PRODUCTS or factor.dtype not in (tf.float32, tf.float64):
+    if maker.type not in PRODUCTS or factor.dtype not in (tf.float32, tf.float64):
         return False
     operand, constant_ = maker.inputs
     if maker.type == "Mul" and known_value(constant_) is None:
         operand, constant_ = constant_, operand
     before = maker_of(operand)
     first, second = _scale(maker.type, constant_), _scale(op_type, factor)
-    if first is None or second is None or (before is not None and before.type in _PRODUCTS | _CONVOLUTIONS):
+    if first is None or second is None or (before is not None and before.type in PRODUCTS | CONVOLUTIONS):
         return False
     return (first <= 1 or second > 1) and 0.5 in (np.frexp(first)[0], np.frexp(second)[0])
 
@@ -167,7 +159,7 @@ def before_matmul(left: tf.Tensor) -> None:
     Of `matmul(x * c, y) + z` Grappler with oneDNN makes `matmul(x, y) * c + z`, where the product may be infinite.
     """
     maker = None if traces_compiled() or not left.dtype.is_floating else maker_of(left)
-    if maker is not None and maker.type in _PRODUCTS:
+    if maker is not None and maker.type in PRODUCTS:
         _left(maker)
 
 
@@ -181,19 +173,6 @@ def after_matmul(product: tf.Tensor, contracted: int | None, columns: int | None
         return product
     may_end = product.shape.rank == 2 and (contracted is None or columns is None)
     return hidden(product) if may_end or (product.shape.rank == 4 and contracted is None) else product
-
-
-def before_convolution(operand: tf.Tensor, kernel: tf.Tensor) -> None:
-    """Has an operand be computed before the convolution with a kernel.
-
-    Grappler multiplies a kernel that is constant by a constant that its operand, or its result, is multiplied by, or by
-    the reciprocal of one that they are divided by. That is not rounded as without, and is kept from it only where such
-    a product may be infinite or 0.
-    """
-    maker = maker_of(operand)
-    factors = _factors(operand)
-    if maker is not None and factors and _may_overflow(kernel, factors):
-        left_by_grappler(maker)
 
 
 def apart_from_pads(operand: tf.Tensor, kernel: tf.Tensor, padding: str) -> tuple[tf.Tensor, tf.Tensor]:
@@ -224,79 +203,6 @@ def _pads_between(paddings: tf.Tensor) -> bool:
     if rows is None and maker is not None and maker.type == "Pack":
         rows = [known_value(row) for row in maker.inputs]
     return rows is not None and all(row is not None and not np.any(row) for row in (rows[0], rows[-1]))
-
-
-def _factors(operand: tf.Tensor) -> list[_Factor]:
-    """By what Grappler may multiply the kernel of a convolution of the operand."""
-    found: list[_Factor] = []
-    maker = maker_of(operand)
-    while maker is not None and maker.type in _PRODUCTS and not is_left_by_grappler(maker):
-        pairs = [tuple(maker.inputs), *([tuple(reversed(maker.inputs))] if maker.type == "Mul" else [])]
-        scaled = [pair for pair in pairs if may_be_constant(pair[1]) or may_be_result(pair[1])]
-        if not scaled:
-            break
-        found.append((maker.type, scaled[0][1]))
-        maker = maker_of(scaled[0][0])
-    return found
-
-
-def _keep_kernel(maker: tf.Operation, factors: Sequence[_Factor]) -> None:
-    """Keeps a convolution apart from factors of its result, where the kernel may overflow by them.
-
-    Grappler multiplies it by each of several, also of those that are kept themselves.
-
-    Args:
-      maker: The convolution, or a product, or a quotient, of its result and of what may be a constant.
-      factors: What scales what is made.
-    """
-    while maker.type in _PRODUCTS:
-        scaled = [
-            (before, other)
-            for operand, other in zip(maker.inputs, reversed(maker.inputs), strict=True)
-            if (before := maker_of(operand)) is not None
-            and before.type in _PRODUCTS | _CONVOLUTIONS
-            and (may_be_constant(other) or may_be_result(other))
-        ]
-        if not scaled:
-            return
-        factors = [*factors, (maker.type, scaled[0][1])]
-        maker = scaled[0][0]
-    if maker.type in _CONVOLUTIONS and _may_overflow(maker.inputs[1], [*factors, *_factors(maker.inputs[0])]):
-        left_by_grappler(maker)
-
-
-def _may_overflow(kernel: tf.Tensor, factors: Sequence[_Factor]) -> bool:
-    """Whether Grappler may multiply a kernel by some of the factors so that a product is out of the dtype's range."""
-    if not kernel.dtype.is_floating:
-        return False
-    tensors = [kernel, *(factor for _, factor in factors)]
-    known = [elements for elements in map(_elements, tensors) if elements is not None]
-    if len(known) < len(tensors):
-        return all(may_be_constant(tensor) or may_be_result(tensor) for tensor in tensors)
-    if not all(elements.size for elements in known):
-        return False
-    sizes, *scales = (np.abs(elements.astype(np.float64)) for elements in known)
-    with np.errstate(divide="ignore"):
-        scales = [s if op_type == "Mul" else 1 / s for s, (op_type, _) in zip(scales, factors, strict=True)]
-    greatest = np.max(sizes) * np.prod([max(np.max(scale), 1) for scale in scales])
-    least = np.prod([min(np.min(scale, where=scale > 0, initial=np.inf), 1) for scale in scales])
-    least *= np.min(sizes, where=sizes > 0, initial=np.inf)
-    smallest, largest = _range_of(kernel.dtype)
-    return not (greatest <= largest and least >= smallest)
-
-
-def _elements(tensor: tf.Tensor, *, also: Collection[str] = ()) -> np.ndarray | None:
-    """The elements of a tensor, in any order, where they are known; of operations that are `also` looked through."""
-    while tf.is_symbolic_tensor(tensor) and (tensor.op.type in _MOVES_ELEMENTS or tensor.op.type in also):
-        tensor = tensor.op.inputs[0]
-    found: np.ndarray | None = known_value(tensor)
-    return found
-
-
-def _range_of(dtype: tf.DType) -> tuple[float, float]:
-    """The least positive number that is not subnormal, and the greatest."""
-    limits: Any = ml_dtypes.finfo(dtype.as_numpy_dtype)  # type: ignore[no-untyped-call]
-    return float(limits.tiny), float(limits.max)
 
 
 def divided(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
@@ -332,10 +238,10 @@ def _with_reciprocal(dividend: tf.Tensor, divisor: tf.Tensor) -> tuple[tf.Tensor
     here.
     """
     is_wide = divisor.dtype.size > 2 or divisor.dtype == tf.bfloat16
-    known = _elements(divisor, also=("BroadcastTo",)) if is_wide else None
+    known = elements_of(divisor, also=("BroadcastTo",)) if is_wide else None
     if known is None:
         return dividend, divisor
-    limit = 1 / _range_of(divisor.dtype)[0]
+    limit = 1 / range_of(divisor.dtype)[0]
     sizes = np.abs(known.astype(np.float64))
     if not ((sizes > limit) & np.isfinite(sizes)).any():
         return dividend, divisor
@@ -357,7 +263,7 @@ def _reciprocal(divisor: tf.Tensor) -> np.ndarray | None:
     with np.errstate(all="ignore"):
         made = np.divide(1, known, dtype=known.dtype)
     sizes = np.abs(np.stack([made, known])).astype(np.float64)
-    return None if ((sizes < _range_of(divisor.dtype)[0]) & (sizes > 0)).any() else made
+    return None if ((sizes < range_of(divisor.dtype)[0]) & (sizes > 0)).any() else made
 
 
 def hidden(tensor: tf.Tensor, name: str = "Identity") -> tf.Tensor:

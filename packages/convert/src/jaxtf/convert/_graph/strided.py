@@ -20,8 +20,8 @@ _WHOLE = slice(None)
 def strided(operand: tf.Tensor, parts: Sequence[slice]) -> tf.Tensor:
     """One slice in each dimension; nothing is emitted where all are taken whole.
 
-    Where TensorFlow runs it, a step of 2 in two dimensions takes ten times as long as a copy of all, and `StridedSlice`
-    is no faster in one. So every second of 8 elements is the first of the two columns of 4 rows.
+    Not compiled, every second of 8 elements is the first of the two columns of 4 rows, and so on in each dimension of
+    known size: TensorFlow copies a column faster than it takes steps (`benchmarks/against_commit.py`).
 
     Args:
       operand: An array.

@@ -20,7 +20,8 @@ import tensorflow as tf
 
 from jaxtf.convert._graph._support import MOVED, Size, as_shape, is_empty, pad, product, refuse, sizes, typed
 from jaxtf.convert._graph.derivatives import differentiated_when_saved, slope_of
-from jaxtf.convert._graph.grappler import apart_from_pads, before_convolution
+from jaxtf.convert._graph.grappler import apart_from_pads
+from jaxtf.convert._graph.kernel_factors import before_convolution
 from jaxtf.convert._graph.ops.conversion import cast, width
 from jaxtf.convert._graph.ops.dilated_kernels import in_phases
 from jaxtf.convert._graph.ops.dynamic import listed
