@@ -26,6 +26,7 @@ __all__ = [
     "UNSIGNED",
     "Size",
     "as_shape",
+    "at_least_zero",
     "backwards",
     "hidden_from_xla",
     "index_dtype",
@@ -245,7 +246,7 @@ def pad(
             operand = _spread(operand, value, axis, between)
     if not operand.shape.rank:
         return operand
-    before, after = ([_at_least_zero(size) for size in sizes_] for sizes_ in (low, high))
+    before, after = ([at_least_zero(size) for size in sizes_] for sizes_ in (low, high))
     if not all(isinstance(size, int) and size == 0 for size in [*before, *after]):
         paddings: Any = [[b, a] for b, a in zip(before, after, strict=True)]
         if not all(isinstance(size, int) for size in [*before, *after]):
@@ -258,9 +259,9 @@ def pad(
     if all(isinstance(size, int) and size >= 0 for size in [*low, *high]):
         return operand
     shape = sizes(operand)
-    begin = [_smaller_of(_at_least_zero(-n), size) for n, size in zip(low, shape, strict=True)]
-    cut = [_at_least_zero(-size) for size in high]
-    extent = [_at_least_zero(s - b - c) for s, b, c in zip(shape, begin, cut, strict=True)]
+    begin = [_smaller_of(at_least_zero(-n), size) for n, size in zip(low, shape, strict=True)]
+    cut = [at_least_zero(-size) for size in high]
+    extent = [at_least_zero(s - b - c) for s, b, c in zip(shape, begin, cut, strict=True)]
     return sliced(operand, begin, extent)
 
 
@@ -283,7 +284,8 @@ def _is_plain_zero(value: tf.Tensor | None) -> bool:
     return known is not None and value.dtype != tf.bool and not any(np.asarray(known).tobytes())
 
 
-def _at_least_zero(size: Size) -> Size:
+def at_least_zero(size: Size) -> Size:
+    """The larger of a size and 0."""
     return max(int(size), 0) if isinstance(size, int | np.integer) else tf.maximum(size, 0)
 
 
@@ -309,7 +311,7 @@ def _spread(operand: tf.Tensor, value: tf.Tensor | None, axis: int, between: int
     wide = tf.pad(wide, paddings) if value is None else _padded(wide, paddings, value)
     wide = tf.reshape(wide, as_shape([*shape[:axis], count * (between + 1), *shape[axis + 1 :]]))
     kept = count + (count - 1) * between
-    extent = [*shape[:axis], _at_least_zero(kept), *shape[axis + 1 :]]
+    extent = [*shape[:axis], at_least_zero(kept), *shape[axis + 1 :]]
     return sliced(wide, [0] * len(shape), extent)
 
 

@@ -2,26 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
+from typing import NamedTuple
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import MOST_DIMENSIONS, as_shape, one_by_one, product, sizes
+from jaxtf.convert._graph._support import (
+    MOST_DIMENSIONS,
+    Size,
+    as_shape,
+    at_least_zero,
+    index_dtype,
+    one_by_one,
+    pad,
+    product,
+    sizes,
+)
 from jaxtf.convert._tf import traces_compiled
 
 __all__ = ["strided"]
 
 _FEW_ELEMENTS = 4096
 """Of fewer a step is taken as it is: what it costs to call operations is more than what their kernels do."""
+_LONG_STEP = 16
+"""Of a part an element at a time is not slower with longer steps, of which all that lies between is copied."""
 _WHOLE = slice(None)
+
+
+class _Rows(NamedTuple):
+    """A part of a dimension as rows that are as long as a step, with one of the elements each, in the same place."""
+
+    begin: int
+    step: int
+    count: Size
+    column: int
+
+    @classmethod
+    def of(cls, start: int, step: int, count: Size, size: Size) -> _Rows | None:
+        """The rows of every few elements from `start` of as many as `size`; None where steps are as good."""
+        if isinstance(size, int) and isinstance(count, int):
+            rows = cls(min(start, max(size - count * step, 0)), step, count, start)
+            is_whole = rows.begin == 0 and rows.end == size
+        else:
+            rows, is_whole = cls(max(start - step + 1, 0), step, count, start), False
+        if (isinstance(count, int) and count == 0) or (step > _LONG_STEP and not is_whole):
+            return None
+        return rows._replace(column=start - rows.begin)
+
+    @property
+    def end(self) -> Size:
+        return self.begin + self.count * self.step
 
 
 def strided(operand: tf.Tensor, parts: Sequence[slice]) -> tf.Tensor:
     """One slice in each dimension; nothing is emitted where all are taken whole.
 
-    Not compiled, every second of 8 elements is the first of the two columns of 4 rows, and so on in each dimension of
-    known size: TensorFlow copies a column faster than it takes steps (`benchmarks/against_commit.py`).
+    Not compiled, every second of 8 elements is the first of the two columns of 4 rows, and so on in each dimension:
+    TensorFlow copies a column faster than it takes steps (`benchmarks/against_commit.py`). Zeros fill the last row.
 
     Args:
       operand: An array.
@@ -32,18 +70,19 @@ def strided(operand: tf.Tensor, parts: Sequence[slice]) -> tf.Tensor:
     if len(shape) > MOST_DIMENSIONS:
         axes = [axis for axis, part in enumerate(parts) if part is not _WHOLE]
         return one_by_one(operand, axes, lambda array, axis: array[:, parts[axis]])
-    columns: dict[int, tuple[int, int]] = {}
-    if not traces_compiled() and (None in shape or prod(shape) >= _FEW_ELEMENTS):
-        for axis, part in enumerate(parts):
-            begin = _begin_of_rows(part, axis, shape)
-            if begin is not None:
-                columns[axis] = part.step, part.start - begin
-                parts[axis] = slice(begin, begin + _count(part) * part.step)
-                parts[axis] = _WHOLE if _is_whole(parts[axis], shape[axis]) else parts[axis]
+    rows: dict[int, _Rows] = {}
+    if not traces_compiled() and 0 not in shape and (None in shape or prod(shape) >= _FEW_ELEMENTS):
+        stepped = [axis for axis, part in enumerate(parts) if isinstance(part.step, int) and part.step > 1]
+        rows = _rows(operand, {axis: parts[axis] for axis in stepped if isinstance(parts[axis].start, int | None)})
+    if rows:
+        operand = _filled(operand, rows)
+        for axis, own in rows.items():
+            parts[axis] = slice(own.begin, own.end)
+            parts[axis] = _WHOLE if _is_whole(parts[axis], operand.shape[axis]) else parts[axis]
     if any(part is not _WHOLE for part in parts):
         operand = operand[tuple(parts)]
-    for axis, (step, column) in columns.items():
-        operand = _column(operand, axis, step, column)
+    for axis, own in rows.items():
+        operand = _column(operand, axis, own)
     return operand
 
 
@@ -52,28 +91,38 @@ def _is_whole(part: slice, size: int | None) -> bool:
     return len(known) == 3 and part.start in (None, 0) and part.stop in (None, size) and part.step in (None, 1)
 
 
-def _count(part: slice) -> int:
-    return len(range(part.start, part.stop, part.step))
+def _rows(operand: tf.Tensor, parts: Mapping[int, slice]) -> dict[int, _Rows]:
+    """The rows of each dimension of those that is taken by them."""
+    found = {}
+    shape = _sizes(operand) if parts else []
+    for axis, part in parts.items():
+        start, step, stop = part.start or 0, part.step, shape[axis] if part.stop is None else part.stop
+        stop = tf.cast(stop, index_dtype(*operand.shape)) if isinstance(stop, tf.Tensor) else stop
+        rows = _Rows.of(start, step, at_least_zero(stop - start + step - 1) // step, shape[axis])
+        if rows is not None:
+            found[axis] = rows
+    return found
 
 
-def _begin_of_rows(part: slice, axis: int, shape: Sequence[int | None]) -> int | None:
-    """Where rows begin that are as long as a step and have one of the elements each; None if there are no such rows, or
-    their number is open on both sides.
-    """
-    size, before, after = shape[axis], shape[:axis], shape[axis + 1 :]
-    known = all(isinstance(n, int) for n in (part.start, part.stop, part.step, size))
-    if not known or part.step == 1 or 0 in shape or (None in before and None in after):
-        return None
-    assert size is not None
-    count = _count(part)
-    return min(part.start, size - count * part.step) if 0 < count <= size // part.step else None
+def _sizes(operand: tf.Tensor) -> list[Size]:
+    """As `sizes`, those that are known at run time of one dtype, in which all fit."""
+    dtype = index_dtype(*operand.shape)
+    return [tf.cast(size, dtype) if isinstance(size, tf.Tensor) else size for size in sizes(operand)]
 
 
-def _column(operand: tf.Tensor, axis: int, step: int, column: int) -> tf.Tensor:
-    """Of every so many elements along a dimension the one in this place."""
+def _filled(operand: tf.Tensor, rows: dict[int, _Rows]) -> tf.Tensor:
+    """An array with zeros at the end of dimensions, as many as the last row is short of."""
+    missing: list[Size] = [0] * operand.shape.rank
+    for axis, size in enumerate(_sizes(operand)):
+        if axis in rows:
+            missing[axis] = at_least_zero(rows[axis].end - size)
+    return pad(operand, None, [0] * len(missing), missing)
+
+
+def _column(operand: tf.Tensor, axis: int, rows: _Rows) -> tf.Tensor:
+    """Of every row of a dimension that consists of them the element in its place."""
     shape = sizes(operand)
-    before, (size, *after) = shape[:axis], shape[axis:]
-    count = size // step
+    before, after = shape[:axis], shape[axis + 1 :]
     is_known = all(isinstance(n, int) for n in after)
-    rows = [-1, step, product(after)] if is_known else [product([*before, count]), step, -1]
-    return tf.reshape(tf.reshape(operand, as_shape(rows))[:, column], as_shape([*before, count, *after]))
+    flat = [-1 if is_known else product([*before, rows.count]), rows.step, product(after)]
+    return tf.reshape(tf.reshape(operand, as_shape(flat))[:, rows.column], as_shape([*before, rows.count, *after]))

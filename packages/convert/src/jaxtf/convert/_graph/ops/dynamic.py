@@ -22,6 +22,7 @@ from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.ops.shapes import broadcast_by, counting
 from jaxtf.convert._graph.ops.sorting import greatest
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._graph.strided import strided
 
 
 @translates("stablehlo.set_dimension_size")
@@ -115,8 +116,10 @@ def real_dynamic_slice(
     Source: StableHLO specification, `real_dynamic_slice`.
     """
     steps = known_value(stride)
-    if steps is None or (steps != 1).any():
+    if steps is None:
         return tf.strided_slice(operand, *(as_shape(listed(vector)) for vector in (start, limit, stride)))
+    if (steps != 1).any():
+        return strided(operand, [slice(*part) for part in zip(*map(listed, (start, limit, stride)), strict=True)])
     # Compiled, TensorFlow knows the sizes of a slice only if they are given.
     extent = listed(limit - start, bound.result_type.shape)
     return sliced(operand, listed(start), extent)

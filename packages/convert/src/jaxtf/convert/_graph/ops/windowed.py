@@ -22,6 +22,7 @@ from jaxtf.convert._graph._support import (
     MOST_DIMENSIONS,
     Size,
     as_shape,
+    at_least_zero,
     is_identity_of,
     neutral,
     pad,
@@ -45,7 +46,7 @@ from jaxtf.convert._graph.strided import strided
 from jaxtf.convert._tf import traces_compiled
 from jaxtf.serialization.interop import single_operation
 
-__all__ = ["Window", "at_least_zero", "count_of", "extent", "kind_of", "refuse_many_dimensions", "windowed"]
+__all__ = ["Window", "count_of", "extent", "kind_of", "refuse_many_dimensions", "windowed"]
 
 # Scans of so many elements XLA for CPU combines one by one, longer ones in a tree.
 _LONG_SCAN = 16
@@ -240,10 +241,6 @@ def count_of(size: Size, length: Size, dilation: int, stride: int) -> Size:
 def extent(count: Size, stride: int) -> Size:
     """How many elements so many places span."""
     return at_least_zero((count - 1) * stride + 1)
-
-
-def at_least_zero(size: Size) -> Size:
-    return max(size, 0) if isinstance(size, int) else tf.maximum(size, 0)
 
 
 def _by_axes(

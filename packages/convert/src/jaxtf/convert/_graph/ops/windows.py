@@ -13,6 +13,7 @@ from jaxtf.convert._graph._support import (
     MOVED,
     Size,
     as_shape,
+    at_least_zero,
     is_empty,
     is_identity_of,
     pad,
@@ -24,7 +25,7 @@ from jaxtf.convert._graph._support import (
 from jaxtf.convert._graph.derivatives import differentiated_as, differentiated_when_saved, slope_of
 from jaxtf.convert._graph.grappler import relu
 from jaxtf.convert._graph.ops.cumulative import CUMULATIVE, CUMULATIVE_DTYPES, cumulated
-from jaxtf.convert._graph.ops.windowed import Window, at_least_zero, count_of, kind_of, windowed
+from jaxtf.convert._graph.ops.windowed import Window, count_of, kind_of, windowed
 from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.plan.pools import POOL_AND_RELU
 from jaxtf.convert._graph.registry import Bound, translates
