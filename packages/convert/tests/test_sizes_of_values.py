@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tensorflow as tf
+from jax import lax
 
 from jaxtf.convert import convert, convert_stablehlo
 
@@ -147,3 +148,61 @@ def test_sizes_that_stablehlo_does_not_allow_are_refused(compiles):
     for x, y in ((NUMBERS, NUMBERS + 1), (NUMBERS[:3], NUMBERS[5:])):
         total = tf.function(converted, autograph=False, jit_compile=compiles)(tf.constant(x), tf.constant(y))
         np.testing.assert_allclose(total, (x + y).sum(), rtol=1e-6)
+
+
+def pool(x):
+    return lax.reduce_window(x, -np.inf, lax.max, (1, 2, 1), (1, 1, 1), "SAME")
+
+
+def pool_by_two(x):
+    return lax.reduce_window(x, -np.inf, lax.max, (1, 3, 1), (1, 2, 1), "SAME")
+
+
+def spread(x):
+    return lax.pad(x, np.float32(5), ((0, 0, 0), (0, 0, 1), (1, 0, 0)))
+
+
+BESIDE = {
+    "slice": lambda x: x[:, 1:3],
+    "slice by two": lambda x: lax.slice_in_dim(x, 1, 4, 2, 1),
+    "slice of rows too": lambda x: x[1:, 1:3, 1:],
+    "pool": lambda x: jax.vjp(pool, x)[1](pool(x))[0],
+    "pool by two": lambda x: jax.vjp(pool_by_two, x)[1](pool_by_two(x))[0],
+    "pad": lambda x: jax.vjp(spread, x)[1](spread(x))[0],
+    "cumulative maximum": lambda x: jax.vjp(lambda x: lax.cummax(x, 1), x)[1](x)[0],
+    "cumulative product": lambda x: lax.cumprod(x, 1, reverse=True),
+}
+
+
+@pytest.mark.parametrize("allows_xla", [True, False])
+@pytest.mark.parametrize("is_traced_before", [True, False])
+@pytest.mark.parametrize("made", BESIDE.values(), ids=BESIDE)
+def test_graph_mode_takes_starts_and_steps_beside_them(made, is_traced_before, allows_xla):
+    """TensorFlow's StridedSlice drops them when XLA compiles it, without a word."""
+    x = np.sin(np.arange(24, dtype=np.float32)).reshape(3, 4, 2)
+    converted = convert(made, polymorphic_shapes=["(b, _, _)"], native_serialization=False, enable_xla=allows_xla)
+    if is_traced_before:
+        signature = [tf.TensorSpec([None, 4, 2], tf.float32)]
+        converted = tf.function(converted, signature, autograph=False).get_concrete_function()
+    run = tf.function(lambda x, mask: converted(tf.boolean_mask(x, mask)), autograph=False, jit_compile=True)
+    found = run(np.concatenate([x, x[:2]]), np.arange(5) < 3)
+    np.testing.assert_allclose(found, made(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("reverse", [True, False])
+@pytest.mark.parametrize("scan", [lax.cumsum, lax.cumprod])
+def test_a_cumulative_sum_of_such_does_not_end_the_process(scan, reverse):
+    """That of XLA does (TensorFlow 2.21)."""
+    signature = [tf.TensorSpec([None, 2], tf.float32)]
+    converted = convert(
+        lambda x: scan(x, 0, reverse=reverse), polymorphic_shapes=["(b, _)"], native_serialization=False
+    )
+    traced = tf.function(converted, signature, autograph=False).get_concrete_function()
+    x = np.arange(1, 11, dtype=np.float32).reshape(5, 2)
+    for jit_compile in (True, False):
+        run = tf.function(lambda x, mask: traced(tf.boolean_mask(x, mask)), autograph=False, jit_compile=jit_compile)
+        if jit_compile:
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                run(x, np.arange(5) < 3)
+        else:
+            np.testing.assert_array_equal(run(x, np.arange(5) < 3), scan(jnp.asarray(x[:3]), 0, reverse=reverse))

@@ -33,24 +33,47 @@ def slices(draw):
     return shape, parts, is_open, is_computed, draw(st.sampled_from(DTYPES)), draw(st.booleans())
 
 
-@given(slices())
-@drawn(150)
-def test_slices_with_steps_are_those_of_numpy(case):
-    shape, parts, is_open, is_computed, dtype, is_eager = case
-
+def with_computed_ends(shape, parts, is_computed):
     def taken(x):
         sizes = tf.shape(x)
         ends = (sizes[i] - (shape[i] - part.stop) if is_computed[i] else part.stop for i, part in enumerate(parts))
         return strided(x, [slice(part.start, end, part.step) for part, end in zip(parts, ends, strict=True)])
 
+    return taken
+
+
+def counted(shape, dtype):
     whole = np.arange(np.prod(shape)).reshape(shape) * 7 % 251
-    x = tf.cast(whole % 2 if dtype == tf.bool else whole % 16, dtype)
+    return tf.cast(whole % 2 if dtype == tf.bool else whole % 16, dtype)
+
+
+@given(slices())
+@drawn(150)
+def test_slices_with_steps_are_those_of_numpy(case):
+    shape, parts, is_open, is_computed, dtype, is_eager = case
+    taken, x = with_computed_ends(shape, parts, is_computed), counted(shape, dtype)
     if is_eager:
         found = taken(x)
     else:
         spec = tf.TensorSpec([None if o else n for o, n in zip(is_open, shape, strict=True)], dtype)
         found = tf.function(taken, [spec], autograph=False)(x)
     assert found.dtype == dtype
+    np.testing.assert_array_equal(found.numpy(), x.numpy()[tuple(parts)])
+
+
+@given(slices().filter(lambda case: all(part.start < part.stop for part in case[1])), st.integers(0, 3), st.booleans())
+@drawn(15)
+def test_compiled_of_a_size_that_depends_on_values(case, axis, is_traced_before):
+    shape, parts, is_open, is_computed, dtype, _ = case
+    axis %= len(shape)
+    is_computed[axis], parts[axis] = True, slice(parts[axis].start, parts[axis].stop)
+    taken, x = with_computed_ends(shape, parts, is_computed), counted(shape, dtype)
+    if is_traced_before:
+        sizes = [None if o or i == axis else n for i, (o, n) in enumerate(zip(is_open, shape, strict=True))]
+        taken = tf.function(taken, [tf.TensorSpec(sizes, dtype)], autograph=False).get_concrete_function()
+    more = np.concatenate([x, x], axis)
+    run = tf.function(lambda x, mask: taken(tf.boolean_mask(x, mask, axis=axis)), autograph=False, jit_compile=True)
+    found = run(more, np.arange(2 * shape[axis]) < shape[axis])
     np.testing.assert_array_equal(found.numpy(), x.numpy()[tuple(parts)])
 
 

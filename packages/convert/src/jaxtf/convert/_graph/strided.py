@@ -79,8 +79,7 @@ def strided(operand: tf.Tensor, parts: Sequence[slice]) -> tf.Tensor:
         for axis, own in rows.items():
             parts[axis] = slice(own.begin, own.end)
             parts[axis] = _WHOLE if _is_whole(parts[axis], operand.shape[axis]) else parts[axis]
-    if any(part is not _WHOLE for part in parts):
-        operand = operand[tuple(parts)]
+    operand = _cut(operand, parts)
     for axis, own in rows.items():
         operand = _column(operand, axis, own)
     return operand
@@ -108,6 +107,19 @@ def _sizes(operand: tf.Tensor) -> list[Size]:
     """As `sizes`, those that are known at run time of one dtype, in which all fit."""
     dtype = index_dtype(*operand.shape)
     return [tf.cast(size, dtype) if isinstance(size, tf.Tensor) else size for size in sizes(operand)]
+
+
+def _cut(operand: tf.Tensor, parts: Sequence[slice]) -> tf.Tensor:
+    """Slices as TensorFlow takes them, the dimensions with bounds that are tensors before the others, one by one.
+
+    Where such a bound depends on values XLA leaves out the starts and steps of all dimensions whose size it knows.
+    """
+    rest = list(parts)
+    for axis, part in enumerate(parts):
+        if isinstance(part.start, tf.Tensor) or isinstance(part.stop, tf.Tensor):
+            operand = operand[(*[_WHOLE] * axis, slice(part.start, part.stop))]
+            rest[axis] = _WHOLE if part.step in (None, 1) else slice(None, None, part.step)
+    return operand if all(part is _WHOLE for part in rest) else operand[tuple(rest)]
 
 
 def _filled(operand: tf.Tensor, rows: dict[int, _Rows]) -> tf.Tensor:

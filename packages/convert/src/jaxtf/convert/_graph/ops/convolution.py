@@ -33,6 +33,7 @@ from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
 from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.plan.empty_batches import MAY_BE_EMPTY
 from jaxtf.convert._graph.registry import Bound, translates
+from jaxtf.convert._graph.strided import strided
 from jaxtf.convert._tf import has_only_cpu, is_compiled_for_cpu, traces_compiled
 
 # Whole numbers up to 2**53 are exact in float64.
@@ -353,7 +354,9 @@ def _with_fewer(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups:
     # As [batch, before, along, after, features], so that no array has more dimensions than TensorFlow's kernels take.
     before, after = product(extent[:axis]), product(extent[axis + 1 :])
     operand = tf.reshape(operand, as_shape([batch, before, extent[axis], after, features]))
-    met = [operand[:, :, i * apart : i * apart + (count - 1) * stride + 1 : stride] for i in range(span)]
+    whole, reach = slice(None), (count - 1) * stride + 1
+    parts = [slice(i * apart, i * apart + reach, stride) for i in range(span)]
+    met = [strided(operand, [whole, whole, part, whole, whole]) for part in parts]
     stacked = tf.stack([tf.reshape(x, as_shape([batch, before, count, after, groups, -1])) for x in met], -2)
     stacked = tf.transpose(stacked, [0, 2, 1, 3, 4, 5, 6])
     rest = [*extent[:axis], *extent[axis + 1 :]]

@@ -28,6 +28,7 @@ def cumulated(kind: str, operand: tf.Tensor, axis: int, *, reverse: bool, condit
     wide = tf.float32 if operand.dtype.size == 2 else operand.dtype  # in 16 bits each step would round
     elements = tf.cast(operand, wide)
     size = sizes(elements)[axis]
+    elements = _of_known_size(elements, axis, size)
 
     def plain() -> tf.Tensor:
         return CUMULATIVE[kind](elements, axis=axis, reverse=reverse)
@@ -42,6 +43,19 @@ def cumulated(kind: str, operand: tf.Tensor, axis: int, *, reverse: bool, condit
     else:
         result = tf.cond(size > LONG, in_blocks, plain) if conditions else plain()
     return tf.cast(result, operand.dtype)
+
+
+def _of_known_size(elements: tf.Tensor, axis: int, size: Size) -> tf.Tensor:
+    """The elements, whose number XLA must know if it compiles them.
+
+    Of a number that depends on values XLA (TensorFlow 2.21) ends the process; before, it refuses a padding in front,
+    of 0, that is computed from it. Elsewhere that takes no time.
+    """
+    if isinstance(size, int):
+        return elements
+    before: list[Size] = [0] * elements.shape.rank
+    before[axis] = tf.minimum(size, 0)
+    return tf.ensure_shape(pad(elements, None, before, [0] * len(before)), elements.shape)
 
 
 def _summed_in_blocks(operand: tf.Tensor, axis: int, *, reverse: bool) -> tf.Tensor:
