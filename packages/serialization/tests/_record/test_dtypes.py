@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from jax import ShapeDtypeStruct, lax
 from jax.extend.core import Primitive
+from jax.extend.random import define_prng_impl
 from jax.interpreters import mlir
 
-from jaxtf.serialization import Aval, ExtendedDtype, export
+from jaxtf.serialization import ArgumentMismatch, ArtifactError, Aval, ExtendedDtype, export
 from jaxtf.shapepoly import symbolic_shape
 
 F32 = jnp.float32
@@ -175,3 +176,33 @@ def test_the_calling_convention_version_comes_from_the_environment():
     environment = {**os.environ, "JAX_EXPORT_CALLING_CONVENTION_VERSION": "9", "JAX_PLATFORMS": "cpu"}
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
     assert found.stdout.strip() == "9"
+
+
+@pytest.mark.parametrize("tag", ["own", "fry", "rbg"])
+def test_keys_of_an_implementation_of_the_user_are_refused_whatever_their_name(tag):
+    """JAX's threefry has the tag "fry"; the words of such keys mean something else."""
+    own = define_prng_impl(
+        key_shape=(2,),
+        seed=lambda seed: jnp.stack([seed.astype(jnp.uint32), jnp.uint32(0)]),
+        split=lambda key, shape: jnp.broadcast_to(key, (*shape, 2)),
+        random_bits=lambda key, width, shape: jnp.full(shape, key[0], jnp.uint32),
+        fold_in=lambda key, data: key + data,
+        name="own",
+        tag=tag,
+    )
+    key = jax.random.key(5, impl=own)
+
+    def draw(key):
+        return jax.random.bits(key, (2,))
+
+    for function, argument in (
+        (draw, key),
+        (lambda words: jax.random.wrap_key_data(words, impl=own), np.zeros(2, "u4")),
+    ):
+        with pytest.raises(ArtifactError, match="has no dtype"):
+            export(function)(argument)
+    exported = export(draw)(jax.random.key(5))
+    np.testing.assert_array_equal(exported.call(jax.random.key(7)), draw(jax.random.key(7)))
+    for called in (exported.call, exported.lift()):
+        with pytest.raises(ArgumentMismatch, match="expected key<fry> and called with key<"):
+            called(key)

@@ -488,6 +488,8 @@ def test_arrays_of_64_bits_stay_in_the_module_where_64_bit_types_are_off(tmp_pat
             ("float32", "nan"),
         ],
         *[("float32", 1j), ("int32", float("inf"))],
+        *[("int4", number) for number in (8, -9, 1.5, True, float("nan"))],
+        *[("uint4", number) for number in (16, -1, 2.7)],
     ],
 )
 def test_a_number_that_the_dtype_does_not_have_is_refused(tmp_path, dtype, number):

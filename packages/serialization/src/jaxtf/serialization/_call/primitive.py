@@ -111,9 +111,11 @@ def _check_argument(exported: Exported, path: str, expected: Any, actual: Any) -
         raise ArgumentMismatch(
             f"Rank mismatch for {path} {what}: expected {expected.shape} and called with {actual.shape}"
         )
-    if expected.dtype != to_dtype(actual.dtype):
+    found_dtype = to_dtype(actual.dtype)
+    if expected.dtype != found_dtype:
+        called_with = dtype_name(found_dtype)
         raise ArgumentMismatch(
-            f"Dtype mismatch for {path} {what}: expected {dtype_name(expected.dtype)} and called with {actual.dtype}"
+            f"Dtype mismatch for {path} {what}: expected {dtype_name(expected.dtype)} and called with {called_with}"
         )
     for axis, (size, found) in enumerate(zip(expected.shape, actual.shape, strict=True)):
         if not is_symbolic_dim(size) and (is_symbolic_dim(found) or size != found):

@@ -37,8 +37,12 @@ def to_aval(abstract: Any) -> Aval:
 
 
 def to_dtype(dtype: Any) -> Any:
-    """Our form of a dtype of JAX: an extended one by its name."""
-    return ExtendedDtype(dtype.name) if jax.dtypes.issubdtype(dtype, jax.dtypes.extended) else np.dtype(dtype)
+    """Our form of a dtype of JAX: an extended one by its name, which a user's own may share with one of JAX's."""
+    if not jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+        return np.dtype(dtype)
+    named = ExtendedDtype(dtype.name)
+    is_own = dtype.name not in _KEY_IMPLEMENTATIONS or from_dtype(named) == dtype
+    return named if is_own else ExtendedDtype(f"{dtype.name} of another implementation than JAX's")
 
 
 def to_shaped_array(aval: Aval, shape: Sequence[Any] | None = None) -> Any:

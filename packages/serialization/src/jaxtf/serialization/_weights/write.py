@@ -108,9 +108,15 @@ class Leaf:
         return array.reshape(-1).view(np.uint8)
 
 
+def _kind(dtype: Any) -> str:
+    """NumPy's letter for the kind of a dtype; NumPy has one, V, for all of ml_dtypes: int4, uint4 and floats."""
+    narrow = {"int": "i", "uint": "u"}.get(dtype.name.rstrip("0123456789"), "f")
+    return narrow if dtype.kind == "V" else str(dtype.kind)
+
+
 def _has_number(value: Any, dtype: Any) -> bool:
     """Whether a dtype has the Python numbers that something without a dtype is, as JAX takes them."""
-    kind = "f" if dtype.kind == "V" else dtype.kind
+    kind = _kind(dtype)
     try:
         given = np.asarray(value)
         if kind not in _TAKEN_BY.get(given.dtype.kind, ""):
