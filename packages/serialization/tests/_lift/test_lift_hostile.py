@@ -1,12 +1,21 @@
 """Modules that are not what they seem are refused with documented errors, and nothing of them is evaluated."""
 
 import dataclasses
+import re
 
 import jax
 import numpy as np
 import pytest
 
-from jaxtf.serialization import ArgumentMismatch, ArtifactError, LiftUnsupported, deserialize, export, lift
+from jaxtf.serialization import (
+    ArgumentMismatch,
+    ArtifactError,
+    LiftUnsupported,
+    VersionError,
+    deserialize,
+    export,
+    lift,
+)
 from jaxtf.serialization._bytecode.portable import Frame
 from jaxtf.serialization._lift.reading import READING
 from jaxtf.serialization.interop import read_program
@@ -93,13 +102,30 @@ def test_sizes_that_lie_are_found_while_tracing():
             f(X, np.ones(size, np.float32))
 
 
-def with_damaged_module():
+def with_damaged_module(producer=rb"\g<0>"):
     """A record whose module has a sound frame and functions, and which returns a value that there is not."""
     exported = jax.export.export(jax.jit(lambda x: x * 2 + 1))(jax.ShapeDtypeStruct((3,), np.float32))
     blob, module = exported.serialize(), bytes(exported.mlir_module_serialized)
     operations = Frame(module).sections[4]
     last = operations.start + len(operations.view) - 1  # the number of that value, in one byte
-    return deserialize(blob.replace(module, module[:last] + bytes([module[last] | 64]) + module[last + 1 :]))
+    damaged = module[:last] + bytes([module[last] | 64]) + module[last + 1 :]
+    return deserialize(blob.replace(module, re.sub(rb"StableHLO_v\d\.\d\d", producer, damaged, count=1)))
+
+
+def test_a_module_of_a_later_stablehlo_is_not_called_damaged_wherever_it_is_read():
+    record = with_damaged_module(b"StableHLO_v9.99")
+    uses = [
+        lambda: record.call(X),
+        record.lift,
+        record.mlir_module,
+        lambda: record.with_stablehlo_version("1.9.0"),
+        lambda: read_program(record.mlir_module_serialized, READING),
+    ]
+    for use in uses:
+        with pytest.raises(
+            VersionError, match=r"written for StableHLO 9\.99\..* reads up to 1\..*\n  remedy: install a newer"
+        ):
+            use()
 
 
 def test_a_module_that_jaxlib_does_not_read_is_refused_wherever_it_is_read():

@@ -24,7 +24,7 @@ except ImportError as error:
         "StableHLO is read with jaxlib, which cannot be imported here\n  remedy: pip install 'jaxlib>=0.10.1'"
     ) from error
 
-__all__ = ["STRUCTURES", "ir", "read_module"]
+__all__ = ["STRUCTURES", "ir", "newest_stablehlo_version", "read_module"]
 
 _BYTECODE, _PORTABLE = b"ML\xefR", b"StableHLO_v"
 
@@ -46,6 +46,11 @@ def read_module(module: bytes | str) -> Any:
         return stablehlo.deserialize_portable_artifact(context, module) if is_portable else _parsed(module, context)
     except ir.MLIRError as error:
         raise ValueError(str(error)) from error
+
+
+def newest_stablehlo_version() -> str:
+    """The newest StableHLO version that jaxlib reads."""
+    return str(stablehlo.get_current_version())
 
 
 def _parsed(module: bytes | str, context: Any) -> Any:

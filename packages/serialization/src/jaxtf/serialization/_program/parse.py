@@ -19,13 +19,13 @@ from jaxtf.serialization._program.attributes import (
     value_type,
 )
 from jaxtf.serialization._program.calls import reached
-from jaxtf.serialization._program.damaged import damaged
 from jaxtf.serialization._program.default_attributes import without_defaults
 from jaxtf.serialization._program.locations import scope_of, source_of
 from jaxtf.serialization._program.one_device import rewrite_for_one_device
 from jaxtf.serialization._program.program import Block, Function, Operation, Program, TensorType, Value
 from jaxtf.serialization._program.promotions import promoted
 from jaxtf.serialization._program.reading import Reading
+from jaxtf.serialization._program.unread import unread
 from jaxtf.serialization._program.utf8 import in_utf8, is_bytecode
 
 __all__ = ["read_program"]
@@ -47,6 +47,7 @@ def read_program(module: Any, reading: Reading, main: str | None = None) -> Prog
 
     Raises:
       ArtifactError: It is bytecode, and damaged.
+      VersionError: It is bytecode of a StableHLO version that the installed jaxlib does not read yet.
       ValueError: It is none of these, or it is not known which function is the main one, or one that is called is not
         there; the message says where.
       Exception: Of the class that `reading` has: values of a type that it does not take, several blocks, or recursion.
@@ -62,7 +63,7 @@ def _parsed(module: bytes | str) -> Any:
     except ValueError as error:
         if isinstance(module, str) or isinstance(error, ArtifactError) or not is_bytecode(module):
             raise
-        raise damaged(error) from error
+        raise unread(error, module) from error
 
 
 class _Reader:

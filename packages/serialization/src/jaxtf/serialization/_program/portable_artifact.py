@@ -17,7 +17,7 @@ from jax.interpreters import mlir
 
 from jaxtf.serialization._errors import StablehloVersionError
 from jaxtf.serialization._jax_values import settings
-from jaxtf.serialization._program.damaged import damaged
+from jaxtf.serialization._program.unread import unread
 from jaxtf.serialization._record.negotiation import ModuleVersions
 from jaxtf.serialization._record.versions import check_calling_convention_version
 
@@ -85,12 +85,13 @@ def deserialize_module(portable_artifact: bytes, context: Any = None) -> ir.Modu
 
     Raises:
       ArtifactError: It is damaged.
+      VersionError: It is written for a StableHLO version that the installed jaxlib does not read yet.
     """
     with context or mlir.make_ir_context():
         try:
             module = jax_mlir.deserialize_portable_artifact(portable_artifact)
         except jax.errors.JaxRuntimeError as error:
-            raise damaged(error) from error
+            raise unread(error, portable_artifact) from error
         # JAX before 0.10 answers with text.
         return ir.Module.parse(module) if isinstance(module, str | bytes) else module
 
