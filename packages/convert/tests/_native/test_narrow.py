@@ -187,3 +187,15 @@ def test_tensorflow_compiles_casts_of_narrow_arguments(dtype):
     values = np.array([1, 2, 4, 7])
     found = jitted(lambda x: tf.cast(x, tf.int8))(tf.constant(values.astype(dtype)))
     np.testing.assert_array_equal(found.numpy(), values)
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("dtype", ["float8_e3m4", "float8_e4m3", "float8_e8m0fnu"])
+def test_dtypes_that_tensorflow_does_not_have_are_refused(dtype, native):
+    narrow, wide = (jax.ShapeDtypeStruct((2,), d) for d in (getattr(jnp, dtype), jnp.float32))
+    for function, spec, error in (
+        (lambda x: x.astype(jnp.float32), narrow, ArgumentTypeError),
+        (lambda x: x.astype(dtype), wide, ResultTypeError),
+    ):
+        with pytest.raises(error, match=f"has dtype {dtype}, which TensorFlow .* does not have\n  remedy: "):
+            convert_exported(export(function)(spec), native_serialization=native)

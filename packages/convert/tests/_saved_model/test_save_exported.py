@@ -90,6 +90,12 @@ def test_an_artifact_alone_becomes_a_savedmodel_without_variables(tmp_path):
     np.testing.assert_array_equal(tf.saved_model.load(str(tmp_path / "saved"))(tf.ones(3), tf.ones(3)), 2 * np.ones(3))
 
 
+def test_a_keyword_argument_with_the_name_of_a_positional_one_is_refused(tmp_path):
+    exported = export(lambda x, *, args_0: x - args_0)(jnp.ones(3), args_0=jnp.ones(3))
+    with pytest.raises(ConversionOptionError, match="keyword argument 'args_0'"):
+        save_exported(exported, tmp_path / "saved")
+
+
 @pytest.mark.parametrize("order", [-1, "2", True, 1.0, None])
 def test_orders_of_gradient_are_a_number_of_them(tmp_path, order):
     exported = export(jnp.sin)(jnp.ones(3))

@@ -174,6 +174,15 @@ def test_shapes_that_cannot_be_read_are_usage_errors(capsys, shapes):
     assert "--shapes" in err
 
 
+def test_what_is_given_twice_for_one_name_is_refused(capsys):
+    code, _, err = run(capsys, "check", "--no-parse", "--shapes", "args[0]=3,4", "--shapes", "args[0]=5,4", SYMBOLIC)
+    assert code == 2
+    assert "--shapes: 'args[0]' is given twice" in err
+    code, _, err = run(capsys, "cost", "--size", "n=2,3", "--size", "n=5", SYMBOLIC)
+    assert code == 2
+    assert "--size: 'n' is given twice" in err
+
+
 def test_shapes_of_other_arguments_are_wrong_for_the_file(capsys):
     code, out, _ = run(capsys, "check", "--no-parse", "--shapes", "args[7]=3", SYMBOLIC)
     assert code == 1

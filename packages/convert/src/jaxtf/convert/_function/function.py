@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError, ResultTypeError
 from jaxtf.convert._function.constants import Constant
-from jaxtf.convert._values.dtypes import is_float0, tf_dtype
+from jaxtf.convert._values.dtypes import has_tf_dtype, is_float0, tf_dtype
 from jaxtf.convert._values.sizes import result_shapes
 from jaxtf.serialization import Aval, Exported, ExtendedDtype
 from jaxtf.shapepoly import ShapeMismatch, is_symbolic_dim
@@ -50,6 +50,7 @@ class ExportedFunction(ABC):
         make_vjp: Callable[[], ExportedFunction] | None = None,
     ) -> None:
         _refuse_random_keys(exported)
+        _refuse_dtypes(exported)
         self.exported = exported
         self.constants = tuple(constants)
         self._make_vjp = make_vjp
@@ -168,3 +169,16 @@ def _refuse_random_keys(exported: Exported) -> None:
                 f"{name} of '{exported.fun_name}' is a JAX random key, {aval}, for which TensorFlow has no dtype\n"
                 "  remedy: let the function return jax.random.key_data of it"
             )
+
+
+def _refuse_dtypes(exported: Exported) -> None:
+    arguments = zip(exported.in_names, exported.in_avals, strict=True)
+    results = zip(exported.out_names, exported.out_avals, strict=True)
+    for each, error in ((arguments, ArgumentTypeError), (results, ResultTypeError)):
+        for name, aval in each:
+            if not has_tf_dtype(aval.dtype):
+                raise error(
+                    f"{name} of '{exported.fun_name}' has dtype {aval.dtype.name}, which TensorFlow "
+                    f"{tf.__version__} does not have\n"
+                    "  remedy: let the function take and return a wider dtype, and narrow inside with astype"
+                )

@@ -152,6 +152,7 @@ class _Served:
                 f"{input_names!r:.80}"
             )
         check_input_names(input_names)
+        _refuse_names_of_positions(len(positional.children), by_name.keys)
         parameters = [f"args_{position}" for position in range(len(positional.children))]
         for position, name in zip(free, input_names, strict=False):
             parameters[position] = name
@@ -192,6 +193,15 @@ class _Served:
             return self._named(result) if _is_standard(self._out_structure) else result
 
         return tf.function(serve, autograph=False).get_concrete_function(**self._specs)
+
+
+def _refuse_names_of_positions(count: int, keywords: Sequence[Any]) -> None:
+    taken = [name for name in (f"args_{position}" for position in range(count)) if name in keywords]
+    if taken:
+        raise ConversionOptionError(
+            f"the function takes a keyword argument {taken[0]!r}, which is TensorFlow's name of a positional argument\n"
+            "  remedy: give the keyword argument another name, and export the function again"
+        )
 
 
 def _is_standard(tree: Tree) -> bool:

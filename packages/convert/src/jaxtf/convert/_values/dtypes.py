@@ -18,7 +18,16 @@ from jaxtf.convert._errors import ArgumentTypeError
 from jaxtf.convert._values.arguments import WeakVariable, read, refuse_masked
 from jaxtf.serialization.interop import require_jax
 
-__all__ = ["as_tensor", "check_range", "dtype_matches", "dtype_of_val", "is_float0", "numpy_dtype", "tf_dtype"]
+__all__ = [
+    "as_tensor",
+    "check_range",
+    "dtype_matches",
+    "dtype_of_val",
+    "has_tf_dtype",
+    "is_float0",
+    "numpy_dtype",
+    "tf_dtype",
+]
 
 
 def is_float0(dtype: Any) -> bool:
@@ -29,6 +38,15 @@ def is_float0(dtype: Any) -> bool:
 def tf_dtype(dtype: Any) -> tf.DType:
     """The TensorFlow dtype of values that JAX holds in `dtype`."""
     return tf.bool if is_float0(dtype) else tf.as_dtype(np.dtype(dtype))
+
+
+def has_tf_dtype(dtype: Any) -> bool:
+    """Whether TensorFlow has a dtype for values that JAX holds in `dtype`."""
+    try:
+        tf_dtype(dtype)
+    except TypeError:
+        return False
+    return True
 
 
 _NUMERIC = (

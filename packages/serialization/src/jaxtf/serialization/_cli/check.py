@@ -11,7 +11,7 @@ from jaxtf.serialization._artifact.describe import describe_bytes
 from jaxtf.serialization._artifact.deserialize import deserialize_bytes
 from jaxtf.serialization._artifact.trailer import split_trailer
 from jaxtf.serialization._cli.child import check_modules
-from jaxtf.serialization._cli.files import CommandError, each_file, print_json, reading
+from jaxtf.serialization._cli.files import CommandError, each_file, each_once, print_json, reading
 from jaxtf.serialization._container.header import begins_as_header
 from jaxtf.serialization._container.parts import parts_of
 from jaxtf.serialization._container.source import Source
@@ -25,7 +25,7 @@ __all__ = ["check_files", "check_records"]
 def check_files(options: argparse.Namespace) -> int:
     """Prints, for each file, what was checked, what was found wrong, and that modules were not parsed without JAX."""
 
-    shapes = dict(map(_shape, options.shapes))
+    shapes = each_once("--shapes", map(_shape, options.shapes))
     has_jax = importlib.util.find_spec("jax") is not None
     chosen = _Chosen(shapes, has_jax and not options.no_parse, options.allow_custom_calls)
     reports = [

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from jaxtf.serialization._artifact.describe import describe_source
 from jaxtf.serialization._artifact.deserialize import deserialize_bytes
 from jaxtf.serialization._cli.child import check_modules
-from jaxtf.serialization._cli.files import CommandError, print_json, reading
+from jaxtf.serialization._cli.files import CommandError, each_once, print_json, reading
 from jaxtf.serialization._container.parts import parts_of
 from jaxtf.serialization._record.cost import QUANTITIES, Cost, growth
 from jaxtf.serialization._requires import require_jax
@@ -20,7 +20,7 @@ __all__ = ["print_costs"]
 
 def print_costs(options: argparse.Namespace) -> int:
     """Prints a row for each combination of sizes, and how each quantity grows with each size."""
-    given = dict(map(_sizes, options.size))
+    given = each_once("--size", map(_sizes, options.size))
     with reading(options.file, "compiling") as source:
         require_jax("cost")
         weights = describe_source(source).weights

@@ -8,8 +8,8 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from jaxtf.serialization._container.source import Source, opened
 from jaxtf.serialization._container.whole_file import written_whole
@@ -20,6 +20,7 @@ __all__ = [
     "about",
     "check_output",
     "each_file",
+    "each_once",
     "errors_about",
     "print_json",
     "progress",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 Command = Callable[[argparse.Namespace], int]
+_T = TypeVar("_T")
 
 _LONG_WORK = 2**24
 """From how many bytes on a file is long work."""
@@ -35,6 +37,20 @@ _LONG_WORK = 2**24
 
 class CommandError(Exception):
     """What stops a command; the text is all that its user sees."""
+
+
+def each_once(option: str, named: Iterable[tuple[str, _T]]) -> dict[str, _T]:
+    """The values of an option that is given once for each name.
+
+    Raises:
+      CommandError: A name is given twice.
+    """
+    found: dict[str, _T] = {}
+    for name, value in named:
+        if name in found:
+            raise CommandError(f"{option}: {name!r} is given twice; give it once")
+        found[name] = value
+    return found
 
 
 @contextlib.contextmanager
