@@ -1,5 +1,6 @@
 """Native mode under `tf.vectorized_map` and `tape.jacobian`: the op runs for the elements and no further time."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -22,15 +23,21 @@ BACKENDS = {
 sine = convert(lambda x: jnp.sin(x) * 2)
 sine_of_any = convert(lambda x: jnp.sin(x) * 2, polymorphic_shapes=["(n - 1,)"])
 nested = tf.function(sine, autograph=False)
+places = convert(lambda: jnp.arange(3.0))
+nested_places = tf.function(convert(lambda x: jnp.arange(3.0), with_gradient=False), autograph=False)
 CALLS = {
     "direct": sine,
     "function": lambda x: nested(x) + 1,
     "branch": lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: sine(x), lambda: x * 2),
     "loop": lambda x: tf.while_loop(lambda i, _: i < 2, lambda i, y: (i + 1, sine(y)), (0, x))[1],
+    "nothing_in_function": lambda x: x + nested_places(x),
+    "nothing_in_branch": lambda x: tf.cond(tf.reduce_sum(x) > 4, lambda: x + places(), lambda: x * 2),
+    "nothing_in_loop": lambda x: tf.while_loop(lambda i, _: i < 2, lambda i, y: (i + 1, y + places()), (0, x))[1],
     "twice": lambda x: tf.vectorized_map(sine, x[:, None])[:, 0] + sine(sine(x)),
     "graph_mode": convert(lambda x: x * x.shape[0], polymorphic_shapes=["(2*b + 1,)"], native_serialization=False),
 }
-NOT_COMPILED = ("branch", "loop", "twice")  # TensorFlow's loop over no rows, or in a loop
+# TensorFlow's loop over no rows, or in a loop.
+NOT_COMPILED = ("branch", "loop", "nothing_in_branch", "nothing_in_loop", "twice")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -60,6 +67,47 @@ def test_a_jacobian_has_as_many_rows_as_there_are_results(backend, count):
     x = np.linspace(0.5, 2, count).astype(np.float32)
     found = BACKENDS[backend](jacobian, tf.TensorSpec([None]))(tf.constant(x))
     np.testing.assert_allclose(found, np.diag(2 * np.cos(x)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["eager", "graph", "compiled"])
+@pytest.mark.parametrize("flat", [jnp.sign, jnp.floor, lambda x: jax.lax.stop_gradient(x) * 2, lambda x: 1.0 * (x > 0)])
+def test_derivatives_that_take_nothing_are_of_all_elements(flat, backend):
+    """The VJP of such a function is constant: an op without operands, here within the gradient of a `tf.function`."""
+    converted = convert(flat)
+    traced = tf.function(lambda x: x**3 + converted(x), autograph=False)
+
+    def in_jax(x):
+        return x**3 + flat(x)
+
+    def jacobian(function, x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        return tape.jacobian(y, x)
+
+    def rows(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.vectorized_map(traced, x)
+        return tape.batch_jacobian(y, x)
+
+    def slope(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(traced(x) ** 2)
+        return tape.gradient(y, x)
+
+    def derivatives(x):
+        return jacobian(traced, x), jacobian(slope, x), rows(tf.stack([x, -x]))
+
+    x = np.float32([0.3, -0.7, 1.5])
+    expected = (
+        jax.jacobian(in_jax)(x),
+        jax.hessian(lambda x: (in_jax(x) ** 2).sum())(x),
+        jax.vmap(jax.jacobian(in_jax))(np.stack([x, -x])),
+    )
+    for found, each in zip(BACKENDS[backend](derivatives, None)(tf.constant(x)), expected, strict=True):
+        np.testing.assert_allclose(found, each, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS if call != "twice"])

@@ -213,7 +213,7 @@ class ModuleCall:
     def _vectorized(self, given: Any) -> list[Any]:
         """One element after the other, as TensorFlow does it, but so that no tape asks for a gradient of the op."""
         values = [given.input(i) for i in range(given.num_inputs)]
-        if all(value.t is taken for value, taken in zip(values, given.op.inputs, strict=True)):
+        if _is_unchanged(given):
             return [pfor.wrap(result, False) for result in given.op.outputs]  # the same for all elements
         if self.only_computes:
             _without_element_0(given)
@@ -235,6 +235,15 @@ class ModuleCall:
 
         found = unrecorded(of_all, [value.t for value in values if value.is_stacked])
         return [pfor.wrap(result, True) for result in found]
+
+
+def _is_unchanged(given: Any) -> bool:
+    """Whether `tf.vectorized_map` may keep an operation: its operands are as they were, and it is in scope.
+
+    That of a function, a branch or a loop is not, also if it has no operands: they are written anew for all elements.
+    """
+    operands = enumerate(given.op.inputs)
+    return given.op.graph is tf.compat.v1.get_default_graph() and all(given.input(i).t is each for i, each in operands)
 
 
 def _with_one(stacked: tf.Tensor) -> tf.Tensor:
@@ -851,7 +860,7 @@ def ensured(tensor: tf.Tensor, shape: tf.TensorShape, name: str) -> tf.Tensor:
 
     def convert(given: Any) -> Any:
         value = given.input(0)
-        if value.t is given.op.inputs[0]:
+        if _is_unchanged(given):
             return pfor.wrap(given.op.outputs[0], False)
         stacked = tf.TensorShape([None]).concatenate(shape) if value.is_stacked else shape
         return pfor.wrap(ensured(value.t, stacked, name), value.is_stacked)
@@ -862,7 +871,7 @@ def ensured(tensor: tf.Tensor, shape: tf.TensorShape, name: str) -> tf.Tensor:
 
 def _unless_the_same(given: Any) -> Any:
     """An operation as it is where its operands are, and otherwise as TensorFlow computes it for all elements."""
-    if all(given.input(i).t is tensor for i, tensor in enumerate(given.op.inputs)):
+    if _is_unchanged(given):
         return [pfor.wrap(tensor, False) for tensor in given.op.outputs] or given.op
     converted = pfor._pfor_converter_registry[given.op_type](given)
     if isinstance(converted, tf.Operation):  # the assertion, for all elements
