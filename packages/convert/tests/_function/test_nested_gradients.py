@@ -163,6 +163,39 @@ def test_the_gradient_of_a_jacobian(name, native):
             assert_close(found, expected)
 
 
+def test_jacobians_of_jacobians():
+    """Each is a `tf.vectorized_map` of what the one within it made, in native mode a loop."""
+
+    def plus_jacobian(function):
+        def summed(x, w):
+            with tf.GradientTape() as tape:
+                tape.watch(w)
+                y = function(x, w)
+            return y + tf.reduce_sum(tape.jacobian(y, w, unconnected_gradients="zero"), [-2, -1])
+
+        return summed
+
+    def in_jax(function):
+        return lambda x, w: function(x, w) + jax.jacobian(function, 1)(x, w).sum((-2, -1))
+
+    def function(x, w):
+        return jnp.tanh(x @ w)
+
+    of_tensors = plus_jacobian(plus_jacobian(convert(function)))
+    of_arrays = in_jax(in_jax(function))
+
+    def mixed(x, w):
+        with tf.GradientTape() as tape:
+            tape.watch(w)
+            [slope, _] = tape_gradient(lambda x, w: tf.reduce_sum(of_tensors(x, w) ** 2), x, w)
+        return tape.jacobian(slope, w)
+
+    x = X[0] / 8
+    expected = jax.jacobian(jax.grad(lambda x, w: (of_arrays(x, w) ** 2).sum()), 1)(x, W)
+    for run in both_ways(mixed):
+        assert_close(run(tf.constant(x), tf.constant(W)), expected)
+
+
 @MODES
 @NAMES
 def test_gradients_of_gradients_of_a_function_of_tensorflow(name, native):

@@ -34,10 +34,11 @@ CALLS = {
     "nothing_in_branch": lambda x: tf.cond(tf.reduce_sum(x) > 4, lambda: x + places(), lambda: x * 2),
     "nothing_in_loop": lambda x: tf.while_loop(lambda i, _: i < 2, lambda i, y: (i + 1, y + places()), (0, x))[1],
     "twice": lambda x: tf.vectorized_map(sine, x[:, None])[:, 0] + sine(sine(x)),
+    "thrice": lambda x: tf.vectorized_map(lambda row: tf.vectorized_map(sine, row), x[:, None, None])[:, 0, 0] * 2,
     "graph_mode": convert(lambda x: x * x.shape[0], polymorphic_shapes=["(2*b + 1,)"], native_serialization=False),
 }
-# TensorFlow's loop over no rows, or in a loop.
-NOT_COMPILED = ("branch", "loop", "nothing_in_branch", "nothing_in_loop", "twice")
+# TensorFlow's loop over no rows.
+NOT_COMPILED = ("branch", "loop", "nothing_in_branch", "nothing_in_loop")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -110,7 +111,7 @@ def test_derivatives_that_take_nothing_are_of_all_elements(flat, backend):
         np.testing.assert_allclose(found, each, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("call", [call for call in CALLS if call != "twice"])
+@pytest.mark.parametrize("call", [call for call in CALLS if call not in ("twice", "thrice")])
 def test_nothing_runs_for_the_element_that_is_traced(call):
     mapped = tf.function(lambda x: tf.vectorized_map(CALLS[call], x), autograph=False)
     graph = mapped.get_concrete_function(tf.TensorSpec([None, None if call == "graph_mode" else 3])).graph

@@ -72,6 +72,7 @@ import inspect
 import math
 import uuid
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -152,7 +153,34 @@ _LEFT = "_grappler_do_not_remove"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-class ModuleCall:
+class _Call(ABC):
+    """Operations that `tf.vectorized_map` computes for one element after the other, where no tape sees them."""
+
+    @abstractmethod
+    def __call__(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Adds an operation to the graph, whose `pfor_converter` is `_vectorized`."""
+
+    @property
+    @abstractmethod
+    def only_computes(self) -> bool:
+        """Whether nothing is missing where the operation does not run because nobody reads its results."""
+
+    def _vectorized(self, given: Any) -> list[Any]:
+        """One element after the other, as TensorFlow does it, but so that no tape asks for a gradient of the op."""
+        if _is_unchanged(given):
+            return [pfor.wrap(result, False) for result in given.op.outputs]  # the same for all elements
+        if self.only_computes:
+            _without_element_0(given)
+        values = [given.input(i) for i in range(given.num_inputs)]
+        tensors, are_stacked = [value.t for value in values], [value.is_stacked for value in values]
+        if not any(are_stacked):
+            made = [pfor.wrap(result, False) for result in unrecorded(self, tensors)]
+            return [pfor.wrap(_stacked(result, given.pfor.loop_len_vector), True) for result in made]
+        of_one = [tf.TensorSpec(result.shape, result.dtype) for result in given.outputs]
+        return [pfor.wrap(result, True) for result in unrecorded(_Loop(self, are_stacked, of_one), tensors)]
+
+
+class ModuleCall(_Call):
     """One XlaCallModule op, ready to be applied to arguments any number of times.
 
     Args:
@@ -210,31 +238,46 @@ class ModuleCall:
         """As above."""
         return self._answer()
 
-    def _vectorized(self, given: Any) -> list[Any]:
-        """One element after the other, as TensorFlow does it, but so that no tape asks for a gradient of the op."""
-        values = [given.input(i) for i in range(given.num_inputs)]
-        if _is_unchanged(given):
-            return [pfor.wrap(result, False) for result in given.op.outputs]  # the same for all elements
-        if self.only_computes:
-            _without_element_0(given)
-        if not any(value.is_stacked for value in values):
-            made = [pfor.wrap(result, False) for result in unrecorded(self, [value.t for value in values])]
-            return [pfor.wrap(_stacked(result, given.pfor.loop_len_vector), True) for result in made]
-        signature = [tf.TensorSpec(result.shape, result.dtype) for result in given.outputs]
 
+class _Loop(_Call):
+    """A call for one element after the other, as one operation, which `tf.vectorized_map` computes by `_Call` again.
+
+    Of a loop it would make another one, and a tape asks for a gradient of what is in that.
+
+    Args:
+      call: For one element.
+      are_stacked: Of each argument, whether it has the elements as a dimension in front, as one has at least.
+      of_one: Shape and dtype of each result for one element.
+    """
+
+    def __init__(self, call: _Call, are_stacked: Sequence[bool], of_one: Sequence[tf.TensorSpec]) -> None:
+        self._call, self._are_stacked, self._of_one = call, tuple(are_stacked), list(of_one)
+
+    def __call__(self, arguments: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Adds the operation to the graph."""
+        specifications = [tf.TensorSpec(argument.shape, argument.dtype) for argument in arguments]
+        concrete = tf.function(self._map, autograph=False).get_concrete_function(*specifications)
+        results = list(concrete(*arguments))
+        results[0].op.pfor_converter = self._vectorized
+        return results
+
+    @property
+    def only_computes(self) -> bool:
+        """As of the call."""
+        return self._call.only_computes
+
+    def _map(self, *arguments: tf.Tensor) -> list[tf.Tensor]:
         def of_one(elements: Sequence[tf.Tensor]) -> list[tf.Tensor]:
             left = iter(elements)
-            return self([next(left) if value.is_stacked else value.t for value in values])
+            pairs = zip(arguments, self._are_stacked, strict=True)
+            return self._call([next(left) if is_stacked else argument for argument, is_stacked in pairs])
 
-        def of_all(stacked: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-            has_shape = all(each.shape.is_fully_defined() for each in signature) and not traces_compiled()
-            if has_shape or stacked[0].shape.as_list()[0] or not self.only_computes:
-                return list(tf.map_fn(of_one, stacked, fn_output_signature=signature))
-            results = tf.map_fn(of_one, list(map(_with_one, stacked)), fn_output_signature=signature)
-            return [result[: given.pfor.loop_len_vector[0]] for result in results]
-
-        found = unrecorded(of_all, [value.t for value in values if value.is_stacked])
-        return [pfor.wrap(result, True) for result in found]
+        stacked = [x for x, is_stacked in zip(arguments, self._are_stacked, strict=True) if is_stacked]
+        has_shape = all(each.shape.is_fully_defined() for each in self._of_one) and not traces_compiled()
+        if has_shape or stacked[0].shape.as_list()[0] or not self.only_computes:
+            return list(tf.map_fn(of_one, stacked, fn_output_signature=self._of_one))
+        results = tf.map_fn(of_one, list(map(_with_one, stacked)), fn_output_signature=self._of_one)
+        return [result[: tf.shape(stacked[0])[0]] for result in results]
 
 
 def _is_unchanged(given: Any) -> bool:
@@ -291,7 +334,7 @@ def _only_computes(operation: tf.Operation) -> bool:
     if convert is _unless_the_same:
         return True
     call = getattr(convert, "__self__", None)
-    if isinstance(call, ModuleCall):
+    if isinstance(call, _Call):
         return call.only_computes
     values = operation.node_def.attr.values()
     names = [function.name for value in values for function in (value.func, *value.list.func) if function.name]
