@@ -85,9 +85,9 @@ def remainder(bound: Bound, dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tenso
 def power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Tensor:
     """The power; of integers, modulo 2**bits by squaring; 0 for a negative exponent unless the base is 1 or -1.
 
-    Differs: complex: of infinite and NaN parts, numbers, NaN or infinity where XLA has another of these; the sign of a
-    zero part; 0 to the power of -1 is infinite in XLA where the exponent is a constant when it compiles, else NaN, and
-    so it is here where it is one in a graph.
+    Differs: complex: of infinite and NaN parts, or of such results, numbers, NaN or infinity where XLA has another of
+    these; the sign of a zero part; 0 to the power of -1 is infinite in XLA where the exponent is a constant when it
+    compiles, else NaN, and so it is here where it is one in a graph.
     Source: StableHLO specification, `power`.
     """
     if base.dtype.is_complex:
