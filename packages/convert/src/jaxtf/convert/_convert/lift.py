@@ -57,7 +57,7 @@ def export_lifted(
     if large is not None and not constants.as_variables:  # these are written within the same call
         traced = frozen(traced, copy)
         large = closed_over(traced, len(specifications), LARGE_BYTES)
-    if large is None:
+    if large is None or not large.arrays:
         return target.make(target.export(jitted)(*args, **kwargs))
     held = tuple(map(constants.of, large.arrays))
 

@@ -1,26 +1,27 @@
 """Large arrays that a function closes over, as arguments of it. Imports JAX.
 
-Tracing finds them: they are the constants of the jaxpr, and of jaxprs of `jit` inside. What closes over them becomes a
-function that takes them too, so that they are not in its module. Small arrays stay there, where the compiler can fold
-them.
+Tracing finds them: they are the constants of the jaxpr, and of jaxprs of `jit` at any depth. What closes over them
+becomes a function that takes them too, so that they are not in its module. Small arrays stay there, where the compiler
+can fold them; and an array stays everywhere if it is in the body of an operation that is not rewritten.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any
 
 import jax
-import numpy as np
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr
 
 from jaxtf.serialization import _jax
+from jaxtf.serialization._export.constants import large_constants, large_in, memory_of
+from jaxtf.serialization._export.replaced import Replacing, not_rewritten
 
-__all__ = ["ClosedOver", "closed_over", "memory_of", "paths_in_closure"]
+__all__ = ["ClosedOver", "closed_over", "paths_in_closure"]
 
 _DEEPEST = 4
 """How many functions one in the other are looked into for the names of arrays."""
@@ -34,16 +35,18 @@ class ClosedOver:
       jaxpr: Of the function.
       arrays: The arrays, each once.
       least_bytes: From how many bytes on an array is large.
+      left: The equations in whose bodies there are arrays that stay there, each with the first of these.
     """
 
     jaxpr: ClosedJaxpr
     arrays: tuple[Any, ...]
     least_bytes: int
+    left: tuple[tuple[Any, Any], ...]
 
     def evaluate(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> Sequence[Any]:
         """The flat results of the function, for flat arguments and other values for the arrays."""
-        keys = map(memory_of, self.arrays)
-        return _evaluate(self.jaxpr, arguments, dict(zip(keys, arrays, strict=True)), self.least_bytes)
+        values = dict(zip(map(memory_of, self.arrays), arrays, strict=True))
+        return Replacing(values, self.least_bytes).results(self.jaxpr, arguments)
 
 
 def closed_over(traced: Any, argument_count: int, least_bytes: int) -> ClosedOver | None:
@@ -54,60 +57,15 @@ def closed_over(traced: Any, argument_count: int, least_bytes: int) -> ClosedOve
     """
     if len(traced.jaxpr.in_avals) != argument_count or traced.jaxpr.effects or _jax.has_shardings(traced):
         return None
-    distinct = {memory_of(array): array for array in _large(traced.jaxpr, least_bytes)}
-    return ClosedOver(traced.jaxpr, tuple(distinct.values()), least_bytes) if distinct else None
-
-
-def memory_of(array: Any) -> Hashable:
-    """Equal for arrays that are the same memory."""
-    value = np.asarray(array)
-    return value.__array_interface__["data"][0], value.shape, value.strides, value.dtype
-
-
-def _large(jaxpr: ClosedJaxpr, least_bytes: int) -> Iterator[Any]:
-    """The large arrays of a jaxpr and of the jaxprs of `jit` in it, over and over if used so."""
-    yield from (array for array in jaxpr.consts if _is_large(array, least_bytes))
-    for equation in jaxpr.jaxpr.eqns:
-        inner = _jax.jaxpr_of_jit(equation)
-        if inner is not None:
-            yield from _large(inner, least_bytes)
-
-
-def _is_large(array: Any, least_bytes: int) -> bool:
-    """Whether it is an array of so many bytes that can be an argument: with 64-bit types off, none of 64 bits is."""
-    dtype = getattr(array, "dtype", None)
-    if not isinstance(dtype, np.dtype) or dtype.itemsize * int(np.prod(array.shape)) < least_bytes:
-        return False
-    return jax.dtypes.canonicalize_dtype(dtype) == dtype
-
-
-def _evaluate(
-    jaxpr: ClosedJaxpr, arguments: Sequence[Any], arrays: Mapping[Hashable, Any], least_bytes: int
-) -> Sequence[Any]:
-    """Computes a jaxpr with other arrays in place of its large constants."""
-
-    def closes_over_large(equation: Any) -> bool:
-        inner = _jax.jaxpr_of_jit(equation)
-        return inner is not None and next(_large(inner, least_bytes), None) is not None
-
-    consts = [arrays[memory_of(array)] if _is_large(array, least_bytes) else array for array in jaxpr.consts]
-    if not any(map(closes_over_large, jaxpr.jaxpr.eqns)):
-        results: Sequence[Any] = jaxpr_as_fun(ClosedJaxpr(jaxpr.jaxpr, consts))(*arguments)
-        return results
-    values = dict(zip((*jaxpr.jaxpr.constvars, *jaxpr.jaxpr.invars), (*consts, *arguments), strict=True))
-
-    def read(atom: Any) -> Any:
-        return atom.val if _jax.is_literal(atom) else values[atom]
-
-    for equation in jaxpr.jaxpr.eqns:
-        inner = _jax.jaxpr_of_jit(equation)
-        if inner is not None and closes_over_large(equation):
-            computed = _evaluate(inner, list(map(read, equation.invars)), arrays, least_bytes)
-        else:
-            single = _jax.of_one_equation(jaxpr, equation)
-            computed = jaxpr_as_fun(single)(*(values[variable] for variable in single.jaxpr.invars))
-        values.update(zip(equation.outvars, computed, strict=True))
-    return list(map(read, jaxpr.jaxpr.outvars))
+    distinct = {memory_of(array): array for array in large_constants(traced.jaxpr, least_bytes)}
+    if not distinct:
+        return None
+    left = []
+    for equation in not_rewritten(traced.jaxpr):
+        held = {memory_of(array): array for array in large_in(equation, least_bytes)}
+        left += [(equation, array) for array in list(held.values())[:1]]
+        distinct = {key: array for key, array in distinct.items() if key not in held}
+    return ClosedOver(traced.jaxpr, tuple(distinct.values()), least_bytes, tuple(left))
 
 
 # Names

@@ -27,6 +27,7 @@ from jaxtf.serialization._export.lowering_rules import overriding_rules
 from jaxtf.serialization._export.main import Dimensions, export_main, mark_refined_at_run_time
 from jaxtf.serialization._export.target import Target
 from jaxtf.serialization._export.unlowered import (
+    arrays_within,
     host_callback_refused,
     refuse_functions,
     refuse_references,
@@ -85,6 +86,8 @@ def exporter_with_weights(
                 "arguments, shardings, donated arguments or effects, and arrays are not taken out of such a function\n"
                 "  remedy: export it, and save it with its weights as an argument: save(path, exported, params)"
             )
+        if large.left:
+            raise arrays_within(traced.fun_name, large.left)
         names = names_of(paths_in_closure(fun, large.arrays))
 
         def with_weights(weights: dict[str, Any], *args: Any, **kwargs: Any) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
 from jaxtf.serialization import _jax
-from jaxtf.serialization._export.closed_over import memory_of
+from jaxtf.serialization._export.constants import memory_of
 
 __all__ = ["frozen"]
 

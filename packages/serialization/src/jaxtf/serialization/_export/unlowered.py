@@ -6,6 +6,7 @@ Graph mode lowers for no platform (`export_for_graph`); JAX mentions a platform 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ from jaxtf.serialization._errors import (
     HostCallbackError,
     LoweringRuleMissing,
     ReferenceRefused,
+    SerializationError,
     VjpUnavailable,
 )
 from jaxtf.serialization._export.jaxprs import (
@@ -31,6 +33,7 @@ from jaxtf.serialization._jax import PLATFORM_INDEX
 from jaxtf.serialization._jax_values.paths import argument_paths
 
 __all__ = [
+    "arrays_within",
     "host_callback_refused",
     "refuse_functions",
     "refuse_references",
@@ -104,6 +107,28 @@ def vjp_unavailable(traced: Any) -> VjpUnavailable:
             ]
         )
     )
+
+
+def arrays_within(fun_name: str, held: Sequence[tuple[Any, Any]]) -> SerializationError:
+    """The error for arrays that are closed over in operations that are not rewritten, which come with the first."""
+    lines = [
+        f"  within: {equation.primitive.name} ({_type_of(array)}) {equation_line(equation)}".rstrip()
+        for equation, array in held
+    ]
+    return SerializationError(
+        "\n".join(
+            [
+                f"'{fun_name}' closes over an array within an operation out of which export_model takes none",
+                *dict.fromkeys(lines),
+                "  remedy: pass the array to the function within that operation as an argument, or export the whole "
+                "with its weights as an argument: save(path, exported, params)",
+            ]
+        )
+    )
+
+
+def _type_of(array: Any) -> str:
+    return f"{array.dtype}[{','.join(map(str, array.shape))}]"
 
 
 def refuse_functions(

@@ -247,7 +247,8 @@ def export_model(
     As `export`, for functions that have their weights in variables: the arrays are not in the module, so that there is
     no limit of 2 GB to them, and they can be replaced. They are a dictionary, the first argument of the exported
     function, by the names of the variables and keys that hold them: `params.dense.kernel`; `constant_0` and so on where
-    no variable does.
+    no variable does. They are found at any depth: in functions under `jax.jit` too, also within loops, branches,
+    `jax.checkpoint` and functions with rules of differentiation. An array in another operation is refused.
 
     Args:
       fun: As for `export`.
@@ -260,7 +261,8 @@ def export_model(
       expand_linear_algebra: Likewise.
 
     Raises:
-      SerializationError: It closes over no such array, or it has static arguments, shardings or effects (when called).
+      SerializationError: It closes over no such array, or over one within an operation such as `custom_linear_solve`
+        (the message has its name), or it has static arguments, shardings or effects (when called).
       PlatformError, StablehloVersionError, UnstableCustomCall: As `export`, which may raise others too.
 
     >>> import jax, jax.numpy as jnp, numpy as np
