@@ -1,4 +1,4 @@
-"""`export_model` of arrays in bodies of operations: each is taken out everywhere, or refused in words."""
+"""`export_model` of arrays in bodies of operations and in rules: taken out everywhere, or refused in words."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jax import lax
 
-from jaxtf.serialization import SerializationError, describe, export_model, load
+from jaxtf.serialization import SerializationError, VjpUnavailable, describe, export, export_model, load
 from jaxtf.shapepoly import symbolic_shape
 
 SIZE = 16
@@ -54,6 +54,26 @@ OPERATIONS = {
     "vmap": lambda f: lambda x: jax.vmap(f)(x) if x.ndim == 2 else f(x),
     "gradient": lambda f: jax.grad(lambda x: jnp.sum(jax.checkpoint(f)(x))),
 }
+
+
+# Functions with rules of differentiation that close over what the function does.
+def with_jvp(f):
+    function = jax.custom_jvp(f)
+    function.defjvp(lambda primals, tangents: jax.jvp(f, primals, tangents))
+    return function
+
+
+def with_vjp(f):
+    function = jax.custom_vjp(f)
+    function.defvjp(lambda x: jax.vjp(f, x), lambda pull_back, cotangent: pull_back(cotangent))
+    return function
+
+
+def with_gradient(f):
+    return jax.custom_gradient(lambda x: jax.vjp(f, x))
+
+
+RULES = {"custom_jvp": with_jvp, "custom_vjp": with_vjp, "custom_gradient": with_gradient}
 
 
 def layer(kernel):
@@ -161,3 +181,121 @@ def test_an_array_in_an_operation_that_is_not_rewritten_is_refused_with_its_name
         assert "closes over an array within an operation out of which export_model takes none" in message
         assert f"within: {operation} (float32[16,16])" in message
         assert "remedy: pass the array to the function within that operation as an argument" in message
+
+
+# Rules of differentiation
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.data())
+def test_a_rule_that_closes_over_a_weight_has_its_value_and_no_vjp(data):
+    program_of, names = data.draw(programs({**OPERATIONS, **RULES}))
+    assume("gradient" not in names)  # of a function with rules of both kinds JAX has none
+    model = check(program_of, [array(2, SIZE, SIZE), array(3, SIZE, SIZE)], has_vjp=False)
+    if RULES.keys() & set(names):
+        with pytest.raises(VjpUnavailable, match=r"closes over .*16,16\]|closes over '"):
+            model.exported.vjp()
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("is_within", [False, True], ids=["direct", "jit"])
+def test_a_rule_that_closes_over_a_weight_is_refused_by_name_where_a_vjp_is_asked_for(rule, is_within, tmp_path):
+    def program_of(kernel):
+        function = RULES[rule](jax.jit(lambda x: x @ kernel) if is_within else lambda x: x @ kernel)
+        return lambda x: function(x) ** 2 + x @ kernel
+
+    kernel = jnp.asarray(array(2, SIZE, SIZE))
+    model = check(program_of, [kernel], has_vjp=False)
+    asked = [
+        lambda: model.save(tmp_path / "m", vjp_order=1),
+        lambda: jax.grad(lambda x: jnp.sum(model.call(x)))(X),
+        lambda: jax.grad(lambda p: jnp.sum(model.exported.call(p, X)))(model.params),
+    ]
+    for ask in asked:
+        with pytest.raises(VjpUnavailable) as error:
+            ask()
+        message = str(error.value)
+        kind = "jax.custom_jvp" if rule == "custom_jvp" else "jax.custom_vjp"
+        assert f"no VJP of '<lambda>' can be made: a function of {kind} closes over 'kernel', by which its" in message
+        assert "test_closed_over.py:" in message
+        assert "remedy: pass the array to the function with the rule as an argument" in message
+    model.save(tmp_path / "m")
+    (name,) = model.params
+    changed = load(tmp_path / "m", params={name: kernel * 3})
+    np.testing.assert_allclose(changed.call(X), program_of(kernel * 3)(X), rtol=1e-4)
+
+
+@pytest.mark.parametrize("operation", ["scan", "checkpoint", "cond"])
+def test_a_value_computed_of_a_weight_that_a_rule_leaves_out_has_no_vjp(operation):
+    def program_of(kernel):
+        def program(x):
+            double = kernel * 2
+            function = jax.custom_jvp(lambda x: x @ double)
+            function.defjvp(lambda primals, tangents: (primals[0], tangents[0]))
+            return OPERATIONS[operation](function)(x)
+
+        return program
+
+    model = check(program_of, [array(2, SIZE, SIZE)], has_vjp=False)
+    with pytest.raises(VjpUnavailable, match=r"jax.custom_jvp closes over 'float32\[16,16\]'"):
+        model.exported.vjp()
+
+
+@pytest.mark.parametrize("rule", ["custom_jvp", "custom_vjp"])
+@pytest.mark.parametrize("has_copy", [False, True])
+def test_a_rule_with_an_array_of_its_own_has_no_vjp(rule, has_copy):
+    def program_of(kernel):
+        held = jnp.array(kernel.T) if has_copy else kernel
+        if rule == "custom_jvp":
+            function = jax.custom_jvp(jnp.sin)
+            function.defjvp(lambda primals, tangents: (jnp.sin(primals[0]), tangents[0] * held[0]))
+        else:
+            function = jax.custom_vjp(jnp.sin)
+            function.defvjp(lambda x: (jnp.sin(x), None), lambda _, cotangent: (cotangent * held[0],))
+        return lambda x: function(x) @ kernel
+
+    kernel = jnp.asarray(array(2, SIZE, SIZE))
+    model = export_model(program_of(kernel), least_bytes=LEAST_BYTES)(SPEC)
+    np.testing.assert_allclose(model.call(X), program_of(kernel)(X), rtol=1e-4)
+    with pytest.raises(VjpUnavailable) as error:
+        model.exported.vjp()
+    assert "jax.custom_gradient closes over large arrays (float32[16,16]), which it would go on" in str(error.value)
+    export(program_of(kernel))(SPEC).serialize(vjp_order=1)  # nothing is replaced there
+
+
+def test_a_rule_of_a_rule_with_an_array_of_its_own_has_vjps_up_to_its_order():
+    def program_of(kernel):
+        slope = jax.custom_jvp(jnp.sin)
+        slope.defjvp(lambda primals, tangents: (jnp.sin(primals[0]), tangents[0] * kernel[0]))
+        function = jax.custom_jvp(jnp.square)
+        function.defjvp(lambda primals, tangents: (primals[0] ** 2, tangents[0] * slope(primals[0])))
+        return lambda x: function(x) @ kernel
+
+    model = check(program_of, [array(2, SIZE, SIZE)])
+    with pytest.raises(VjpUnavailable, match="closes over large arrays"):
+        model.exported.serialize(vjp_order=2)
+
+
+def test_a_rule_that_takes_the_weight_as_an_argument_is_used():
+    def multiply_jvp(primals, tangents):
+        return primals[0] @ primals[1], 2 * (tangents[0] @ primals[1] + primals[0] @ tangents[1])
+
+    def program_of(kernel):
+        function = jax.custom_jvp(jax.jit(lambda x, kernel: x @ kernel))
+        function.defjvp(multiply_jvp)
+        return lambda x: OPERATIONS["scan"](lambda x: function(x, kernel))(x) + jax.nn.relu(x @ kernel)
+
+    check(program_of, [array(2, SIZE, SIZE)])
+
+
+def test_integers_in_a_rule_have_no_vjp():
+    numbers = np.arange(4 * SIZE * SIZE, dtype=np.int8).reshape(4 * SIZE, SIZE) % 5
+
+    def program(x):
+        return jnp.tile(x, 4) @ jnp.asarray(numbers).astype(jnp.float32)
+
+    model = export_model(with_vjp(program), least_bytes=LEAST_BYTES)(SPEC)
+    (name,) = model.params
+    np.testing.assert_allclose(model.with_params({name: numbers * 2}).call(X), program(X) * 2, rtol=1e-4)
+    with pytest.raises(VjpUnavailable, match=r"closes over large arrays \(int8\[64,16\]\)"):
+        model.exported.vjp()

@@ -43,10 +43,19 @@ class ClosedOver:
     least_bytes: int
     left: tuple[tuple[Any, Any], ...]
 
-    def evaluate(self, arguments: Sequence[Any], arrays: Sequence[Any]) -> Sequence[Any]:
-        """The flat results of the function, for flat arguments and other values for the arrays."""
-        values = dict(zip(map(memory_of, self.arrays), arrays, strict=True))
-        return Replacing(values, self.least_bytes).results(self.jaxpr, arguments)
+    def evaluate(
+        self,
+        arguments: Sequence[Any],
+        arrays: Sequence[Any],
+        refused: Callable[[str, Any, Any], Exception] | None = None,
+    ) -> Sequence[Any]:
+        """The flat results of the function, for flat arguments and other values for the arrays.
+
+        `refused` is as for `Replacing`; without it, derivatives by what functions with rules close over are left out.
+        """
+        keys = map(memory_of, self.arrays)
+        values = dict(zip(keys, arrays, strict=True))
+        return Replacing(values, self.least_bytes, refused).results(self.jaxpr, arguments)
 
 
 def closed_over(traced: Any, argument_count: int, least_bytes: int) -> ClosedOver | None:

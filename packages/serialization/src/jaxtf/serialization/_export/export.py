@@ -19,6 +19,7 @@ from jax.errors import UnexpectedTracerError
 from jaxtf.serialization import _jax
 from jaxtf.serialization._errors import SerializationError
 from jaxtf.serialization._export.closed_over import closed_over, paths_in_closure
+from jaxtf.serialization._export.constants import large_constants
 from jaxtf.serialization._export.frozen import frozen
 from jaxtf.serialization._export.jaxprs import callback_names, called_functions, has_values_of_other_traces
 from jaxtf.serialization._export.jitted import as_jitted, static_parameters
@@ -32,6 +33,8 @@ from jaxtf.serialization._export.unlowered import (
     refuse_functions,
     refuse_references,
     refuse_values_of_other_traces,
+    rule_closes_over,
+    rule_has_arrays,
     rule_missing,
     value_of_another_trace,
     vjp_unavailable,
@@ -92,19 +95,32 @@ def exporter_with_weights(
 
         def with_weights(weights: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
             arrays = [weights[name] for name in names]
-            return jax.tree.unflatten(traced.out_tree, large.evaluate(jax.tree.leaves((args, kwargs)), arrays))
+
+            def refused(rule: str, value: Any, equation: Any) -> Exception:
+                known = [name for name, array in zip(names, arrays, strict=True) if array is value]
+                return rule_closes_over(traced.fun_name, rule, known[0] if known else str(jax.typeof(value)), equation)
+
+            results = large.evaluate(jax.tree.leaves((args, kwargs)), arrays, refused)
+            return jax.tree.unflatten(traced.out_tree, results)
 
         with_weights.__name__ = with_weights.__qualname__ = traced.fun_name
         # What JAX keeps of an array of NumPy is of a class of its own, in the same memory.
         arrays = [array if isinstance(array, jax.Array) else np.asarray(array) for array in large.arrays]
         weights = dict(zip(names, arrays, strict=True))
         specs = {name: jax.ShapeDtypeStruct(array.shape, array.dtype) for name, array in weights.items()}
-        return _export(with_weights, target, (specs, *args), kwargs), weights
+        return _export(with_weights, target, (specs, *args), kwargs, least_bytes), weights
 
     return export_for
 
 
-def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exported:
+def _export(
+    fun: Callable[..., Any],
+    target: Target,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    least_bytes: int | None = None,
+) -> Exported:
+    """Exports a function, and its VJPs on request; these are refused if they have arrays of so many bytes in them."""
     args, kwargs = with_own_sizes((args, kwargs))
     _check_scopes(args, kwargs)
     try:
@@ -151,7 +167,9 @@ def _export(fun: Callable[..., Any], target: Target, args: tuple[Any, ...], kwar
         producer=producer(),
         called_functions=called,
         _make_vjp=EndlessVjp(
-            functools.partial(_export_vjp, traced, target, in_types, out_types, _jax.tracing_settings())
+            functools.partial(
+                _export_vjp, traced, target, in_types, out_types, _jax.tracing_settings(), least_bytes=least_bytes
+            )
         ),
     )
 
@@ -234,16 +252,22 @@ def _export_vjp(
     arguments: tuple[Any, ...],
     results: tuple[Any, ...],
     settings: Callable[[], AbstractContextManager[None]],
+    *,
+    least_bytes: int | None,
 ) -> Exported:
     """Exports the VJP of a traced function, for the same target; a cotangent is placed as its value is.
 
-    JAX is set as it was when the function was traced.
+    JAX is set as it was when the function was traced. Where its large arrays were taken out, those in its VJP are of
+    rules of differentiation, and would be the old ones.
     """
     vjp = vjp_function(traced, len(arguments))
     jitted = jax.jit(vjp, out_shardings=tuple(placement(tangent_spec(spec)) for spec in arguments))
+    specs = (*arguments, *map(tangent_spec, results))
     try:
         with settings():
-            return _export(jitted, target, (*arguments, *map(tangent_spec, results)), {})
+            if least_bytes is not None and (held := [*large_constants(jitted.trace(*specs).jaxpr, least_bytes)]):
+                raise rule_has_arrays(traced, held)
+            return _export(jitted, target, specs, {}, least_bytes)
     except UnexpectedTracerError as error:
         raise vjp_unavailable(traced) from error
 

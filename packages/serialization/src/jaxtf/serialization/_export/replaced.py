@@ -4,6 +4,10 @@ Equations that hold none of these arrays are as they were. A `jit` that does is 
 body of a loop, of a branch, of `jax.checkpoint` or of a function with a rule of its own, the body takes the value as
 one more operand. Bodies of other operations are not rewritten: `not_rewritten` finds these, so that an array in one
 can be left alone everywhere.
+
+A function with a rule (`jax.custom_jvp`, `jax.custom_vjp`) has no derivative with respect to what it closes over, and
+JAX leaves that out in silence for `jax.custom_jvp`: where such a value depends on what is differentiated, the
+derivative of what is computed here raises an error instead, of which the caller decides.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Var, jaxpr_as_fun
 
@@ -20,7 +25,7 @@ from jaxtf.serialization._export.constants import inner_jaxprs, is_large, memory
 
 __all__ = ["Replacing", "not_rewritten"]
 
-_WITH_RULE = {"custom_jvp_call", "custom_vjp_call"}
+_WITH_RULE = {"custom_jvp_call": "jax.custom_jvp", "custom_vjp_call": "jax.custom_vjp"}
 _CALLS = {"closed_call", "core_call", "eval_jaxpr"}
 _REWRITTEN = {"scan", "while", "cond", "remat2", "checkpoint", *_WITH_RULE}
 
@@ -41,11 +46,19 @@ class Replacing:
     Args:
       values: For the memory of an array, what takes its place.
       least_bytes: How many bytes these arrays have at least.
+      refused: The error for the derivative by a value that a function with a rule closes over, by the JAX function
+        that gave it the rule, the value and the equation.
     """
 
-    def __init__(self, values: Mapping[Hashable, Any], least_bytes: int) -> None:
+    def __init__(
+        self,
+        values: Mapping[Hashable, Any],
+        least_bytes: int,
+        refused: Callable[[str, Any, Any], Exception] | None = None,
+    ) -> None:
         self._values = values
         self._least_bytes = least_bytes
+        self._refused = refused
         self._known: dict[int, bool] = {}
 
     def results(self, jaxpr: Any, arguments: Sequence[Any]) -> Sequence[Any]:
@@ -75,12 +88,14 @@ class Replacing:
         return self._values.get(memory_of(array), array)
 
     def _is_changed(self, equation: Any) -> bool:
-        """Whether it holds an array that is replaced."""
+        """Whether it holds an array that is replaced, or a function with a rule that closes over something."""
         if id(equation) not in self._known:
             inner = inner_jaxprs(equation)
-            self._known[id(equation)] = any(
-                self._value(array) is not array for jaxpr in inner for array in _closed(jaxpr).consts
-            ) or any(self._is_changed(within) for jaxpr in inner for within in jaxpr.eqns)
+            self._known[id(equation)] = (
+                bool(self._refused is not None and _closure_size(equation))
+                or any(self._value(array) is not array for jaxpr in inner for array in _closed(jaxpr).consts)
+                or any(self._is_changed(within) for jaxpr in inner for within in jaxpr.eqns)
+            )
         return self._known[id(equation)]
 
     def _changed(self, equation: Any, operands: list[Any], jaxpr: ClosedJaxpr) -> Sequence[Any]:
@@ -107,14 +122,19 @@ class Replacing:
             operands = [operands[0], *constants, *operands[1:]]
         elif name in _WITH_RULE:
             constants, [body] = self._opened([params["call_jaxpr"]])
-            changes = {"call_jaxpr": body, "num_consts": len(constants) + params["num_consts"]}
+            changes = {"call_jaxpr": body, "num_consts": len(constants) + _closure_size(equation)}
+            count = changes["num_consts"]
             operands = [*constants, *operands]
-        else:
+            operands[:count] = [self._guarded(value, equation) for value in operands[:count]]
+        elif name in _REWRITTEN:
             constants, [body] = self._opened([params["jaxpr"]])
             changes = {"jaxpr": body if hasattr(params["jaxpr"], "consts") else body.jaxpr}
             if isinstance(params["prevent_cse"], tuple):  # of each operand
                 changes["prevent_cse"] = (False,) * len(constants) + params["prevent_cse"]
             operands = [*constants, *operands]
+        else:  # for what the functions with rules in it close over
+            changes = {}
+            operands = [self._guarded(value, equation) for value in operands]
         variables = [Var(jax.typeof(value)) for value in operands]
         changed = equation.replace(invars=variables, params={**params, **changes})
         results: Sequence[Any] = jaxpr_as_fun(_jax.of_one_equation(jaxpr, changed))(*operands)
@@ -176,12 +196,35 @@ class Replacing:
             for variable, value in zip(_closed(jaxpr).jaxpr.outvars, results, strict=True)
         ]
 
+    def _guarded(self, value: Any, equation: Any) -> Any:
+        """The value, of which there is no derivative."""
+        refused = self._refused
+        if refused is None or not jnp.issubdtype(jax.typeof(value).dtype, jnp.inexact):
+            return value
+        kind = _WITH_RULE.get(equation.primitive.name) or "jax.custom_jvp or jax.custom_vjp"
+        error = refused(kind, value, equation)
+
+        @jax.custom_jvp
+        def same(value: Any) -> Any:
+            return value
+
+        @same.defjvp
+        def rule(primals: Any, tangents: Any) -> Any:
+            raise error
+
+        return same(value)
+
 
 def _called(equation: Any) -> Any:
     """The jaxpr of a `jit`, or of what JAX made of one in differentiating; None for any other equation."""
     if equation.primitive.name in _CALLS:
         return equation.params["call_jaxpr"]
     return _jax.jaxpr_of_jit(equation)
+
+
+def _closure_size(equation: Any) -> int:
+    """How many operands of a function with a rule are what it closes over."""
+    return int(equation.params["num_consts"]) if equation.primitive.name in _WITH_RULE else 0
 
 
 def _closed(jaxpr: Any) -> Any:

@@ -38,6 +38,8 @@ __all__ = [
     "refuse_functions",
     "refuse_references",
     "refuse_values_of_other_traces",
+    "rule_closes_over",
+    "rule_has_arrays",
     "rule_missing",
     "value_of_another_trace",
     "vjp_unavailable",
@@ -125,6 +127,42 @@ def arrays_within(fun_name: str, held: Sequence[tuple[Any, Any]]) -> Serializati
             ]
         )
     )
+
+
+def rule_closes_over(fun_name: str, rule: str, value: str, equation: Any) -> VjpUnavailable:
+    """The error for the VJP of an exported model by what a function with a rule of its own closes over."""
+    line = equation_line(equation)
+    return VjpUnavailable(
+        "\n".join(
+            [
+                f"no VJP of '{fun_name}' can be made: a function of {rule} closes over '{value}', by which its rule "
+                "has no derivative",
+                *([f"  called at: {line}"] if line else []),
+                f"  remedy: {_PASS_TO_RULE}",
+            ]
+        )
+    )
+
+
+def rule_has_arrays(traced: Any, arrays: Sequence[Any]) -> VjpUnavailable:
+    """The error for the VJP of an exported model with arrays in it, which only rules of differentiation hold."""
+    rules = [equation for equation in equations(traced.jaxpr) if equation.primitive.name.startswith("custom_")]
+    lines = dict.fromkeys(filter(None, map(equation_line, rules)))
+    types = ", ".join(dict.fromkeys(map(_type_of, arrays)))
+    return VjpUnavailable(
+        "\n".join(
+            [
+                f"no VJP of '{traced.fun_name}' can be made: a rule of jax.custom_jvp, jax.custom_vjp or "
+                f"jax.custom_gradient closes over large arrays ({types}), which it would go on to use when the "
+                "weights of the model are replaced",
+                *(f"  called at: {line}" for line in lines),
+                f"  remedy: {_PASS_TO_RULE}",
+            ]
+        )
+    )
+
+
+_PASS_TO_RULE = "pass the array to the function with the rule as an argument, which the rule differentiates"
 
 
 def _type_of(array: Any) -> str:

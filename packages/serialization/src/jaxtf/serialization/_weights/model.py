@@ -250,6 +250,11 @@ def export_model(
     no variable does. They are found at any depth: in functions under `jax.jit` too, also within loops, branches,
     `jax.checkpoint` and functions with rules of differentiation. An array in another operation is refused.
 
+    A rule of `jax.custom_jvp`, `jax.custom_vjp` or `jax.custom_gradient` has no derivative by what its function closes
+    over, and holds its own copies of it. The value of such a function is that of the new weights, but the VJP is
+    refused (`VjpUnavailable`) where it would need such a derivative or hold large arrays of a rule: pass the arrays to
+    the function with the rule as arguments.
+
     Args:
       fun: As for `export`.
       least_bytes: Arrays of at least that many bytes are taken out; smaller ones stay in the module.
