@@ -183,6 +183,23 @@ def test_an_array_in_an_operation_that_is_not_rewritten_is_refused_with_its_name
         assert "remedy: pass the array to the function within that operation as an argument" in message
 
 
+@pytest.mark.parametrize("within", [lambda f: f, lambda f: jax.checkpoint(jax.jit(f))], ids=["beside", "within"])
+def test_a_small_part_of_an_array_that_is_taken_out_is_refused(within):
+    kernel = array(2, SIZE, SIZE)
+    part = within(lambda x: x * kernel[0])
+    with pytest.raises(SerializationError) as error:
+        export_model(lambda x: part(x) + x @ kernel, least_bytes=LEAST_BYTES)(SPEC)
+    assert "an array of NumPy (float32[16,16]) and over a small part of it (float32[16]), which" in str(error.value)
+    row = np.array(kernel[0])
+    model = export_model(lambda x: x * row + x @ kernel, least_bytes=LEAST_BYTES)(SPEC)
+    np.testing.assert_allclose(model.with_params({"kernel": kernel * 2}).call(X), X * row + X @ kernel * 2, rtol=1e-4)
+
+    def indexed(kernel):
+        return lambda x: within(lambda x: x * jnp.asarray(kernel)[0])(x) + x @ kernel
+
+    check(indexed, [kernel])
+
+
 # Rules of differentiation
 
 

@@ -15,13 +15,14 @@ from types import FunctionType, MethodType
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend.core import ClosedJaxpr
 
 from jaxtf.serialization import _jax
-from jaxtf.serialization._export.constants import large_constants, large_in, memory_of
+from jaxtf.serialization._export.constants import is_large, large_constants, large_in, memory_of
 from jaxtf.serialization._export.replaced import Replacing, not_rewritten
 
-__all__ = ["ClosedOver", "closed_over", "paths_in_closure"]
+__all__ = ["ClosedOver", "closed_over", "parts_left", "paths_in_closure"]
 
 _DEEPEST = 4
 """How many functions one in the other are looked into for the names of arrays."""
@@ -56,6 +57,14 @@ class ClosedOver:
         keys = map(memory_of, self.arrays)
         values = dict(zip(keys, arrays, strict=True))
         return Replacing(values, self.least_bytes, refused).results(self.jaxpr, arguments)
+
+
+def parts_left(large: ClosedOver) -> list[tuple[Any, Any]]:
+    """Small arrays of NumPy that stay and are in the memory of one that is taken out, each with that one."""
+    whole = [np.asarray(array) for array in large.arrays if isinstance(array, np.ndarray)]
+    constants = large_constants(large.jaxpr, 1) if whole else ()
+    small = [array for array in constants if isinstance(array, np.ndarray) and not is_large(array, large.least_bytes)]
+    return [(array, part) for part in small for array in whole if np.may_share_memory(array, part)]
 
 
 def closed_over(traced: Any, argument_count: int, least_bytes: int) -> ClosedOver | None:

@@ -18,7 +18,7 @@ from jax.errors import UnexpectedTracerError
 
 from jaxtf.serialization import _jax
 from jaxtf.serialization._errors import SerializationError
-from jaxtf.serialization._export.closed_over import closed_over, paths_in_closure
+from jaxtf.serialization._export.closed_over import closed_over, parts_left, paths_in_closure
 from jaxtf.serialization._export.constants import large_constants
 from jaxtf.serialization._export.frozen import frozen
 from jaxtf.serialization._export.jaxprs import callback_names, called_functions, has_values_of_other_traces
@@ -30,6 +30,7 @@ from jaxtf.serialization._export.target import Target
 from jaxtf.serialization._export.unlowered import (
     arrays_within,
     host_callback_refused,
+    part_stays,
     refuse_functions,
     refuse_references,
     refuse_values_of_other_traces,
@@ -91,6 +92,8 @@ def exporter_with_weights(
             )
         if large.left:
             raise arrays_within(traced.fun_name, large.left)
+        if parts := parts_left(large):
+            raise part_stays(traced.fun_name, *parts[0])
         names = names_of(paths_in_closure(fun, large.arrays))
 
         def with_weights(weights: dict[str, Any], *args: Any, **kwargs: Any) -> Any:

@@ -35,6 +35,7 @@ from jaxtf.serialization._jax_values.paths import argument_paths
 __all__ = [
     "arrays_within",
     "host_callback_refused",
+    "part_stays",
     "refuse_functions",
     "refuse_references",
     "refuse_values_of_other_traces",
@@ -126,6 +127,16 @@ def arrays_within(fun_name: str, held: Sequence[tuple[Any, Any]]) -> Serializati
                 "with its weights as an argument: save(path, exported, params)",
             ]
         )
+    )
+
+
+def part_stays(fun_name: str, array: Any, part: Any) -> SerializationError:
+    """The error for a small view of an array that is taken out, which would stay in the module."""
+    return SerializationError(
+        f"'{fun_name}' closes over an array of NumPy ({_type_of(array)}) and over a small part of it "
+        f"({_type_of(part)}), which would stay in the module when the array is replaced\n"
+        "  remedy: make it an array of JAX before it is indexed, jnp.asarray(array)[0]; or, if the part is to stay as "
+        "it is, a copy: np.array(array[0])"
     )
 
 
