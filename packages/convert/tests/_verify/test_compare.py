@@ -2,10 +2,11 @@
 
 import itertools
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxtf.convert._verify.compare import difference
+from jaxtf.convert._verify.compare import allowed, difference
 
 PARTS = (np.nan, np.inf, -np.inf, 0.0, 1.0, -2.0)
 NUMBERS = [complex(*parts) for parts in itertools.product(PARTS, PARTS)]
@@ -29,3 +30,13 @@ def test_a_part_beside_a_nan_is_compared_relative_to_the_numbers():
 def test_zeros_of_either_sign_are_the_same():
     for dtype in (np.float32, np.complex64):
         assert difference(np.array([0.0, 1.0], dtype), -np.array([0.0, -1.0], dtype)) == 0
+
+
+@pytest.mark.parametrize(
+    ("dtype", "factor"), [("float8_e5m2", 0.5), ("float8_e5m2", 1.5), ("float4_e2m1fn", 0), ("float8_e8m0fnu", 4)]
+)
+def test_no_other_number_is_the_same_for_having_few_bits(dtype, factor):
+    expected = np.array([1, 2, 4], jnp.dtype(dtype))
+    found = (np.array([1, 2, 4]) * factor).astype(expected.dtype)
+    assert difference(found, expected) > allowed(expected, None)
+    assert difference(expected, expected) == 0

@@ -409,7 +409,7 @@ def test_the_command_ends_with_what_differs_most_and_what_allows_it(arguments, l
         ),
         (
             ["jax.numpy:sin", "f32[3]", "--backend", "fast"],
-            "jaxtf-verify: verify has no backend 'fast'; there are jax, exported,",
+            "jaxtf-verify: verify has no backend 'fast'; there are exported,",
         ),
         (
             ["jax.numpy:pi"],
@@ -604,3 +604,21 @@ def test_a_gradient_that_is_missing_differs(monkeypatch):
     assert {(row.outcome, row.where) for row in report.rows if row.question == "gradients"} == {
         ("differs", "AssertionError: TensorFlow gives no gradient of an argument of float32")
     }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        *[
+            ({"tolerance": number}, "tolerance must be a number of at least 0")
+            for number in (-1.0, float("nan"), float("inf"), "1")
+        ],
+        ({"sizes": []}, "sizes must be a list of dicts"),
+        ({"backends": []}, "backends must name at least one"),
+        ({"backends": ["jax"]}, "no backend 'jax'"),
+        ({"numbers": []}, "numbers must name at least one"),
+    ],
+)
+def test_what_would_compare_nothing_is_refused(options, message):
+    with pytest.raises(ConversionOptionError, match=message):
+        verify(jnp.sin, jax.ShapeDtypeStruct(symbolic_shape("b"), jnp.float32), **options)

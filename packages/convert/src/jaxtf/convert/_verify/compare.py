@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._values.dtypes import is_float0
 from jaxtf.convert._verify.numbers import is_inexact
 
-__all__ = ["TOLERANCE", "allowed", "difference"]
+__all__ = ["TOLERANCE", "allowed", "check_tolerance", "difference"]
 
 # Sums of up to 64 terms, a few of them in sequence; a function that magnifies rounding needs more.
 TOLERANCE = 256.0
@@ -19,17 +21,30 @@ TOLERANCE = 256.0
 _LARGEST_PART = 1 / 8
 
 
+def check_tolerance(tolerance: float | None) -> None:
+    """Refuses what no error can be compared with, or any is less than.
+
+    Raises:
+      ConversionOptionError: It is not a finite number of at least 0.
+    """
+    if tolerance is not None and not (isinstance(tolerance, Real) and 0 <= tolerance < float("inf")):
+        raise ConversionOptionError(
+            f"tolerance must be a number of at least 0, in units of eps * max abs value. Got: {tolerance!r:.60}"
+        )
+
+
 def allowed(expected: Any, tolerance: float | None) -> float:
     """The largest `difference` at which an array counts as the same.
 
     Args:
       expected: The array.
-      tolerance: What the user says; None for `TOLERANCE`, but no more than an eighth of its largest value.
+      tolerance: What the user says; None for `TOLERANCE`, but no more than an eighth of its largest value, or
+        one unit where eps is more than that.
     """
     dtype = np.asarray(expected).dtype
     if tolerance is not None:
         return tolerance
-    return min(TOLERANCE, max(2.0, _LARGEST_PART / _epsilon(dtype))) if is_inexact(dtype) else TOLERANCE
+    return min(TOLERANCE, max(1.0, _LARGEST_PART / _epsilon(dtype))) if is_inexact(dtype) else TOLERANCE
 
 
 def difference(found: Any, expected: Any) -> float:

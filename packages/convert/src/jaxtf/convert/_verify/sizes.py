@@ -54,12 +54,12 @@ def given_sizes(exported: Exported, sizes: Any) -> list[dict[str, int]]:
     """The values of the dimension variables that a caller gave: for each run all of them, by name.
 
     Raises:
-      ConversionOptionError: Not a list of dictionaries, or one has other names than the variables, or values
-        that are not integers.
+      ConversionOptionError: Not a list of dictionaries, or an empty one, or one has other names than the variables, or
+        values that are not integers.
     """
     names = tuple(exported.solution.variables)
     known = f"'{exported.fun_name}' has {_listed(names)}"
-    if not isinstance(sizes, list | tuple) or not all(isinstance(case, Mapping) for case in sizes):
+    if not isinstance(sizes, list | tuple) or not sizes or not all(isinstance(case, Mapping) for case in sizes):
         example = dict.fromkeys(names, 2)
         raise ConversionOptionError(
             f"sizes must be a list of dicts, one for each run. Got: {sizes!r:.60}; {known}\n  remedy: sizes=[{example}]"

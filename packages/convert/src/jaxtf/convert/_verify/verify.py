@@ -13,7 +13,7 @@ from jaxtf.convert._errors import ConversionOptionError
 from jaxtf.convert._values.progress import Progress
 from jaxtf.convert._values.sizes import result_shapes
 from jaxtf.convert._verify.backends import BACKENDS
-from jaxtf.convert._verify.compare import TOLERANCE, allowed, difference
+from jaxtf.convert._verify.compare import TOLERANCE, allowed, check_tolerance, difference
 from jaxtf.convert._verify.locate import located
 from jaxtf.convert._verify.numbers import NUMBERS, argument, cotangent, is_inexact
 from jaxtf.convert._verify.report import Report, Row
@@ -51,7 +51,7 @@ def verify(
         `graph_mode_saved_model`; by default all. Each is compared with JAX.
       gradients: Whether reverse mode is compared too, where the function has it.
       tolerance: The largest error, relative to eps * max abs value, at which results count as the same; by default 256,
-        but no more than an eighth of the largest value: 16 for bfloat16, 128 for float16.
+        but no more than an eighth of the largest value, or one unit: 16 for bfloat16, 128 for float16.
       numbers: What to run with, of `regular` (no two are equal), `ties` (many are equal, indices too, so that their
         order shows) and `special` (NaN, infinities and signed zeros among them; no gradients): TensorFlow compiled for
         CPU drops NaN in maxima, so that a function with a `relu` differs.
@@ -65,7 +65,7 @@ def verify(
     Raises:
       FunctionTypeError: `target` is neither a JAX function, nor an `Exported`, nor bytes.
       ConversionOptionError: No such backend, kind of numbers or dimension variable, or no values that the constraints
-        allow.
+        allow; nothing to compare, or a tolerance that is no number of at least 0.
       JaxRequiredError: JAX, the reference of the comparison, is not installed.
 
     >>> import jax, jax.numpy as jnp
@@ -76,7 +76,9 @@ def verify(
     >>> report.ok, len(report.rows)
     (True, 24)
     """
-    names = list(BACKENDS) if backends is None else _known("backends", backends, BACKENDS)
+    check_tolerance(tolerance)
+    compared = tuple(name for name in BACKENDS if name != "jax")
+    names = compared if backends is None else _known("backends", backends, compared)
     numbers = _known("numbers", numbers, NUMBERS)
     subject = make_subject(target, specs)
     exported = subject.exported
@@ -86,7 +88,6 @@ def verify(
         rows = [
             row
             for name in names
-            if name != "jax"
             for row in _rows(name, subject, runs, gradients=gradients, tolerance=tolerance, progress=progress)
         ]
         if locate:
@@ -100,13 +101,15 @@ def _known(option: str, names: Any, known: Collection[str]) -> list[str]:
     """The names that an option gives.
 
     Raises:
-      ConversionOptionError: It is one text, or names an unknown backend.
+      ConversionOptionError: It is one text, or empty, or names an unknown backend.
     """
     if isinstance(names, str):
         raise ConversionOptionError(f"{option} must be a list of names. Got: {names!r}\n  remedy: {option}=[{names!r}]")
     if unknown := [name for name in names if name not in known]:
         singular = option.removesuffix("s") if option == "backends" else option
         raise ConversionOptionError(f"verify has no {singular} {unknown[0]!r}; there are {', '.join(known)}")
+    if not names:
+        raise ConversionOptionError(f"{option} must name at least one; there are {', '.join(known)}")
     return list(names)
 
 
