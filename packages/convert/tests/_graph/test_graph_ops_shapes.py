@@ -64,6 +64,15 @@ def test_padding_pads_spreads_and_cuts(padding, mode):
     same_as_jax(lambda x: lax.pad(x, np.float32(-0.0), padding), numbers((4, 5)), mode=mode)
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("rank", range(5, 10))
+def test_padding_pads_any_number_of_dimensions(rank, mode):
+    """TensorFlow's kernel takes six."""
+    x = numbers((2,) * rank)
+    for edges in ([(1, 0, 0)] * rank, [(0, i % 2, 0) for i in range(rank)], [(i % 3, -1, i % 2) for i in range(rank)]):
+        same_as_jax(lambda x, edges=edges: lax.pad(x, np.float32(7), edges), x, mode=mode)
+
+
 def test_padding_of_nothing_spreads_nothing():
     same_as_jax(lambda x: lax.pad(x, np.int32(7), ((1, 2, 3), (0, 0, 2))), np.zeros((0, 1), np.int32))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -144,7 +145,9 @@ def largest(dtype: tf.DType) -> Any:
 
 
 MOST_DIMENSIONS = 8
-"""Of arrays that TensorFlow's kernels for slices, pads, reversals and choices take (2.21)."""
+"""Of arrays that TensorFlow's kernels for slices, reversals and choices take (2.21)."""
+_MOST_PADDED = 6
+"""That of pads; dimensions that are not padded count as one where they are neighbours."""
 
 
 def where(condition: tf.Tensor, on_true: tf.Tensor, on_false: tf.Tensor) -> tf.Tensor:
@@ -233,9 +236,10 @@ def pad(
 
     Source: StableHLO specification, `pad`.
     """
-    if operand.shape.rank > MOST_DIMENSIONS:
-        amounts = list(zip(low, high, interior or [0] * len(low), strict=True))
-        padded = [i for i, edges in enumerate(amounts) if not all(isinstance(n, int) and n == 0 for n in edges)]
+    amounts = list(zip(low, high, interior or [0] * len(low), strict=True))
+    padded = [i for i, edges in enumerate(amounts) if not all(isinstance(n, int) and n == 0 for n in edges)]
+    between_padded = sum(after - before > 1 for before, after in pairwise([-1, *padded, operand.shape.rank]))
+    if operand.shape.rank > MOST_DIMENSIONS or len(padded) + between_padded > _MOST_PADDED:
 
         def along(array: tf.Tensor, axis: int) -> tf.Tensor:
             return pad(array, value, *([0, n, 0] for n in amounts[axis]), apart=apart)
