@@ -2,16 +2,17 @@
 
 TFLite has no builtin operation for these, and its converter (TensorFlow 2.21) writes others for them: `exp(x) - 1` and
 `log(1 + x)`, which lose what is small, and for an update at indices `x * (1 - count) + sum of updates`, which is
-another number where indices repeat, and NaN where x is not finite. Each such node becomes a call of a function made of
-operations that TFLite has, which the converter writes in its place. Graph mode itself keeps TensorFlow's own
-operations: they are right there, and faster.
+another number where indices repeat, and NaN where x is not finite. Differences and quotients whose first operand is a
+constant it writes with their operands swapped if the other one is transposed. Each such node becomes a call of a
+function made of operations that TFLite has, which the converter writes in its place. Graph mode itself keeps
+TensorFlow's own operations: they are right there, and faster.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._tflite.left_over import nodes_of
+from jaxtf.convert._tflite.reordered import DIFFERENCES_AND_QUOTIENTS, RECIPROCALS, may_reorder, reordered, sigmoids
 
 __all__ = ["converter_of_folder", "converter_of_function"]
 
@@ -59,21 +61,56 @@ def _updated(array: tf.Tensor, indices: tf.Tensor, updates: tf.Tensor) -> tf.Ten
     return tf.reshape(tf.gather(tf.concat(rows, 0), source), shape)
 
 
+def _negated(x: tf.Tensor) -> tf.Tensor:
+    """As a product, which the converter does not take for a part of a difference; exact, with the sign of zero."""
+    return x * tf.constant(-1, x.dtype)
+
+
+def _difference(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """As a sum, whose operands may be swapped."""
+    return x + _negated(y)
+
+
+def _quotient(operation: str) -> Callable[..., tf.Tensor]:
+    """Of a second operand that comes from no Transpose: none is moved behind the maximum, which uses it twice."""
+
+    def quotient(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        return getattr(tf.raw_ops, operation)(x=x, y=tf.maximum(y, y))
+
+    return quotient
+
+
+def _reciprocal(x: tf.Tensor) -> tf.Tensor:
+    return tf.math.reciprocal(tf.maximum(x, x))
+
+
 # By the name of the operation: the function, the attributes with the dtypes of its operands, and its result's name.
 _FUNCTIONS: dict[str, tuple[Callable[..., tf.Tensor], tuple[str, ...], str]] = {
     "Expm1": (_expm1, ("T",), "y"),
     "Log1p": (_log1p, ("T",), "y"),
     "TensorScatterUpdate": (_updated, ("T", "Tindices", "T"), "output"),
 }
+_REORDERED: dict[str, tuple[Callable[..., tf.Tensor], tuple[str, ...], str]] = {
+    "Neg": (_negated, ("T",), "y"),
+    **{name: (_quotient(name), ("T", "T"), "z") for name in DIFFERENCES_AND_QUOTIENTS},
+    **dict.fromkeys(RECIPROCALS, (_reciprocal, ("T",), "y")),
+    "Sub": (_difference, ("T", "T"), "z"),
+}
 
 # In which TFLite computes these functions. The converter refuses the operations of other dtypes by their names.
 _GATHERED = (tf.float32, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.bool)
-_DTYPES = {"Expm1": (tf.float32,), "Log1p": (tf.float32,), "TensorScatterUpdate": _GATHERED}
+_DTYPES = {
+    "Expm1": (tf.float32,),
+    "Log1p": (tf.float32,),
+    "TensorScatterUpdate": _GATHERED,
+    **dict.fromkeys(_REORDERED, (tf.float32, tf.int32, tf.int64)),
+}
 
 
-def _is_replaced(node: Any) -> bool:
+def _is_replaced(node: Any, reordered_nodes: Container[str]) -> bool:
     """Whether a node of a graph is of an operation that the converter rewrites wrongly."""
-    return node.op in _FUNCTIONS and tf.dtypes.as_dtype(node.attr["T"].type) in _DTYPES[node.op]
+    is_one = node.op in _FUNCTIONS or (node.op in _REORDERED and node.name in reordered_nodes)
+    return is_one and tf.dtypes.as_dtype(node.attr["T"].type) in _DTYPES[node.op]
 
 
 @contextmanager
@@ -103,7 +140,10 @@ def converter_of_folder(folder: Path, signature: str, concrete: Any) -> Iterator
 
 
 def _has_replaced(concrete: Any) -> bool:
-    return any(map(_is_replaced, nodes_of(concrete.graph.as_graph_def())))
+    """Whether it may have nodes to replace: which of its inputs are constants, its SavedModel shows."""
+    graph = concrete.graph.as_graph_def()
+    names = {node.name for node in nodes_of(graph) if node.op in _REORDERED} if may_reorder(graph) else set()
+    return any(_is_replaced(node, names) for node in nodes_of(graph))
 
 
 def _write_replaced(folder: Path, place: Path) -> None:
@@ -111,9 +151,10 @@ def _write_replaced(folder: Path, place: Path) -> None:
     message = _tf.saved_model_message((folder / _PROGRAM).read_bytes())
     for graph in message.meta_graphs:
         functions: dict[str, Any] = {}
-        _replace(graph.graph_def.node, functions)
+        places = reordered(graph.graph_def)
+        _replace(graph.graph_def.node, places.get("", ()), functions)
         for function in graph.graph_def.library.function:
-            names = _replace(function.node_def, functions)
+            names = _replace(function.node_def, places.get(function.signature.name, ()), functions)
             if names:
                 _rename(function, names)
         for made in functions.values():
@@ -121,11 +162,18 @@ def _write_replaced(folder: Path, place: Path) -> None:
     (place / _PROGRAM).write_bytes(message.SerializeToString())
 
 
-def _replace(nodes: Iterable[Any], functions: dict[str, Any]) -> dict[str, str]:
+def _replace(nodes: Iterable[Any], reordered_nodes: Container[str], functions: dict[str, Any]) -> dict[str, str]:
     """Makes calls of nodes, and functions where there are none; gives the names of results that have new ones."""
-    names = {}
-    for node in filter(_is_replaced, nodes):
-        function, dtypes, result = _FUNCTIONS[node.op]
+    names, of_sigmoids = {}, sigmoids(nodes)
+    for node in nodes:
+        if not _is_replaced(node, reordered_nodes):
+            continue
+        if node.name in of_sigmoids:
+            names[f"{node.name}:z:0"] = f"{node.name}:y:0"
+            node.op = "Sigmoid"
+            node.input[:] = [of_sigmoids[node.name]]
+            continue
+        function, dtypes, result = _FUNCTIONS.get(node.op) or _REORDERED[node.op]
         specs = [tf.TensorSpec(None, tf.dtypes.as_dtype(node.attr[name].type)) for name in dtypes]
         key = "_".join(["jaxtf_tflite", node.op, *(spec.dtype.name for spec in specs)])
         if key not in functions:
