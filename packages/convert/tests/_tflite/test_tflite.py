@@ -212,6 +212,13 @@ def test_a_quantized_model_has_the_last_of_several_updates():
     np.testing.assert_allclose(found, fun(jnp.asarray(LINES)), atol=44 / 255)  # a step of 8 bits between -22 and 22
 
 
+@pytest.mark.parametrize("axes", [(0, 2), (0, 1, 3), (3, 1), (0, 2, 3), (1, 2)])
+def test_dimensions_apart_from_each_other_are_reversed(axes):
+    x = ramp(2, 3, 2, 4)
+    model = to_tflite(lambda x: jnp.flip(x, axes), input_signature=[tf.TensorSpec(x.shape)])
+    assert_same(run(model, x), jnp.flip(x, axes))
+
+
 @pytest.mark.parametrize("name", ANY_BATCH)
 def test_a_model_takes_any_batch_size(name):
     fun, shape = PROGRAMS[name]

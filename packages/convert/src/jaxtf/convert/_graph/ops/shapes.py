@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -156,14 +157,16 @@ def concatenate(bound: Bound, *operands: tf.Tensor) -> tf.Tensor:
 
 @translates("stablehlo.reverse", computed_in=MOVED)
 def reverse(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
-    """Backwards along the given dimensions.
+    """Backwards along the given dimensions, neighbours at once: TFLite reverses no others together.
 
     Source: StableHLO specification, `reverse`.
     """
-    dimensions = list(bound["dimensions"])
+    dimensions = sorted(bound["dimensions"])
     if operand.shape.rank > MOST_DIMENSIONS:
         return one_by_one(operand, dimensions, lambda array, _: tf.reverse(array, [1]))
-    return tf.reverse(operand, dimensions) if dimensions else operand
+    for _, run in groupby(enumerate(dimensions), lambda each: each[1] - each[0]):
+        operand = tf.reverse(operand, [dimension for _, dimension in run])
+    return operand
 
 
 @translates("stablehlo.iota")
