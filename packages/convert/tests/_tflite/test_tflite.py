@@ -212,6 +212,35 @@ def test_a_quantized_model_has_the_last_of_several_updates():
     np.testing.assert_allclose(found, fun(jnp.asarray(LINES)), atol=44 / 255)  # a step of 8 bits between -22 and 22
 
 
+# Of these TFLite's kernels end the process where they broadcast more dimensions than they have loops for.
+BROADCASTING = {
+    "or": lambda x, y: (x > 2) | (y > 2),
+    "and": lambda x, y: (x > 0) & (y < 2),
+    "fmax": jnp.fmax,
+    "hypot": jnp.hypot,
+    "divide": jnp.divide,
+    "constant over": lambda x, y: 3 / (x + y),
+    "floor_divide": jnp.floor_divide,
+    "sigmoid": lambda x, y: jax.nn.sigmoid(x + y),
+}
+
+
+@pytest.mark.parametrize("resolver", ["AUTO", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"])
+@pytest.mark.parametrize(
+    "shapes", [([2, 1, 3, 1, 2], [1, 4, 3, 2, 1]), ([2, 1, 3, 1, 1, 2], [1, 4, 3, 2, 2, 1]), ([2, 1, 2, 1, 2, 2], [])]
+)
+def test_operations_broadcast_many_dimensions(shapes, resolver):
+    # Nothing here is zero, or the other's multiple: TFLite's quotients are products with the inverse for some.
+    x, y = (ramp(*shape) * np.float32(3.7) + np.float32(c) for shape, c in zip(shapes, (0.3, 4.1), strict=True))
+    signature = [tf.TensorSpec(shape) for shape in shapes]
+    model = to_tflite(lambda x, y: [f(x, y) for f in BROADCASTING.values()], input_signature=signature)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        lite = tf.lite.Interpreter(model_content=model, experimental_op_resolver_type=getattr(RESOLVERS, resolver))
+    found = lite.get_signature_runner()(x=x, y=y)
+    for name, (operation, fun) in zip(sorted(found), BROADCASTING.items(), strict=True):
+        np.testing.assert_allclose(found[name], fun(x, y), rtol=1e-5, err_msg=operation)
+
+
 @pytest.mark.parametrize("axes", [(0, 2), (0, 1, 3), (3, 1), (0, 2, 3), (1, 2)])
 def test_dimensions_apart_from_each_other_are_reversed(axes):
     x = ramp(2, 3, 2, 4)

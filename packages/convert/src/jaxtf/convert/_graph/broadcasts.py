@@ -55,6 +55,9 @@ _MAY_BE_SMALLER = {
 }
 _MAY_BE_SMALLER_IF_FLOATING = {f"stablehlo.{name}": (0, 1) for name in ("divide", "power")}
 
+# Of more dimensions than these, TFLite's kernels (TensorFlow 2.21) end the process instead of broadcasting.
+_MOST_BY_TFLITE = {"stablehlo.and": 4, "stablehlo.or": 4, "stablehlo.divide": 5}
+
 
 def same_as(value: Value, operation: Operation) -> Operation:
     """The operation as one that gives another value, which has the same shape; nothing is emitted for it."""
@@ -103,6 +106,14 @@ def _changed(
         candidates = _MAY_BE_SMALLER_IF_FLOATING[operation.name] if _is_floating(type_) else ()
     if is_differentiated:
         candidates = tuple(index for index in candidates if not _is_kept(operation.operands[index], sources))
+    most = _MOST_BY_TFLITE.get(operation.name)
+    if most is not None and isinstance(type_ := operation.results[0].type, TensorType) and type_.rank > most:
+        # The converter multiplies by a constant divisor, which may stay a scalar.
+        candidates = tuple(
+            index
+            for index in candidates
+            if index == 1 and uniform_value(operation.operands[index], sources) is not None
+        )
     smaller = {index: _smaller(operation.operands[index], sources) for index in candidates}
     made = {
         index: found
