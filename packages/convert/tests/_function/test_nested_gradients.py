@@ -163,6 +163,7 @@ def test_the_gradient_of_a_jacobian(name, native):
             assert_close(found, expected)
 
 
+@pytest.mark.slow
 def test_jacobians_of_jacobians():
     """Each is a `tf.vectorized_map` of what the one within it made, in native mode a loop."""
 

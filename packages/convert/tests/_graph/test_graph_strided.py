@@ -61,6 +61,7 @@ def test_slices_with_steps_are_those_of_numpy(case):
     np.testing.assert_array_equal(found.numpy(), x.numpy()[tuple(parts)])
 
 
+@pytest.mark.slow
 @given(slices().filter(lambda case: all(part.start < part.stop for part in case[1])), st.integers(0, 3), st.booleans())
 @drawn(15)
 def test_compiled_of_a_size_that_depends_on_values(case, axis, is_traced_before):

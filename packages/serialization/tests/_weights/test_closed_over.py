@@ -154,6 +154,7 @@ def programs(draw, operations):
     return program_of, names
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(programs(OPERATIONS))
 def test_nested_operations_compute_as_in_jax_when_weights_are_replaced(drawn):
