@@ -112,16 +112,21 @@ def with_damaged_module(producer=rb"\g<0>"):
     return deserialize(blob.replace(module, re.sub(rb"StableHLO_v\d\.\d\d", producer, damaged, count=1)))
 
 
-def test_a_module_of_a_later_stablehlo_is_not_called_damaged_wherever_it_is_read():
-    record = with_damaged_module(b"StableHLO_v9.99")
-    uses = [
+def uses_of(record):
+    """All that reads the module of a record."""
+    return [
         lambda: record.call(X),
+        lambda: jax.jit(record.call)(X),
         record.lift,
         record.mlir_module,
         lambda: record.with_stablehlo_version("1.9.0"),
         lambda: read_program(record.mlir_module_serialized, READING),
     ]
-    for use in uses:
+
+
+def test_a_module_of_a_later_stablehlo_is_not_called_damaged_wherever_it_is_read():
+    record = with_damaged_module(b"StableHLO_v9.99")
+    for use in uses_of(record):
         with pytest.raises(
             VersionError, match=r"written for StableHLO 9\.99\..* reads up to 1\..*\n  remedy: install a newer"
         ):
@@ -130,15 +135,7 @@ def test_a_module_of_a_later_stablehlo_is_not_called_damaged_wherever_it_is_read
 
 def test_a_module_that_jaxlib_does_not_read_is_refused_wherever_it_is_read():
     record = with_damaged_module()
-    uses = [
-        lambda: record.call(X),
-        lambda: jax.jit(record.call)(X),
-        record.lift,
-        record.mlir_module,
-        lambda: record.with_stablehlo_version("1.9.0"),
-        lambda: read_program(record.mlir_module_serialized, READING),
-    ]
-    for use in uses:
+    for use in uses_of(record):
         with pytest.raises(
             ArtifactError, match=r"the module is damaged: jaxlib does not read it .*\n  remedy: copy"
         ) as found:
