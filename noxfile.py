@@ -105,7 +105,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def slow_tests(session: nox.Session) -> None:
-    """What `tests` leaves out because it takes long, of many cases a sample too; eight minutes on two idle cores."""
+    """What `tests` leaves out because it takes long, of many cases a sample too; eleven minutes on two idle cores."""
     all_tests(session, cases="slow")
 
 
@@ -117,15 +117,15 @@ def all_cases(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def matrix(session: nox.Session) -> None:
-    """`all_cases` on every supported Python, with the newest JAX and TensorFlow each can have; in CI half of them.
+    """`all_cases` on every supported Python, with the newest JAX and TensorFlow each can have; in CI a third of them.
 
-    Which half the hash of the commit decides.
+    Which third the hash of the commit decides.
     """
-    half: tuple[str, ...] = ()
+    third: tuple[str, ...] = ()
     if "CI" in os.environ:
         commit = str(session.run("git", "rev-parse", "HEAD", external=True, silent=True))
-        half = in_ci(1 + int(commit, 16) % 2, 2)
-    all_tests(session, options=half)
+        third = in_ci(1 + int(commit, 16) % 3, 3)
+    all_tests(session, options=third)
 
 
 @nox.session(python=NEXT_PYTHON)

@@ -79,6 +79,7 @@ def doubled_rows(x):
     return call_tf(lambda x: tf.nn.softmax(tf.concat([x, tf.sin(x)], axis=0)))(x) * 2
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("rows", [1, 2, 5, 400])
 def test_an_artifact_with_symbolic_shapes_runs_at_every_size_with_gradients(rows):
     exported = deserialize(export(doubled_rows)(spec("b, 3")).serialize(vjp_order=1))
@@ -230,6 +231,7 @@ def clipped(x):
     return x * x, lambda upstream: tf.clip_by_value(upstream * 2 * x, -1.0, 1.0)
 
 
+@pytest.mark.slow
 def test_a_saved_model_is_tuned_in_jax_and_saved_again_three_times(tmp_path):
     x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
     y = np.ones((4, 2), np.float32)
@@ -314,6 +316,7 @@ print(len({np.asarray(exported.call(np.zeros(3, np.float32))).tobytes() for _ in
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_has_not_imported_calltf_is_told_to(tmp_path):
     (tmp_path / "artifact").write_bytes(noisy_export(jaxtf.serialization).serialize())
     found = subprocess.run(

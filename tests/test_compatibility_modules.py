@@ -100,6 +100,7 @@ def test_the_reader_finds_the_files_of_all_four_packages():
     assert {package for package, _ in FILES} == set(MAY_KNOW)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("package", MAY_KNOW)
 def test_only_compatibility_modules_touch_what_frameworks_keep_private(package):
     files = [file for owner, file in FILES if owner == package]

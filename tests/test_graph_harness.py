@@ -20,6 +20,7 @@ def test_a_sample_of_the_harness_agrees_with_jax_with_regular_operations():
     assert unexpected(rows) == []
 
 
+@pytest.mark.slow
 def test_what_may_use_xla_operations_agrees_with_jax():
     rows = run("0/6", ["graph+xla"], "rng_bit_generator")
     assert len(rows) >= 3

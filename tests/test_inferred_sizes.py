@@ -28,6 +28,7 @@ def open_sizes(text):
     return [[size == "?" for size in type_.split("x")[:-1]] for type_ in re.findall(r"tensor<([^>]*)>", types)]
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("family", CHOSEN)
 def test_no_size_is_inferred_that_is_another_one(family):
     @given(st.data())

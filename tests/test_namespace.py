@@ -58,6 +58,7 @@ def test_the_two_bridges_do_not_know_each_other(package, other):
     assert f"jaxtf.{other}" not in imported(package)["modules"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_exists_once_and_is_documented(package):
     found = imported(package)

@@ -152,6 +152,7 @@ def is_computed_by_tensorflow(name, ways, native):
     return count < 2 or (count == 2 and not native and not parts & LOOPS)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("native", [False, True], ids=["graph mode", "native"])
 def test_derivatives_of_tensorflow_are_those_of_jax(native):
     @given(st.sampled_from(sorted(FUNCTIONS)), st.lists(st.sampled_from(sorted(WAYS)), min_size=1, max_size=3))

@@ -75,6 +75,7 @@ def try_each_backend(function, source):
             answer(backend, total, slopes, source)
 
 
+@pytest.mark.slow
 @given(program=programs())
 @drawn(16, 300)
 def test_a_program_of_such_sizes_is_right_or_refused(program):

@@ -108,6 +108,7 @@ def test_what_does_not_end_or_ends_the_process_is_named_with_where_it_was(tmp_pa
     assert output.splitlines()[-1].startswith("1 passed, 2 failed, 0 skipped: in ")
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

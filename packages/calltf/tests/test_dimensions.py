@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import jax
 import jax.numpy as jnp
@@ -84,6 +86,7 @@ print("right" if not failed else "wrong")
 """
 
 
+@pytest.mark.slow
 def test_values_and_gradients_are_tensorflows_where_sizes_are_dimensions():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", PROGRAM]

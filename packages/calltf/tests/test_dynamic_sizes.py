@@ -27,6 +27,7 @@ def right_or_refused(run, found, program):
         np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=2e-4, err_msg=program.source)
 
 
+@pytest.mark.slow
 @given(programs())
 @sampled(40)
 def test_a_program_of_such_sizes_is_right_or_refused(program):

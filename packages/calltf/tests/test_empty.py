@@ -137,6 +137,7 @@ def exported(function):
     return export(function)(jax.ShapeDtypeStruct(symbolic_shape("b, 3"), np.float32))
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("family", COMPUTED)
 def test_what_has_no_rows_is_as_in_tensorflow(family):
     gradients = {

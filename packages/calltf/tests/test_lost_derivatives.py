@@ -421,6 +421,7 @@ FAULTS_OF_GRADIENTS = ("Op has type int32 that does not match type int64", "diag
 DIFFERENTIABLE = [name for name in MAKERS if name not in WITHOUT_DIFFERENCES | NOT_OF_REAL_NUMBERS]
 
 
+@pytest.mark.slow
 @given(st.sampled_from(DIFFERENTIABLE).flatmap(operations), st.integers(0, 999))
 @sampled(40, is_fixed=True)
 def test_derivatives_are_those_of_differences(operation, seed):

@@ -13,6 +13,7 @@ from .size_programs import program, verdict
 COUNT = int(os.environ.get("RANDOM_PROGRAMS", "40"))
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_a_function_of_a_size_is_right_or_refused_by_name(seed):
     drawn = program(seed)

@@ -48,6 +48,7 @@ def compare(operation, ours, theirs):
         np.testing.assert_array_equal(ours, theirs, err_msg=str(operation))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(list(MAKERS)).flatmap(operations))
 @sampled(80, is_fixed=True)
 def test_a_batch_gives_what_a_loop_gives(operation):
@@ -55,6 +56,7 @@ def test_a_batch_gives_what_a_loop_gives(operation):
         gives_what_a_loop_gives(operation)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", list(MAKERS) if FULL else list(_vectorizations.REPLACED))
 def test_a_batch_of_one_type_gives_what_a_loop_gives(name):
     @given(operations(name))

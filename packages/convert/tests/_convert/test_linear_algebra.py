@@ -194,6 +194,7 @@ def test_factorizations_in_graph_mode_are_as_exact_for_any_scale(name, dtype, mo
             np.testing.assert_allclose(found, of_one, rtol=0, atol=tolerance * np.abs(of_one).max())
 
 
+@pytest.mark.slow(1)
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", HOMOGENEOUS)

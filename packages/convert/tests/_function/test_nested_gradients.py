@@ -144,6 +144,7 @@ def test_elements_and_gradients_of_complex_numbers(native):
     assert_close(found, one_by_one)
 
 
+@pytest.mark.slow(1)
 @MODES
 @NAMES
 def test_the_gradient_of_a_jacobian(name, native):

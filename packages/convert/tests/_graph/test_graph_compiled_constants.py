@@ -137,6 +137,7 @@ PROGRAMS = (*WITHOUT_XLA, of_pool)
 
 
 # With enable_xla=False a pool drops NaN wherever TensorFlow's kernel computes it.
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("enable_xla", "program"), [*((True, p) for p in PROGRAMS), *((False, p) for p in WITHOUT_XLA)]
 )
@@ -198,6 +199,7 @@ MIXED = {
 }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("enable_xla", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("name", MIXED)

@@ -155,6 +155,7 @@ ON_CUTS = ("sqrt", "rsqrt", "x ** 0.5", "x ** -0.5", "x ** 1.5", "log", "log1p",
 ALL_NAMED = (*ON_CUTS, "atan", "atanh", "sign", "tan", "tanh", "exp", "expm1", "sin", "cos")
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("name", ALL_NAMED)

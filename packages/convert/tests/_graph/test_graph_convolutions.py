@@ -391,6 +391,7 @@ EMPTY = {
 }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", EMPTY)
 @pytest.mark.parametrize("wrap", [lambda f: f, lambda f: tf.function(f, autograph=False)], ids=["eager", "graph"])
 def test_a_convolution_of_a_batch_that_may_be_empty_has_its_shape_and_derivatives(name, wrap):
@@ -433,6 +434,7 @@ def branches(function, batch):
     return sum(node.op in ("If", "StatelessIf") for node in nodes)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("batch", ["b", "2*b", "b+1"])
 def test_a_batch_that_has_an_element_at_least_takes_no_branch_more(batch, monkeypatch):
     functions = (net, jax.grad(lambda x, k: net(x, k).sum(), 1), convolved, lambda x, k: convolved(x[1:], k))

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import jax
 import jax.numpy as jnp
@@ -115,6 +117,7 @@ print("right" if not failed else "wrong")
 """
 
 
+@pytest.mark.slow
 def test_values_are_those_of_jax_where_sizes_are_dimensions():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", PROGRAM]

@@ -44,6 +44,7 @@ def test_the_orthogonal_factor_does_not_depend_on_the_scale_of_columns(name, dty
     np.testing.assert_allclose(scaled_upper / scale, upper, atol=1e-5)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("compiled", COMPILED)
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])

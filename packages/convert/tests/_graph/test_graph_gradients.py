@@ -253,6 +253,7 @@ def not_compared(kind, operands):
         }.get(kind, nowhere)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     "dtype", ["float32", "complex64", *(pytest.param(name, marks=SLOW) for name in ("float64", "complex128"))]
 )

@@ -421,6 +421,7 @@ def test_gradients_of_compiled_convolutions_are_not_rounded_at_each_step(spatial
     np.testing.assert_allclose(found, expected, rtol=2 * float(ml_dtypes.finfo(DTYPES[dtype]).eps))
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("groups", [1, 4])
 def test_tapes_add_gradients_of_convolutions_of_float16_in_float32(groups, mode):

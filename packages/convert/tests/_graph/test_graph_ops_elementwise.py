@@ -239,6 +239,7 @@ print(convert(lambda x: x.astype("int32"), native_serialization=False)(np.float3
 """
 
 
+@pytest.mark.slow
 def test_conversion_saturates_whatever_rules_tensorflow_promotes_by():
     done = subprocess.run([sys.executable, "-c", UNDER_RULES_OF_NUMPY], capture_output=True, text=True, check=False)
     assert done.stdout == "[ 2147483647 -2147483648           1]\n", done.stderr

@@ -249,6 +249,7 @@ def test_an_element_is_multiplied_with_its_updates_in_turn(mode, allows_xla):
     same_as_jax(product, x, indices, factors, mode=mode, max_error_in_eps=1, allows_xla=allows_xla)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bfloat16"])
 def test_ones_are_multiplied_with_their_updates_alone(dtype, mode):

@@ -53,6 +53,7 @@ def test_the_first_extreme_is_found_and_nan_before_all(dtype, mode):
     same_as_jax(lambda x: [jnp.argmax(x, 1), jnp.argmin(x, 0), jnp.argmax(x)], values.astype(dtype), mode=mode)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("allows_xla", [True, False])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

@@ -292,6 +292,7 @@ def test_a_pool_of_an_array_smaller_than_its_windows_is_empty(sizes, lengths, st
         assert_identical([np.asarray(y) for y in converted(x)], run_jax(function, x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("enable_xla", [False, True])
 def test_windows_of_a_pool_may_lie_in_padding_of_a_size_known_at_run_time(enable_xla, mode):

@@ -213,6 +213,7 @@ def scaled(draw):
     return draw(sizes), draw(sizes), draw(steps), draw(steps)
 
 
+@pytest.mark.slow
 @given(scaled())
 @drawn(120)
 def test_factors_are_not_taken_into_a_kernel_where_they_overflow_together(case):

@@ -64,6 +64,7 @@ PLACES = (
 )
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("shape", [(32,), (8, 4), (3, 64), ("n", 2)], ids=str)
 @pytest.mark.parametrize("search", [jnp.argmax, jnp.argmin, jnp.max, jax.nn.log_softmax])
 def test_extremes_of_random_numbers_are_compiled(search, shape):
@@ -75,6 +76,7 @@ def test_extremes_of_random_numbers_are_compiled(search, shape):
     np.testing.assert_allclose(found, jax.jit(extreme)(*arrays), rtol=1e-5)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("function", PLACES, ids=lambda function: function.__name__)
 def test_wherever_the_numbers_are_made_and_searched(function, mode):
@@ -84,6 +86,7 @@ def test_wherever_the_numbers_are_made_and_searched(function, mode):
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("enable_xla", [False, True])
 @pytest.mark.parametrize("function", PLACES[:2], ids=lambda function: function.__name__)
 def test_also_where_a_saved_model_is_compiled_later(function, enable_xla, tmp_path):

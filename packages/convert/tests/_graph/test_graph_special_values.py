@@ -377,6 +377,7 @@ def test_an_extreme_of_a_function_is_not_the_function_of_an_extreme(values, allo
     same_as_jax(function, x, mode=mode, max_error_in_eps=4, allows_xla=allows_xla)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("allows_xla", [False, True])
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])

@@ -47,6 +47,7 @@ def counted(shape, dtype):
     return tf.cast(whole % 2 if dtype == tf.bool else whole % 16, dtype)
 
 
+@pytest.mark.slow
 @given(slices())
 @drawn(150)
 def test_slices_with_steps_are_those_of_numpy(case):

@@ -98,6 +98,7 @@ def test_symbolic_sizes_and_indices_of_64_bits():
     np.testing.assert_array_equal(found, [[1, 2, 8], [3, 8, 8]])
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("native", [False, True], ids=["graph mode", "native"])
 @pytest.mark.parametrize("name", ["max pool", "cummax", "pad with what is computed"])
 def test_a_jacobian_is_that_of_jax(name, native):

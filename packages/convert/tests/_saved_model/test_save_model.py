@@ -136,6 +136,7 @@ def test_as_many_orders_of_gradient_as_asked_survive_without_jax(used):
     np.testing.assert_allclose(used[0]["orders"]["persistent"], expected[3](WEIGHTS), rtol=1e-5)
 
 
+@pytest.mark.slow(1)
 def test_orders_of_gradient_survive_in_graphs_too(used):
     first = jax.grad(total(waves, np.ones((2, 3), np.float32)))
     expected = jax.grad(lambda w: first(w).sum())(WEIGHTS)

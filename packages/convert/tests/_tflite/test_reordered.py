@@ -136,6 +136,7 @@ def model_of(programs, x, **options):
     return to_tflite(fun, input_signature=[dict.fromkeys(names, tf.TensorSpec(x.shape, x.dtype))], **options)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(("dtype", "movement"), GRID, ids=lambda part: part if isinstance(part, str) else part.__name__)
 def test_operations_with_constants_after_movements_are_right(dtype, movement):
     shape, move = MOVEMENTS[movement]

@@ -248,6 +248,7 @@ def test_dimensions_apart_from_each_other_are_reversed(axes):
     assert_same(run(model, x), jnp.flip(x, axes))
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", ANY_BATCH)
 def test_a_model_takes_any_batch_size(name):
     fun, shape = PROGRAMS[name]

@@ -571,6 +571,7 @@ def test_a_refusal_for_one_reason_at_all_sizes_is_one_row(monkeypatch):
     assert report.ok
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
 def test_gradients_that_the_tape_has_none_of_are_not_different(dtype):
     report = verify(lambda x: x * x, *specs("b, 4", dtype=dtype), backends=["eager", "artifact"])

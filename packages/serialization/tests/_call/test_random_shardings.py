@@ -176,6 +176,7 @@ def tangents(call, drawn):
     return jax.jit(lambda *arrays: jax.jvp(call, arrays, arrays))(*drawn.placed())
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_function_over_devices_gives_the_same_exported(seed):
     draw, drawn = random.Random(seed), program(seed)

@@ -216,6 +216,7 @@ def test_triangular_solve_reads_one_triangle(lower, left, conjugate, transpose):
     assert_near(triangle @ x if left else x @ triangle, b, dtype, 10 * n)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("yes", [1, np.bool_(True), np.int64(1)])
 def test_flags_of_a_triangular_solve_need_not_be_bool(yes):
     a, b = matrices(3, 3) + 4 * np.eye(3), matrices(3, 2)
@@ -254,6 +255,7 @@ def test_numbers_of_numpy_reach_the_translator_of_calls_by_name():
     assert len({module(boolean, integer) for boolean, integer in ((bool, int), (np.bool_, np.int64))}) == 1
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("shape", [(2, 3), (3, 2), (3, 3), (2, 2, 3)])
 @pytest.mark.parametrize("options", [{}, {"full_matrices": False}, {"compute_uv": False}], ids=str)
 def test_a_subset_of_all_singular_values_is_no_subset(options, shape):

@@ -35,6 +35,7 @@ def test_what_jax_writes_out_is_known(name, dtype):
 CASES = [*((name, "complex64") for name in FUNCTIONS), *((name, "complex128") for name in OF_SECOND)]
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_derivatives_are_those_of_jax(name, dtype):
     function = FUNCTIONS[name]

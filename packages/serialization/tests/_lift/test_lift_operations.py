@@ -88,6 +88,7 @@ def test_the_total_order_of_eight_bits_is_that_of_the_numbers(name):
     np.testing.assert_array_equal(found[~both], expected[~both])
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("dtype", EIGHT_BITS.values())
 def test_eight_bits_are_sorted_as_jax_sorts_them(dtype):
     x = np.random.default_rng(0).permutation(256).astype(np.uint8).view(jnp.dtype(dtype))

@@ -266,6 +266,7 @@ LOGISTIC = {
 }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("name", LOGISTIC)
 def test_the_logistic_function_has_its_derivative_where_the_exponential_overflows(name, dtype):

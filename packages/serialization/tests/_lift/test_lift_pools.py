@@ -115,6 +115,7 @@ def test_a_selection_that_is_no_comparison_is_refused():
         lift(module)(np.ones(4, np.float32), np.ones(2, np.float32))
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("windows", ["window_dimensions = array<i64: 2>", CUMULATIVE])
 @pytest.mark.parametrize("name", ["add", "maximum", "minimum"])
 def test_windows_from_any_value_on_are_differentiated_and_vectorized(name, windows):

@@ -447,6 +447,7 @@ def is_same(one, other):
     return bool(one == other)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(pair=pairs())
 def test_a_call_is_refused_exactly_if_the_static_value_is_another(pair):

@@ -110,6 +110,7 @@ def check(program_of, kernels, spec=SPEC, has_vjp=True):
     return model
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("spec", [SPEC, OPEN], ids=["static", "symbolic"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_an_array_within_an_operation_and_beside_it_is_one_weight(operation, spec):
@@ -204,6 +205,7 @@ def test_a_small_part_of_an_array_that_is_taken_out_is_refused(within):
 # Rules of differentiation
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_a_rule_that_closes_over_a_weight_has_its_value_and_no_vjp(data):
