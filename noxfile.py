@@ -242,12 +242,14 @@ def random_programs(session: nox.Session) -> None:
     """JAX programs of random steps on six backends, compared with JAX: `python3 run.py random_programs -- 1000`.
 
     As many TensorFlow functions whose sizes depend on values, through `call_tf` on the same, compared with TensorFlow.
-    As many StableHLO modules of what JAX never writes, in graph mode and lifted, compared with XLA, derivatives that
-    TensorFlow takes, and functions over several devices, exported and called in many ways.
+    As many StableHLO modules of what JAX never writes, in graph mode and lifted, compared with XLA; modules of open
+    sizes, called with those that fit and others, compared with NumPy; derivatives that TensorFlow takes; and functions
+    over several devices, exported and called in many ways.
     """
     install(session, *from_tree(*EVERYTHING), *PYTEST)
     count = {"RANDOM_PROGRAMS": session.posargs[0]} if session.posargs else {}
-    paths = [f"tests/test_random_{name}.py" for name in ("programs", "sizes_by_value", "texts", "derivatives")]
+    names = "programs", "sizes_by_value", "texts", "open_sizes", "derivatives"
+    paths = [f"tests/test_random_{name}.py" for name in names]
     for path in [*paths, "packages/serialization/tests/_call/test_random_shardings.py"]:
         session.run("pytest", path, env=ON_CPU | {"JAXTF_FULL": "1"} | count)
 

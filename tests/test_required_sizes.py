@@ -348,6 +348,15 @@ CASES = [
         [(6,), [3, 2]],
         [(6,), [2, 3]],
     ),
+    ("stablehlo.reshape", "stablehlo.reshape", ["?x2xf32"], ["6xf32"], [(3, 2)], [(1, 2)]),
+    (
+        "stablehlo.dynamic_broadcast_in_dim of many",
+        "stablehlo.dynamic_broadcast_in_dim {broadcast_dimensions = array<i64: 1>}",
+        ["?xf32", "2xi32"],
+        ["?x?xf32"],
+        [(1,), [2, 3]],
+        [(2,), [2, 3]],
+    ),
     (
         "stablehlo.dynamic_broadcast_in_dim",
         "stablehlo.dynamic_broadcast_in_dim {broadcast_dimensions = array<i64: 1>}",

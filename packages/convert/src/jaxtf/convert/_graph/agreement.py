@@ -22,17 +22,18 @@ from jaxtf.convert._graph.errors import unsupported
 from jaxtf.convert._graph.kernels import FEW_KERNELS
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.shapes import in_one_shape
+from jaxtf.convert._graph.plan.agreed import SIZES_AGREE
 from jaxtf.convert._graph.registry import Bound
 from jaxtf.convert._graph.reshapes import RESHAPE
-from jaxtf.convert._tf import asserted, traces_compiled
+from jaxtf.convert._tf import asserted, evaluated, traces_compiled
 from jaxtf.serialization.interop import Operation, Requirement, has_requirements, requirements
 
 __all__ = ["at_broadcast_places", "of_own_sizes", "with_required_sizes"]
 
 # What is computed from sizes in more steps counts as computed from values.
 _MOST_LOOKED_AT = 256
-# TensorFlow's kernel compares numbers of elements itself.
-_RESHAPES = (RESHAPE, "stablehlo.reshape")
+_RESHAPES = ("stablehlo.reshape", "stablehlo.dynamic_reshape")
+_SHAPED = tuple(f"stablehlo.dynamic_{name}" for name in ("broadcast_in_dim", "iota", "reshape"))
 _CONVOLUTIONS = ("stablehlo.convolution", "stablehlo.dynamic_conv")
 
 
@@ -51,22 +52,30 @@ def with_required_sizes(
     Raises:
       ArgumentTypeError: Sizes that are known do not agree.
     """
+    is_known = operation.attributes.get(SIZES_AGREE, False)
+    # Grappler takes a reshape to known sizes for nothing, and its operand, and what compares that, for of these sizes.
+    is_apart = operation.name in _RESHAPES or not runs_always
     if not has_requirements(operation.name):
-        is_open = not runs_always and operation.name in _RESHAPES
+        is_open = operation.name == RESHAPE and not runs_always
         return [of_own_sizes(operand) for operand in operands] if is_open else list(operands)
+    checks = [] if is_known else _of_required(operation, operands, runs_always=runs_always)
+    if operation.name in _CONVOLUTIONS:
+        checks += _of_some(operation, operands[0])
+    if not checks:
+        return list(operands) if runs_always or not is_known else [of_own_sizes(operand) for operand in operands]
+    with tf.control_dependencies(checks):
+        return [of_own_sizes(operand) if is_apart else tf.identity(operand) for operand in operands]
+
+
+def _of_required(operation: Operation, operands: Sequence[tf.Tensor], *, runs_always: bool) -> list[tf.Operation]:
+    """What fails where the sizes of the operands are not as the operation requires."""
     shapes = {id(operand): _wide(sizes(operand)) for operand in operands}  # one for an operand that is given twice
     required = requirements(
         operation,
         [shapes[id(operand)] for operand in operands],
         lambda index: _wide(listed(tf.reshape(operands[index], [-1]))),
     )
-    checks = [check for one in required for check in _checked(operation, one)]
-    if operation.name in _CONVOLUTIONS:
-        checks += _of_some(operation, operands[0])
-    if not checks:
-        return list(operands)
-    with tf.control_dependencies(checks):
-        return [tf.identity(operand) if runs_always else of_own_sizes(operand) for operand in operands]
+    return [check for one in required for check in _checked(operation, one, runs_always=runs_always)]
 
 
 def of_own_sizes(tensor: tf.Tensor) -> tf.Tensor:
@@ -89,7 +98,7 @@ def _wide(shape: Sequence[Size]) -> list[Size]:
     return [size if isinstance(size, int) else tf.cast(size, tf.int64) for size in shape]
 
 
-def _checked(operation: Operation, required: Requirement) -> Sequence[tf.Operation]:
+def _checked(operation: Operation, required: Requirement, *, runs_always: bool) -> Sequence[tf.Operation]:
     """What fails where sizes that are known only at run time do not agree."""
     if required.size is required.limit:
         return ()
@@ -99,10 +108,16 @@ def _checked(operation: Operation, required: Requirement) -> Sequence[tf.Operati
         return ()
     size, limit = (tf.convert_to_tensor(n, tf.int64) for n in (required.size, required.limit))
     holds = size <= limit if required.is_most else tf.equal(size, limit)
+    known = evaluated(holds)
+    if known:
+        return ()
+    if known is not None and runs_always:
+        raise ArgumentTypeError(required._replace(size=evaluated(size), limit=evaluated(limit)).refusal(operation))
     message = f"{operation.name}: an operand has another size than StableHLO requires; found, and "
     message += "at most:" if required.is_most else "required:"
     assertion = asserted(holds, [message, size, limit])
-    if not _is_of_sizes(holds):
+    is_constant = traces_compiled() and operation.name in _SHAPED  # XLA compiles these of no other numbers
+    if known is not None or not (is_constant or _is_of_sizes(holds)):
         return (assertion,)
     with tf.control_dependencies([assertion]):
         count = tf.reshape(tf.cast(holds, tf.int32), [1])

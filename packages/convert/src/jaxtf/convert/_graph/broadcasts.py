@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 
 from jaxtf.convert._graph.accumulated import is_added_in_steps
+from jaxtf.convert._graph.plan.agreed import agrees
 from jaxtf.serialization.interop import Block, Operation, TensorType, Value
 
 __all__ = [
@@ -65,24 +66,25 @@ def same_as(value: Value, operation: Operation) -> Operation:
 
 
 def leave_to_consumers(
-    block: Block, sources: Mapping[Value, Operation], only_static: bool = False, is_differentiated: bool = False
+    block: Block, sources: Mapping[Value, Operation], only_agreed: bool = False, is_differentiated: bool = False
 ) -> Block:
     """The block with elementwise operations that take operands from before their broadcasts.
 
     Args:
       block: The block.
       sources: The operations that values come from.
-      only_static: Whether operations on sizes that are not known, before a broadcast or after it, keep the operands
-        that they have.
+      only_agreed: Whether operations whose sizes are compared when they are emitted, and those after a broadcast of
+        such, keep the operands that they have.
       is_differentiated: Whether TensorFlow differentiates the operations: broadcasts whose gradient it would add in
         float16 then stay as they are.
     """
     operations: list[Operation] = []
+    seen = {value: made for value, made in sources.items() if agrees(made)} if only_agreed else sources
     for operation in block.operations:
-        if only_static and not all(_is_static(value) for value in operation.operands):
+        if only_agreed and not agrees(operation):
             operations.append(operation)
             continue
-        needed, changed = _changed(operation, sources, only_static, is_differentiated)
+        needed, changed = _changed(operation, seen, is_differentiated)
         operations += [*needed, changed]
     return replace(block, operations=tuple(operations))
 
@@ -97,7 +99,7 @@ def is_left_a_broadcast(operation: Operation) -> bool:
 
 
 def _changed(
-    operation: Operation, sources: Mapping[Value, Operation], only_static: bool, is_differentiated: bool
+    operation: Operation, sources: Mapping[Value, Operation], is_differentiated: bool
 ) -> tuple[list[Operation], Operation]:
     """The operation with smaller operands, and the operations that make those."""
     candidates = _MAY_BE_SMALLER.get(operation.name, ())
@@ -115,11 +117,7 @@ def _changed(
             if index == 1 and uniform_value(operation.operands[index], sources) is not None
         )
     smaller = {index: _smaller(operation.operands[index], sources) for index in candidates}
-    made = {
-        index: found
-        for index, found in smaller.items()
-        if found is not None and (not only_static or _is_static(found[-1].results[0]))
-    }
+    made = {index: found for index, found in smaller.items() if found is not None}
     if not made:
         return [], operation
     result = operation.results[0]

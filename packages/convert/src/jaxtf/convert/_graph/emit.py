@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from jaxtf.convert._errors import ArgumentTypeError
 from jaxtf.convert._function.checked_sizes import checked_before
 from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph.agreement import at_broadcast_places, of_own_sizes, with_required_sizes
@@ -230,7 +231,7 @@ class Emitter:
             scope.effects += results if not tf.executing_eagerly() else []
             return []
         return [
-            result if isinstance(result, tuple) else _settled(result, value, scope, checks=checks)
+            result if isinstance(result, tuple) else _settled(result, value, scope, operation if checks else None)
             for result, value in zip(results, operation.results, strict=True)
         ]
 
@@ -373,14 +374,19 @@ def _cast(tensor: Any, type_: Any) -> Any:
     return tf.cast(tensor, type_.dtype)
 
 
-def _settled(tensor: Any, value: Value, scope: _Scope, *, checks: bool) -> Any:
+def _settled(tensor: Any, value: Value, scope: _Scope, checked: Operation | None) -> Any:
     """A result in its dtype, with the sizes that its type knows, which may have to be compared when it is there."""
     tensor = _cast(tensor, value.type)
     if scope.is_lifted or tf.executing_eagerly() or not isinstance(value.type, TensorType):
         return tensor
     found, known = tensor.shape, value.type.shape
     if found.rank != len(known) or ((sizes := tuple(found)) != known and any(map(_is_news, sizes, known))):
-        if checks:
+        if checked is not None:
+            if not found.is_compatible_with(known):
+                raise ArgumentTypeError(
+                    f"a result has shape {found}, and its type {known}, from {checked.name}\n"
+                    "  remedy: correct the module, or call it with arguments whose sizes fit its types"
+                )
             return tf.ensure_shape(tensor if scope.runs_always else of_own_sizes(tensor), known)
         tensor.set_shape(known)
     return tensor

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from jaxtf.convert._graph.broadcasts import EXPAND, same_as
+from jaxtf.convert._graph.plan.agreed import agrees
 from jaxtf.serialization.interop import Block, Operation, TensorType, Value, uses_in
 
 __all__ = ["KEEPS_DIMENSIONS", "RESHAPE", "as_matrices", "joined", "kept_dimensions"]
@@ -28,8 +29,8 @@ KEEPS_DIMENSIONS = "keeps_dimensions"
 Shape = tuple[int | None, ...]
 Sources = Mapping[Value, Operation]
 
-_DYNAMIC = "stablehlo.dynamic_reshape"
-_RESHAPES = frozenset((RESHAPE, EXPAND, "stablehlo.reshape", _DYNAMIC))
+_COMPARED = frozenset(("stablehlo.reshape", "stablehlo.dynamic_reshape"))
+_RESHAPES = _COMPARED | {RESHAPE, EXPAND}
 
 
 def _shape_of(value: Value) -> Shape:
@@ -51,24 +52,24 @@ def _fits_a_constant(shape: Shape) -> bool:
 # --- products ---
 
 
-def as_matrices(block: Block, sources: Sources, only_static: bool = False) -> Block:
+def as_matrices(block: Block, sources: Sources, only_agreed: bool = False) -> Block:
     """The block with products of matrices between reshapes for those products of arrays that amount to that.
 
     Args:
       block: The block.
       sources: The operations that values come from.
-      only_static: Whether those of arrays with sizes that are not known stay.
+      only_agreed: Whether those whose sizes are compared when they are emitted stay.
     """
-    operations = (made for operation in block.operations for made in _as_matrices(operation, only_static))
+    operations = (made for operation in block.operations for made in _as_matrices(operation, only_agreed))
     return replace(block, operations=tuple(operations))
 
 
-def _as_matrices(operation: Operation, only_static: bool) -> Sequence[Operation]:
+def _as_matrices(operation: Operation, only_agreed: bool) -> Sequence[Operation]:
     if operation.name != "stablehlo.dot_general":
         return (operation,)
     numbers = operation.attributes["dot_dimension_numbers"]
     shapes = [_shape_of(value) for value in (*operation.operands, *operation.results)]
-    if only_static and any(None in shape for shape in shapes):
+    if only_agreed and not agrees(operation):
         return (operation,)
     if numbers["lhs_batching_dimensions"] or all(len(shape) == 2 for shape in shapes):
         return (operation,)
@@ -108,35 +109,34 @@ def _product(sizes: Shape) -> int | None:
 # --- chains ---
 
 
-def joined(block: Block, sources: Sources, only_static: bool = False) -> Block:
+def joined(block: Block, sources: Sources, only_agreed: bool = False) -> Block:
     """The block with one reshape for a chain of them, and one for all of the same value to the same shape.
 
     Args:
       block: The block.
       sources: The operations that values come from.
-      only_static: Whether those to a shape that is an operand stay.
+      only_agreed: Whether those stay whose numbers of elements are compared when they are emitted.
     """
     known = dict(sources)
     made: dict[tuple[Value, Shape], Value] = {}
-    names = _RESHAPES - {_DYNAMIC} if only_static else _RESHAPES
 
     def alone(operation: Operation) -> Operation:
-        if not _is_reshape(operation, names):
+        if not _is_reshape(operation, only_agreed):
             return operation
-        found = known[operation.results[0]] = _joined(operation, known, made, names)
+        found = known[operation.results[0]] = _joined(operation, known, made, only_agreed)
         return found
 
     return replace(block, operations=tuple(map(alone, block.operations)))
 
 
 def _joined(
-    operation: Operation, sources: Sources, made: dict[tuple[Value, Shape], Value], names: frozenset[str]
+    operation: Operation, sources: Sources, made: dict[tuple[Value, Shape], Value], only_agreed: bool
 ) -> Operation:
     """The operation with the first value of its chain as its operand, or as another name for what is there already."""
     value, result = operation.operands[0], operation.results[0]
     shape = _shape_of(result)
     fits = _fits_a_constant(shape)
-    while fits and (source := sources.get(value)) is not None and _is_reshape(source, names):
+    while fits and (source := sources.get(value)) is not None and _is_reshape(source, only_agreed):
         value = source.operands[0]
     if _shape_of(value) == shape and fits:
         return same_as(value, operation)
@@ -146,10 +146,11 @@ def _joined(
     return replace(operation, name=RESHAPE, operands=(value,), attributes={}) if fits else operation
 
 
-def _is_reshape(operation: Operation, names: frozenset[str]) -> bool:
+def _is_reshape(operation: Operation, only_agreed: bool) -> bool:
     """Whether all that an operation does is to give its first operand another shape."""
     if operation.name != "stablehlo.broadcast_in_dim":
-        return operation.name in names
+        is_left = only_agreed and operation.name in _COMPARED and not agrees(operation)
+        return operation.name in _RESHAPES and not is_left
     before, after = (_product(_shape_of(value)) for value in (*operation.operands, *operation.results))
     dimensions = list(operation.attributes["broadcast_dimensions"])
     return before is not None and before == after and dimensions == sorted(dimensions)

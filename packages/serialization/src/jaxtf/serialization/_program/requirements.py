@@ -248,11 +248,27 @@ def _shaped(operation: Operation, shapes: Shapes, elements: Elements) -> Found:
     yield from _same(elements(len(shapes) - 1), type_.shape)
 
 
+def _broadcast(operation: Operation, shapes: Shapes, elements: Elements) -> Found:
+    """Each size is 1, or that of the result."""
+    yield from _shaped(operation, shapes, elements)
+    made = elements(1)
+    for size, axis in zip(shapes[0], operation.attributes["broadcast_dimensions"], strict=True):
+        if made[axis] is not None:
+            yield Requirement((size - 1) * (size - made[axis]), 0)
+
+
 def _dynamic_reshape(operation: Operation, shapes: Shapes, elements: Elements) -> Found:
     yield from _shaped(operation, shapes, elements)
     made = elements(1)
     if all(size is not None for size in made):
         yield Requirement(math.prod(made), math.prod(shapes[0]))
+
+
+def _reshape(operation: Operation, shapes: Shapes, elements: Elements) -> Found:
+    type_ = operation.results[0].type
+    assert isinstance(type_, TensorType), "what is reshaped is an array"
+    if type_.is_static:
+        yield Requirement(math.prod(size for size in type_.shape if size is not None), math.prod(shapes[0]))
 
 
 def _set_dimension_size(operation: Operation, shapes: Shapes, elements: Elements) -> Found:
@@ -277,7 +293,7 @@ _RULES: Mapping[str, Rule] = {
     "stablehlo.convolution": _convolution,
     "stablehlo.dot": _dot,
     "stablehlo.dot_general": _dot_general,
-    "stablehlo.dynamic_broadcast_in_dim": _shaped,
+    "stablehlo.dynamic_broadcast_in_dim": _broadcast,
     "stablehlo.dynamic_conv": _convolution,
     "stablehlo.dynamic_gather": _gather,
     "stablehlo.dynamic_iota": _shaped,
@@ -291,6 +307,7 @@ _RULES: Mapping[str, Rule] = {
     "stablehlo.real_dynamic_slice": _real_dynamic_slice,
     "stablehlo.reduce": _reduced_alike,
     "stablehlo.reduce_window": _reduced_alike,
+    "stablehlo.reshape": _reshape,
     "stablehlo.scatter": _scatter,
     "stablehlo.select_and_scatter": _select_and_scatter,
     "stablehlo.set_dimension_size": _set_dimension_size,

@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert._graph.errors import unsupported
-from jaxtf.convert._graph.plan.equal_sizes import EqualSizes
+from jaxtf.convert._graph.plan.equal_sizes import EqualSizes, are_equal
 from jaxtf.serialization.interop import (
     Block,
     Operation,
@@ -69,7 +69,7 @@ class Bounds:
         for places in _required_to_be_equal(operation):
             bounded = [place for place in places if _bound(operation, place) is not None]
             known = [place for place in places if _size(operation, place) is not None]
-            if len({self._sizes.of(operation.operands[number], axis) for number, axis in bounded}) > 1:
+            if not are_equal([self._sizes.of(operation.operands[number], axis) for number, axis in bounded]):
                 raise unsupported(
                     operation,
                     "it combines arrays whose sizes depend on values, and are not known to be equal",

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph.broadcasts import before_broadcasts, same_as, uniform_value
 from jaxtf.convert._graph.keys import keyed
+from jaxtf.convert._graph.plan.agreed import agrees
 from jaxtf.convert._graph.searches import SEARCHES, TAKES_VALUE, search
 from jaxtf.serialization.interop import Block, Operation, TensorType, Value, read_in
 
@@ -28,7 +29,7 @@ _FLOATS = (tf.float32, tf.float64)
 
 
 def recognized(
-    block: Block, sources: Sources, patterns: Mapping[str, Sequence[Pattern]], only_static: bool = False
+    block: Block, sources: Sources, patterns: Mapping[str, Sequence[Pattern]], only_agreed: bool = False
 ) -> Block:
     """The block with the forms that patterns find, by the name of the last operation of each.
 
@@ -36,16 +37,16 @@ def recognized(
       block: The block.
       sources: The operations that values come from.
       patterns: What to look for.
-      only_static: Whether a form takes the place of operations on known sizes alone: those of others are compared when
-        they are emitted, and forms compare nothing.
+      only_agreed: Whether a form takes the place of operations alone whose sizes are known to agree: those of others
+        are compared when they are emitted, and forms compare nothing.
     """
-    static = {value: made for value, made in sources.items() if _is_static(made)} if only_static else sources
+    agreed = {value: made for value, made in sources.items() if agrees(made)} if only_agreed else sources
 
     def form(operation: Operation) -> Operation:
         stays = operation.name in _IN_PLACE
-        if only_static and not stays and not _is_static(operation):
+        if only_agreed and not stays and not agrees(operation):
             return operation
-        seen = sources if stays else static
+        seen = sources if stays else agreed
         found = (pattern(operation, seen) for pattern in patterns.get(operation.name, ()))
         return next(filter(None, found), operation)
 
@@ -164,12 +165,6 @@ PATTERNS_FOR_CONSUMERS: Mapping[str, Sequence[Pattern]] = {
 
 # The operation stays; what it does is known by attributes.
 _IN_PLACE = frozenset(("stablehlo.reduce", "stablehlo.sort"))
-
-
-def _is_static(operation: Operation) -> bool:
-    """Whether the sizes of all operands and results are known."""
-    types = (value.type for value in (*operation.operands, *operation.results))
-    return all(type_.is_static for type_ in types if isinstance(type_, TensorType))
 
 
 def _is_float(value: Value) -> bool:

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from jaxtf.convert._graph.broadcasts import leave_to_consumers
+from jaxtf.convert._graph.plan.agreed import with_agreed_sizes
 from jaxtf.convert._graph.plan.bounds import Bounds
 from jaxtf.convert._graph.plan.choices import marked
 from jaxtf.convert._graph.plan.complex_functions import with_derivatives
@@ -48,25 +49,27 @@ def plan(
       program: As parsed.
       exported: The function that it is of, if it is of one.
       allows_xla: Whether TensorFlow's XLA operations may be used; if not, other consumers are expected.
-      checks_operands: Whether operands are compared when they are emitted (`agreement`); those of sizes that are not
-        known then stay as they are.
+      checks_operands: Whether operands are compared when they are emitted (`agreement`); operations whose sizes are not
+        known to agree then stay as they are.
       is_differentiated: Whether TensorFlow differentiates the operations.
     """
     if exported is not None:
         program = with_empty_batches(program, exported)
+    if checks_operands:
+        program = with_agreed_sizes(program)
     passes: tuple[Pass, ...] = (
         partial(_with_regions, functions=program.functions),
         *((with_derivatives, marked) if is_differentiated else ()),
         Bounds(program),
         _sizes_known,
         Folding(program),
-        partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS, only_static=checks_operands),
+        partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS, only_agreed=checks_operands),
         *((partial(before_relus, functions=program.functions),) if allows_xla else ()),
-        *((partial(in_one, only_static=checks_operands),) if allows_xla else ()),
-        partial(leave_to_consumers, only_static=checks_operands, is_differentiated=is_differentiated),
+        *((partial(in_one, only_agreed=checks_operands),) if allows_xla else ()),
+        partial(leave_to_consumers, only_agreed=checks_operands, is_differentiated=is_differentiated),
         leave_to_products,
-        partial(as_matrices, only_static=checks_operands),
-        partial(joined, only_static=checks_operands),
+        partial(as_matrices, only_agreed=checks_operands),
+        partial(joined, only_agreed=checks_operands),
         kept_dimensions,
     )
     effectful = _with_effects(program)

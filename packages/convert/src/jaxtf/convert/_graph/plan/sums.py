@@ -9,6 +9,7 @@ from dataclasses import replace
 import tensorflow as tf
 
 from jaxtf.convert._graph.broadcasts import before_broadcasts, uniform_value
+from jaxtf.convert._graph.plan.agreed import agrees
 from jaxtf.serialization.interop import Block, Operation, TensorType, Value, uses_in
 
 __all__ = ["SUM_OF_SEVERAL", "in_one"]
@@ -25,7 +26,7 @@ _FEWEST_ELEMENTS = 1 << 14
 _DTYPES = (tf.float16, tf.float32, tf.float64, tf.complex64, tf.complex128)
 
 
-def in_one(block: Block, sources: Mapping[Value, Operation], only_static: bool = False) -> Block:
+def in_one(block: Block, sources: Mapping[Value, Operation], only_agreed: bool = False) -> Block:
     """The block with one operation for sums of sums that nothing else uses, in the order in which they are.
 
     Terms that are broadcast are left to their own sums. TensorFlow's optimizer does the same for integers.
@@ -33,7 +34,7 @@ def in_one(block: Block, sources: Mapping[Value, Operation], only_static: bool =
     Args:
       block: The block.
       sources: The operations that values come from.
-      only_static: Whether sums of arrays with sizes that are not known stay.
+      only_agreed: Whether sums of arrays whose sizes are compared when they are emitted stay.
     """
     uses = uses_in(block)
     terms: dict[Value, tuple[Value, ...]] = {}
@@ -46,7 +47,9 @@ def in_one(block: Block, sources: Mapping[Value, Operation], only_static: bool =
 
     def changed(operation: Operation) -> Operation:
         arrays = (*operation.operands, *operation.results)
-        if operation.name != "stablehlo.add" or not all(_is_large(value, only_static) for value in arrays):
+        if operation.name != "stablehlo.add" or not all(map(_is_large, arrays)):
+            return operation
+        if only_agreed and not agrees(operation):
             return operation
         if any(_is_broadcast(value, sources) for value in operation.operands):
             return operation
@@ -56,15 +59,13 @@ def in_one(block: Block, sources: Mapping[Value, Operation], only_static: bool =
     return replace(block, operations=tuple(map(changed, block.operations)))
 
 
-def _is_large(value: Value, only_static: bool) -> bool:
+def _is_large(value: Value) -> bool:
     """Whether a value is an array for which the time of a sum is that of its elements."""
     type_ = value.type
     assert isinstance(type_, TensorType), "a sum is an array"
     if type_.dtype not in _DTYPES:
         return False
-    if not type_.is_static:
-        return not only_static
-    return math.prod(size or 0 for size in type_.shape) >= _FEWEST_ELEMENTS
+    return not type_.is_static or math.prod(size or 0 for size in type_.shape) >= _FEWEST_ELEMENTS
 
 
 def _is_broadcast(value: Value, sources: Mapping[Value, Operation]) -> bool:
