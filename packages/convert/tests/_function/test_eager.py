@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.convert import convert
+from jaxtf.convert import _tf, convert
 from jaxtf.convert._convert.signature import Signatures
 
 X = np.linspace(0.1, 1, 6, dtype=np.float32)
@@ -169,3 +169,23 @@ def test_numerics_are_checked_where_tensorflow_is_asked_to():
             converted(tf.constant([-1.0]))
     finally:
         tf.debugging.disable_check_numerics()
+
+
+def test_a_call_has_the_options_that_hold_then(monkeypatch):
+    given, run = [], _tf.execute.execute
+
+    def execute(name, results, arguments, attributes, state):
+        given.append(attributes)
+        return run(name, results, arguments, attributes, state)
+
+    monkeypatch.setattr(_tf.execute, "execute", execute)
+    converted, x = convert(jnp.sin, native_serialization=False), tf.constant([1.0, 2.0])
+    before = tf.config.optimizer.get_experimental_options()
+    try:
+        for folds in (True, False, False):
+            tf.config.optimizer.set_experimental_options({"constant_folding": folds})
+            converted(x)
+    finally:
+        tf.config.optimizer.set_experimental_options({"constant_folding": True, **before})
+    first, second, third = given[-3:]
+    assert first != second == third

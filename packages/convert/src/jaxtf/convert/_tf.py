@@ -23,9 +23,10 @@ Each private name is listed once, with why it is needed and the versions it was 
   function is traced; constants that such gradients capture are lost if it is one of these.
 - `tensorflow.python.compiler.xla.experimental.xla_sharding` and `tensorflow.compiler.xla.xla_data_pb2` (2.21): the
   XlaSharding op with the protocol buffer that it takes.
-- `ConcreteFunction._inference_function` with its `name` and `function_type`, and `tensorflow.python.eager.execute`
-  (2.19.1, 2.20.0, 2.21): a concrete function run by its name, which takes 14 us where the shortest public call takes
-  60. The questions that a call asks about structure, gradients, captures and options are answered once.
+- `ConcreteFunction._inference_function` with its `name` and `function_type`, `function_call_options` of
+  `tensorflow.python.eager.context`, and `tensorflow.python.eager.execute` (2.19.1, 2.20.0, 2.21): a concrete function
+  run by its name, which takes 14 us where the shortest public call takes 60. The questions that a call asks about
+  structure, gradients and captures are answered once, those about options where they have changed.
 - `Graph._override_gradient_function`, and `ops.gradient_registry` with its `_registry` (2.21): an operation
   of a graph with a gradient that goes with the graph. `tf.custom_gradient` and `tf.RegisterGradient` hold their
   function, and so the graph, for as long as the process runs.
@@ -562,8 +563,7 @@ def flat_call(concrete: Any) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]
     """A concrete function for eager tensors of its signature; tapes do not see it."""
     if concrete.captured_inputs:
         return lambda arguments: unrecorded(lambda tensors: list(concrete(*tensors)), arguments)
-    options = context.context().function_call_options.as_attrs()
-    return _run_by_name(concrete, tuple(item for option in options.items() for item in option))
+    return _run_by_name(concrete, has_options=True)
 
 
 def compiled_call(
@@ -578,7 +578,7 @@ def compiled_call(
     """
 
     with tf.init_scope(), _hidden_from_debuggers():
-        return _run_by_name(_compiled(fun, specifications, name), ())
+        return _run_by_name(_compiled(fun, specifications, name), has_options=False)
 
 
 def compiled_in_graph(
@@ -613,13 +613,22 @@ def _hidden_from_debuggers() -> Iterator[None]:
         state.invoking_op_callbacks = was
 
 
-def _run_by_name(concrete: Any, options: tuple[Any, ...]) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
+def _run_by_name(concrete: Any, *, has_options: bool) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
+    """Runs a concrete function with the options of TensorFlow's optimizer that hold then, if it has any."""
     function = concrete._inference_function
     name, results = function.name.decode(), len(function.function_type.flat_outputs)
+    last: tuple[Any, tuple[Any, ...]] = None, ()
 
     # Held, because TensorFlow forgets a function that nobody holds.
     def run(arguments: Sequence[tf.Tensor], *, _held: Any = concrete) -> list[tf.Tensor]:
-        found: list[tf.Tensor] = execute.execute(name, results, list(arguments), options, context.context())
+        nonlocal last
+        state, (options, attributes) = context.context(), last
+        # The same object until an option changes; each thread has its own.
+        if has_options and state.function_call_options is not options:
+            options = state.function_call_options
+            attributes = tuple(item for option in options.as_attrs().items() for item in option)
+            last = options, attributes
+        found: list[tf.Tensor] = execute.execute(name, results, list(arguments), attributes, state)
         return found
 
     return run
