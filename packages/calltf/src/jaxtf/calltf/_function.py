@@ -38,6 +38,7 @@ from jaxtf.calltf._conjugates import with_conjugates
 from jaxtf.calltf._declared import Declared, known_sizes
 from jaxtf.calltf._errors import LIMITATIONS, CompilationError, DynamicShapeError, UnsupportedError
 from jaxtf.calltf._jax import result_types
+from jaxtf.calltf._replacements import with_replacements
 from jaxtf.calltf._sizes import symbolic_sizes
 from jaxtf.calltf._symbolic_traced import SymbolicTraced
 from jaxtf.calltf._tf import outside_of_graphs
@@ -179,17 +180,23 @@ class Function:
                 "  remedy: create the TensorArray with the size that it needs, without dynamic_size, or call "
                 f"the function outside of staged contexts; see {LIMITATIONS}"
             )
+        found, rewritten = concrete, None if self.staging.by_name else with_replacements(concrete)
+        if rewritten is not None:
+            concrete = self._written(body, specs, rewritten)
         assert body.tree is not None, "TensorFlow traced the function without calling it"
         if symbolic_sizes([shape for shape, _ in signature]):
-            return SymbolicTraced.of(self, concrete, signature, body.tree)
-        traced = Traced(self, concrete, specs, body.tree, (), element)
+            return replace(SymbolicTraced.of(self, concrete, signature, body.tree), unreplaced=found)
+        traced = Traced(self, concrete, specs, body.tree, (), element, unreplaced=found)
         return replace(traced, avals=self._result_avals(traced))
 
     def _concrete(self, body: _Body, specs: Sequence[Any]) -> Any:
         concrete = self._concrete_as_is(body, specs)
         run = with_conjugates(concrete)
-        if run is None or (self.staging.by_name and _graph.stateful_ops(concrete)):  # which stays whatever it does
-            return concrete
+        if run is not None and not (self.staging.by_name and _graph.stateful_ops(concrete)):  # stays whatever it does
+            concrete = self._written(body, specs, run)
+        return concrete
+
+    def _written(self, body: _Body, specs: Sequence[Any], run: Callable[[Sequence[Any]], list[Any]]) -> Any:
         return self._concrete_as_is(_Body(body.__name__, lambda tensors: Results(run(tensors), body.tree)), specs)
 
     def _concrete_as_is(self, body: _Body, specs: Sequence[Any]) -> Any:

@@ -52,6 +52,8 @@ class Traced:
       tree: The pytree of the results.
       avals: The shapes and dtypes of the results, known or declared.
       element: What is run for each element of a batch, in a loop; None where there is no such loop.
+      unreplaced: The trace with the operations that were replaced as TensorFlow compiles them wrongly: of these are
+        the derivatives.
       programs: What JAX makes of it to run it outside of other programs: one, once there is one.
     """
 
@@ -61,6 +63,7 @@ class Traced:
     tree: PyTreeDef
     avals: tuple[ShapedArray, ...]
     element: Traced | None = None
+    unreplaced: Any = None
     programs: list[Any] = field(default_factory=list)
     _compiled: dict[tuple[str, tuple[Any, ...]], list[bytes]] = field(default_factory=dict)
 

@@ -235,7 +235,7 @@ class VectorJacobian(Derived):
     def _trace_signature(self, signature: Signature) -> Traced:
         traced = super()._trace_signature(signature)
         if self._twice:
-            self._refuse_linear(_graph.linear_ops_without_gradient(traced.concrete))
+            self._refuse_linear(_graph.linear_ops_without_gradient(traced.unreplaced))
         self._refuse_if_lost_in_trace(signature)
         if self._twice and _graph.has_functions_of_python(traced.concrete):
             self._refuse(self._lost_within(signature))
@@ -247,7 +247,7 @@ class VectorJacobian(Derived):
             function._refuse_if_lost_in_trace(args)
             return
         traced = function.trace([ShapedArray(*argument) for argument in args])
-        self._refuse(lost_derivatives(traced.concrete, self._arguments, self._results))
+        self._refuse(lost_derivatives(traced.unreplaced, self._arguments, self._results))
 
     def _is_forward(self, args: Sequence[Any]) -> bool:
         """Whether what is differentiated is linear in the arguments that it is differentiated with respect to."""

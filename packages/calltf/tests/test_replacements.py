@@ -1,0 +1,83 @@
+"""What TensorFlow's compiler computes wrongly is compiled as TensorFlow computes it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.calltf import call_tf
+from jaxtf.serialization import export
+
+NAN = float("nan")
+DRAWN = np.random.default_rng(7)
+SIZES = [(5, 5, 9, 9), (5, 7, 9, 5), *(tuple(map(int, DRAWN.integers(1, 20, 4))) for _ in range(28))]
+WAYS = [(False, True), (True, False), (False, False)]
+
+
+def resize(size, way):
+    corners, centers = way
+    return lambda x: tf.raw_ops.ResizeBilinear(images=x, size=size, align_corners=corners, half_pixel_centers=centers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_images_are_resized_as_in_eager_mode(way):
+    for rows, columns, *size in SIZES:
+        x = DRAWN.uniform(size=(2, rows, columns, 2)).astype(np.float32)
+        call = call_tf(resize(size, way))
+        np.testing.assert_allclose(jax.jit(call)(x), call(x), atol=1e-6, err_msg=f"{rows, columns, size}")
+        slopes = jax.jit(squares(call))(x)
+        np.testing.assert_allclose(slopes, squares(call)(x), atol=1e-4, err_msg=f"{rows, columns, size}")
+
+
+def squares(call):
+    return jax.grad(lambda x: jnp.sum(call(x) ** 2))
+
+
+X = np.broadcast_to(np.arange(5, dtype=np.float32)[None, :, None, None], (1, 5, 5, 1)).copy()
+STAGED = {
+    "jit": jax.jit,
+    "vmap": lambda f: lambda x: jax.vmap(f)(x[None])[0],
+    "gradient": lambda f: jax.jit(squares(f)),
+    "export": lambda f: (
+        lambda x: export(f)(jax.ShapeDtypeStruct(jax.export.symbolic_shape("b, 5, 5, 1"), x.dtype)).call(x)
+    ),
+}
+
+
+@pytest.mark.parametrize("staged", STAGED)
+def test_so_in_each_stage(staged):
+    call = call_tf(lambda x: tf.image.resize(x, [9, 9]))
+    due = squares(call)(X) if staged == "gradient" else call(X)
+    np.testing.assert_allclose(STAGED[staged](call)(X), due, rtol=1e-5)
+
+
+def test_so_where_the_traced_size_is_not_known():
+    within = tf.function(lambda x: tf.image.resize(x, [9, 9]), input_signature=[tf.TensorSpec([None] * 4)])
+    np.testing.assert_allclose(jax.jit(call_tf(within))(X), within(X), atol=1e-6)
+    turns = call_tf(lambda x: tf.map_fn(lambda x: tf.image.resize(x, [9, 9]), x[None])[0])
+    np.testing.assert_allclose(jax.jit(turns)(X), turns(X), atol=1e-6)
+
+
+F = np.float32
+FUNCTIONS = {
+    "mean": (tf.reduce_mean, np.int32([2_000_000_000] * 2)),
+    "mean, negative": (tf.reduce_mean, np.int32([-3, -4])),
+    "mean, unsigned": (tf.reduce_mean, np.uint32([2**32 - 1] * 5)),
+    **{
+        f"{f.__name__} of {x}": (f, F(x))
+        for f in (tf.argmin, tf.argmax)
+        for x in ([1, NAN, 5, 7], [NAN, 1, 2], [2, 1, NAN], [NAN, NAN], [NAN, -np.inf], [NAN, np.inf], [-0.0, 0.0])
+    },
+    "argsort": (lambda x: tf.argsort(x, stable=True), F([0.0, -0.0, 0.0, -0.0])),
+    "top_k": (lambda x: tf.math.top_k(x, 2)[1], F([-0.0, 0.0, -1.0])),
+    "unique": (lambda x: tf.unique(x)[1], F([0.0, 1.0, -0.0])),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_results_are_those_of_eager_mode(name):
+    function, x = FUNCTIONS[name]
+    call = call_tf(function)
+    np.testing.assert_array_equal(jax.jit(call)(x), call(x))
