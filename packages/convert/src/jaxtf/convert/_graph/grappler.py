@@ -4,7 +4,8 @@ It replaces some pairs of operations by one without regard to NaN, to integers t
 or by one that has no kernel of the dtype, and computes sums and products in another order. It looks at an operation and
 at what makes its operand. It leaves an operation with the attribute `_grappler_do_not_remove` as it is, and often what
 is computed from it; where not, another operation between the two, which costs little or nothing, keeps it from that.
-What it may know of a tensor is in `optimizer`.
+What it may know of a tensor is in `optimizer`. What XLA compiles, to which all this is nothing, has it too: a session
+optimizes the functions of a SavedModel first, and `tf.vectorized_map`, or whoever freezes a function, compiles nothing.
 
 With oneDNN, which is TensorFlow's default on most processors, it fuses operations too, and a later pass does: those
 compute something else where an operand is not what they take it for, or lose NaN.
@@ -74,7 +75,7 @@ def in_order(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[[tf.T
     def apply(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
         left, right = _beside_matmul(op_type, left, _beside_equal(op_type, right))
         result = make(left, right)
-        if result.dtype.is_integer or not tf.is_symbolic_tensor(result) or traces_compiled():
+        if result.dtype.is_integer or not tf.is_symbolic_tensor(result):
             return result
         for operand, other in ((left, right), (right, left)):
             maker = maker_of(operand)
@@ -123,7 +124,7 @@ def _beside_equal(op_type: str, right: tf.Tensor) -> tf.Tensor:
     Of `x + x`, and of `x - (-x)`, it makes `2 * x`, in which the imaginary part of a complex x is multiplied by 0, and
     the real one too: that is NaN of infinity, and loses the sign of 0.
     """
-    is_sum = op_type in _SUMS and right.dtype.is_complex and tf.is_symbolic_tensor(right) and not traces_compiled()
+    is_sum = op_type in _SUMS and right.dtype.is_complex and tf.is_symbolic_tensor(right)
     return hidden(right) if is_sum else right
 
 
@@ -139,7 +140,7 @@ def _beside_matmul(op_type: str, left: tf.Tensor, right: tf.Tensor) -> tuple[tf.
     Of `matmul(x, y) * c + z` with four dimensions Grappler with oneDNN makes one operation, for which it takes the
     first result of what makes `c` and `z`, whichever they are, as of `tf.split`; a function may be called with such.
     """
-    if op_type not in ("AddV2", "Mul") or traces_compiled():
+    if op_type not in ("AddV2", "Mul"):
         return left, right
     operands = [left, right]
     for i, maker in enumerate([maker_of(left), maker_of(right)]):
@@ -158,7 +159,7 @@ def before_matmul(left: tf.Tensor) -> None:
 
     Of `matmul(x * c, y) + z` Grappler with oneDNN makes `matmul(x, y) * c + z`, where the product may be infinite.
     """
-    maker = None if traces_compiled() or not left.dtype.is_floating else maker_of(left)
+    maker = maker_of(left) if left.dtype.is_floating else None
     if maker is not None and maker.type in PRODUCTS:
         _left(maker)
 
@@ -169,7 +170,7 @@ def after_matmul(product: tf.Tensor, contracted: int | None, columns: int | None
     With a sum that is fused, one of two dimensions ends the process if nothing is contracted or there are no columns,
     and one of four is 0 if nothing is contracted. There are few such: open sizes are mostly those of the rows.
     """
-    if not tf.is_symbolic_tensor(product) or traces_compiled() or not product.dtype.is_floating:
+    if not tf.is_symbolic_tensor(product) or not product.dtype.is_floating:
         return product
     may_end = product.shape.rank == 2 and (contracted is None or columns is None)
     return hidden(product) if may_end or (product.shape.rank == 4 and contracted is None) else product
@@ -183,7 +184,7 @@ def apart_from_pads(operand: tf.Tensor, kernel: tf.Tensor, padding: str) -> tupl
     is without any, so that Grappler takes a transposition that follows for one of sizes 1. Of a kernel that is padded
     the operation ends the process.
     """
-    if not tf.is_symbolic_tensor(operand) or not tf.is_symbolic_tensor(kernel) or traces_compiled():
+    if not tf.is_symbolic_tensor(operand) or not tf.is_symbolic_tensor(kernel):
         return operand, kernel
     maker, maker_of_kernel = maker_of(operand, or_type="Pad"), maker_of(kernel, or_type="Pad")
     if (maker_of_kernel is not None and maker_of_kernel.type == "Pad") or may_be_result(kernel):
@@ -305,7 +306,7 @@ def _before_relu(operand: tf.Tensor) -> tf.Tensor:
     Of a product of matrices or a convolution, a bias and a relu Grappler with oneDNN makes one operation, which gives 0
     for NaN.
     """
-    if not tf.is_symbolic_tensor(operand) or traces_compiled():
+    if not tf.is_symbolic_tensor(operand):
         return operand
     maker = maker_of(operand)
     return hidden(operand) if may_be_result(operand) or (maker is not None and maker.type in _SUMS) else operand
@@ -326,7 +327,7 @@ def larger(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     """
     are_symbolic = tf.is_symbolic_tensor(left) and tf.is_symbolic_tensor(right)
     is_leaky_relu = is_part_of(left, right) or is_part_of(right, left)
-    if not are_symbolic or not left.dtype.is_floating or traces_compiled() or is_leaky_relu:
+    if not are_symbolic or not left.dtype.is_floating or is_leaky_relu:
         return _MAXIMUM(left, right)
     if any(uniform_of(x) is not None for x in (left, right)):
         left, right = _before_relu(left), _before_relu(right)
@@ -349,7 +350,7 @@ def logarithm(operand: tf.Tensor) -> tf.Tensor:
 
 def _apart_from(op_types: Collection[str], operand: tf.Tensor) -> tf.Tensor:
     """The operand of an operation that Grappler would take together with one of those types, which makes it."""
-    maker = None if traces_compiled() else maker_of(operand)
+    maker = maker_of(operand)
     return operand if maker is None or maker.type not in op_types else hidden(operand)
 
 
@@ -369,7 +370,7 @@ def multiplied(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
 
     Grappler makes SquaredDifference of `(x - y) * (x - y)`, which TensorFlow has of few integers.
     """
-    if left.dtype in _SQUARED_DIFFERENCE or traces_compiled():
+    if left.dtype in _SQUARED_DIFFERENCE:
         return _MULTIPLY(left, right)
     return tf.squeeze(_MULTIPLY(tf.expand_dims(left, 0), tf.expand_dims(right, 0)), [0])
 
@@ -381,7 +382,7 @@ def difference(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     is x where the power is 1.
     """
     dtype = left.dtype
-    if not dtype.is_unsigned or traces_compiled():
+    if not dtype.is_unsigned:
         return _SUBTRACT(_apart_from(("Exp",), left), right)
     signed = tf.as_dtype(dtype.name.removeprefix("u"))
     return tf.bitcast(_SUBTRACT(*(tf.bitcast(x, signed) for x in (left, right))), dtype)
@@ -396,8 +397,6 @@ def extreme(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[..., t
     reduce = reduction(op_type, function)
 
     def apply(operand: tf.Tensor, axes: tf.Tensor, keepdims: bool = False) -> tf.Tensor:
-        if traces_compiled():
-            return reduce(operand, axes, keepdims)
         rank = operand.shape.rank
         return tf.squeeze(reduce(tf.expand_dims(operand, rank), axes, keepdims), [-1])
 
