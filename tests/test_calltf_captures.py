@@ -58,6 +58,7 @@ MODES = {
 }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("run", RUN)
 @pytest.mark.parametrize("symbolic", [False, True], ids=["", "symbolic"])
 @pytest.mark.parametrize("mode", MODES)

@@ -175,6 +175,7 @@ def test_converting_twice_and_in_threads_is_no_different():
     np.testing.assert_allclose(found, [expected] * 5, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_saved_model_that_calls_by_name_runs_without_jax(run_without_jax, tmp_path):
     call = call_tf(shifted_sine, call_tf_graph=True)
     model = tf.Module()

@@ -48,6 +48,7 @@ def test_its_gradient_is_taken_with_others_too():
     np.testing.assert_allclose(jax.grad(jax.grad(called))(0.5), -2 * np.sin(0.5), rtol=1e-6)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("transform", [jax.jit, jax.vmap, lambda f: jax.grad(lambda x: f(x).sum())])
 def test_it_draws_the_random_numbers_that_jax_draws_as_configured(transform):
     def function(x):

@@ -60,6 +60,7 @@ def test_each_row_is_of_use(package):
     assert [path for path in PRIVATE[package] if path.rpartition(".")[2] not in names] == []
 
 
+@pytest.mark.slow
 def test_only_the_compatibility_modules_touch_private_attributes():
     """A name that a class or module of ours has too (`size`, `mesh`) is nobody's sign, and not looked for."""
     found = [

@@ -355,6 +355,7 @@ def gradient(function, case, args):
     return jax.grad(total, argnums=tuple(range(len(case.shapes))))
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", works("eager", differentiable=False))
 def test_a_tensorflow_function_gives_its_results_and_gradients_in_jax(name):
     compare(name, np.float32)

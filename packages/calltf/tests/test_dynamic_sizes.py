@@ -71,6 +71,7 @@ def of_three(x):
     return x
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     "function",
     [

@@ -118,6 +118,7 @@ def run_here(function, *args, platform):
     return export.export(jax.jit(function), platforms=(platform,), disabled_checks=checks)(*args).call(*args)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.filterwarnings("ignore:call_tf works best")
 @pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
 def test_variables_and_tensors_are_captured_also_in_control_flow_for_devices_that_are_not_here(platform):

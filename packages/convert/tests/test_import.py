@@ -29,6 +29,7 @@ def test_every_public_name_is_there():
         jaxtf.convert.converts  # noqa: B018
 
 
+@pytest.mark.slow
 def test_every_name_is_imported_where_there_is_no_jax():
     # TensorFlow itself imports JAX where it is installed, so it is made not to be.
     program = f"{WITHOUT_JAX}from jaxtf.convert import *; print('imported')"

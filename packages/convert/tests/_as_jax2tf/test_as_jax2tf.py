@@ -117,6 +117,7 @@ def test_what_was_there_comes_back(library):
     assert jax.experimental.jax2tf is upstream is sys.modules[JAX2TF]
 
 
+@pytest.mark.slow
 def test_nothing_is_there_again_where_nothing_was():
     program = f"""
 import sys, jax.experimental

@@ -176,6 +176,7 @@ SCALES = {"float32": (-60, -24, 60, 110), "float64": (-900, -60, 60, 900), "comp
 NOT_COMPILED = {("eigvals", dtype) for dtype in SCALES} | {(name, "complex64") for name in ("svd", "svdvals")}
 
 
+@pytest.mark.slow(1)
 @pytest.mark.sweep(3)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", SCALES)

@@ -108,6 +108,7 @@ USES = {
 }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("with_gradient", "use"),
     [*((True, use) for use in USES), (False, "eager"), (False, "graph"), (False, "compiled")],
@@ -235,6 +236,7 @@ def test_a_value_that_could_not_be_made_is_tried_again():
     assert [cache.peek(key) for key in (1, 2, 3)] == [None] * 3
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("with_gradient", [True, False])
 def test_a_signature_that_is_dropped_keeps_no_array_alive(with_gradient, monkeypatch):
     monkeypatch.setattr(convert_module, "_SIGNATURES_KEPT", 2)

@@ -48,6 +48,7 @@ def assert_close(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow(1)
 @MODES
 @NAMES
 def test_a_gradient_through_vectorized_map(name, native):
@@ -92,6 +93,7 @@ def test_what_is_the_same_for_all_elements_gets_the_sum(native):
             assert_close(found, expected)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("shapes", [None, ["(b,)"]], ids=["static", "polymorphic"])
 @MODES
 def test_what_is_the_same_for_all_elements_has_a_gradient_or_is_refused(native, shapes):

@@ -95,3 +95,49 @@ def test_known_sizes_that_disagree_are_refused_in_words():
       %r = stablehlo.add %x, %k : (tensor<?xf32>, tensor<1xf32>) -> tensor<?xf32>"""
     with pytest.raises(ArgumentTypeError, match=r"a result has shape \(2,\), and its type \(1,\)"):
         convert_stablehlo(module(lines, {"x": "tensor<?xf32>"}, "tensor<?xf32>"))(tf.ones([1]))
+
+
+GROWN = """
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %value = stablehlo.constant dense<0.0> : tensor<f32>
+  %n, %y = stablehlo.while(%i = %zero, %z = %x) : tensor<i32>, tensor<?xf32>
+  cond {
+    %p = stablehlo.compare LT, %i, %k : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %j = stablehlo.add %i, %one : tensor<i32>
+    %w = stablehlo.pad %z, %value, low = [1], high = [0], interior = [0]
+      : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+    stablehlo.return %j, %w : tensor<i32>, tensor<?xf32>
+  }
+  %r = stablehlo.add %x, %y : tensor<?xf32>"""
+COUNTED = """
+func.func private @counted(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+    : (tensor<?xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.convert %s : (tensor<f32>) -> tensor<i32>
+  %shape = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %r = stablehlo.dynamic_iota %shape, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}"""
+CALLS = """
+  %a = func.call @counted(%x) : (tensor<?xf32>) -> tensor<?xf32>
+  %b = func.call @counted(%y) : (tensor<?xf32>) -> tensor<?xf32>
+  %r = stablehlo.add %a, %b : tensor<?xf32>"""
+
+
+def test_what_a_loop_makes_larger_is_not_taken_for_what_it_was():
+    run = convert_stablehlo(module(GROWN, {"x": "tensor<?xf32>", "k": "tensor<i32>"}, "tensor<?xf32>"))
+    np.testing.assert_array_equal(run(tf.ones([1]), 0), [2])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        run(tf.ones([1]), 1)
+
+
+def test_a_size_that_one_call_computes_is_not_that_of_another():
+    arguments = {"x": "tensor<?xf32>", "y": "tensor<?xf32>"}
+    run = convert_stablehlo(module(CALLS, arguments, "tensor<?xf32>") + COUNTED)
+    np.testing.assert_array_equal(run(tf.constant([1.0, 1.0]), tf.constant([2.0, 0.0])), [0, 2])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        run(tf.constant([1.0, 0.0]), tf.constant([2.0, 0.0]))

@@ -202,6 +202,7 @@ def test_a_loop_over_a_size_that_is_open_keeps_it_open():
         np.testing.assert_array_equal(traced(tf.constant(x)), x * 8 + 4)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("batch", [1, 2, 3])
 def test_a_scan_over_rows_of_any_batch_size_is_compiled(batch):
     def sums(x):

@@ -24,6 +24,7 @@ def run(function, *arguments, compiled):
     return [np.asarray(x) for x in tf.function(function, autograph=False, jit_compile=compiled)(*arguments)]
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("compiled", COMPILED)
 @pytest.mark.parametrize("by_xla", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])

@@ -639,6 +639,7 @@ def test_a_version_of_tensorflow_is_refused_where_it_says_nothing():
     )
 
 
+@pytest.mark.slow
 def test_without_jaxlib_graph_mode_says_what_it_needs(run_without_jax):
     program = (
         "import sys; sys.modules['jaxlib'] = None; sys.modules['jax'] = None\n"

@@ -284,6 +284,7 @@ def test_reduced_precision_rounds_to_even_and_saturates(dtype, mode):
         same_as_jax(lambda x, e=exponent, m=mantissa: lax.reduce_precision(x, e, m), values, mode=mode)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_functions_of_complex_numbers_agree(dtype):
     values = np.array([0.3 + 0.4j, -1.2 + 0.1j, 2 - 3j, 1e-3 + 1e-3j, -0.5 - 0.5j], dtype)

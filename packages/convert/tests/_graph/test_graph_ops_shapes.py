@@ -77,6 +77,7 @@ def test_padding_of_nothing_spreads_nothing():
     same_as_jax(lambda x: lax.pad(x, np.int32(7), ((1, 2, 3), (0, 0, 2))), np.zeros((0, 1), np.int32))
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("index", ["int8", "uint8", "int32", "uint32", "int64"])
 def test_slices_are_moved_inside(index, mode):

@@ -123,6 +123,7 @@ def assert_near(found, expected):
         np.testing.assert_allclose(np.conj(ours), theirs, rtol=2e-5, atol=1e-6 if theirs.dtype.kind == "f" else 1e-25)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_chosen_at_run_time_is_differentiated_when_loaded_and_compiled(name, tmp_path):
     function, arguments, texts = PROGRAMS[name]

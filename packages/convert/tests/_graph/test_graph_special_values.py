@@ -361,6 +361,7 @@ MONOTONIC = (jnp.sqrt, jnp.log, jnp.log1p, lax.rsqrt, jnp.arccosh, jnp.arcsin, j
 MONOTONIC += (jnp.exp, jnp.expm1, jnp.tanh, jax.scipy.special.erf, jax.nn.relu, jax.nn.sigmoid, jnp.sign, jnp.floor)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("allows_xla", [False, True])
 @pytest.mark.parametrize("values", [[], [-3, 4, 0.25, -np.inf, np.inf], [-0.5, 0.5, 1, -1], [2.0, 0.5, 3]])

@@ -41,6 +41,7 @@ CALLS = {
 NOT_COMPILED = ("branch", "loop", "nothing_in_branch", "nothing_in_loop")
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("count", [0, 1, 3])

@@ -185,6 +185,7 @@ MEETINGS = {
 }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("is_saved", [False, True], ids=["function", "SavedModel"])
 @pytest.mark.parametrize("name", MEETINGS)
 def test_constants_and_what_is_transposed_may_meet_anywhere(name, is_saved, tmp_path):

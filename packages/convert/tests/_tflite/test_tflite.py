@@ -174,6 +174,7 @@ REWRITTEN = {
 }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("is_saved", [False, True], ids=["function", "SavedModel"])
 @pytest.mark.parametrize("name", REWRITTEN)
 def test_what_the_converter_would_rewrite_wrongly_is_right(name, is_saved, tmp_path):

@@ -74,6 +74,7 @@ def wrong(subject):
     return backends.Runner(values, gradients)
 
 
+@pytest.mark.slow
 def test_what_differs_is_reported_with_its_place_sizes_and_size(monkeypatch):
     monkeypatch.setattr(backends, "BACKENDS", {**backends.BACKENDS, "wrong": wrong})
     monkeypatch.setattr("jaxtf.convert._verify.verify.BACKENDS", backends.BACKENDS)
@@ -230,6 +231,7 @@ def test_specifications_of_tensorflow_are_refused(value):
     )
 
 
+@pytest.mark.slow
 def test_an_artifact_is_verified_with_the_gradients_that_it_carries():
     exported = export(predict, expand_linear_algebra=True)(*NETWORK)
     with_gradient = verify(exported.serialize(vjp_order=1), backends=["eager", "saved_model"])
@@ -469,6 +471,7 @@ def test_the_command_says_how_it_is_used_without_tensorflow(option):
         assert done.stdout.startswith("jaxtf-verify ")
 
 
+@pytest.mark.slow
 def test_ties_repeated_indices_and_special_numbers_are_among_the_numbers(monkeypatch):
     def scattered(x, i):
         return {"first": x.argmax(), "put": jnp.zeros(4).at[i].max(x), "sorted": jnp.argsort(x), "relu": jax.nn.relu(x)}

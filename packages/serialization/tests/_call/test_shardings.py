@@ -205,6 +205,7 @@ OTHER_MESHES = {
 }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", OTHER_MESHES)
 def test_functions_over_different_meshes_are_called_in_one_program(mesh, name):
     sizes, names, axis = OTHER_MESHES[name]
@@ -364,6 +365,7 @@ def mapped(mesh, x):
     return jax.shard_map(shift, mesh=mesh, in_specs=P("a", "b"), out_specs=P("a", "b"))(x)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(("inside", "shape"), [(constraint, "4, 8"), (constraint, "4*n, 2*m"), (mapped, "4, 8")])
 def test_shardings_inside_of_a_function_are_kept(inside, shape, mesh):
     exported = export(lambda x: inside(mesh, x))(spec(shape))
@@ -499,6 +501,7 @@ def over_devices(scaled, sine, mesh):
     }
 
 
+@pytest.mark.slow
 def test_calls_inside_of_shard_map_have_the_derivatives_of_the_function(mesh):
     scaled = export(lambda x, w: jnp.sin(x * w))(ShapeDtypeStruct((1, 2), F32), ShapeDtypeStruct((2,), F32))
     sine = export(jnp.sin)(ShapeDtypeStruct((1, 2), F32))

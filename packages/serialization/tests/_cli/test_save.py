@@ -159,6 +159,7 @@ def test_files_are_replaced_by_force_alone_and_inputs_never(program, tmp_path, c
     assert not list(tmp_path.glob(".*partial"))
 
 
+@pytest.mark.slow(1)
 @needs_jax
 @pytest.mark.parametrize("argnums", [0, (0,), (0, 1)])
 def test_a_program_with_weights_is_rewritten_with_them(program, argnums, tmp_path, capsys):

@@ -85,6 +85,7 @@ def hermitian(n, dtype):
     return ((a + adjoint(a)) / 2).astype(dtype)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_eigh_gives_orthonormal_vectors_and_their_values(dtype, n):

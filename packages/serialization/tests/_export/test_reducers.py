@@ -131,6 +131,7 @@ for texts, shape in (((1, 3), (1, 3)), (symbolic_shape("1, b"), (1, 4)), (symbol
 """
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("program", [REFUSED_BY_THE_VERIFIER, MORE_PADDING_THAN_ELEMENTS], ids=["verifier", "padding"])
 def test_the_process_survives(program):
     """A module that the verifier refuses damages the process, which ends some dozens of exports later; XLA ends it

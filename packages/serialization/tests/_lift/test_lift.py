@@ -128,6 +128,7 @@ def test_what_jax_refuses_of_shardings_is_refused_in_words():
         np.testing.assert_allclose(found, product(x), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_nothing_of_a_trace_is_kept():
     functions = {
         "random numbers": lambda x: jax.random.normal(jax.random.key(x.astype(int)[0]), (3,)),

@@ -121,6 +121,7 @@ def test_choices_have_the_derivatives_of_jax(name, platforms):
         np.testing.assert_allclose(of(lifted)(x), of(function)(x), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("function", [lax.square, lax.sqrt, lax.exp, lax.sin, lax.atan, jax.nn.silu])
 def test_defaults_of_attributes_may_be_written_out(function):
     x = REALS if function is jax.nn.silu else np.array(of_complex.POINTS, np.complex64)

@@ -46,6 +46,7 @@ def _quick_compilation():
     jax.config.update("jax_disable_most_optimizations", before)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", LOOPS)
 def test_values_and_derivatives_are_those_of_jax(name):
     function = LOOPS[name]

@@ -459,6 +459,7 @@ def test_bits_are_followed_through_calls_and_loops():
         jax.grad(lifted)(np.float32(3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 5])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("name", ["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"])
