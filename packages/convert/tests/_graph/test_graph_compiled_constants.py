@@ -233,3 +233,31 @@ def test_each_element_of_a_constant_counts_for_itself(name, dtype, enable_xla):
             assert np.all(np.abs(wide[is_less]) <= least), (where, x, c, wide, expected)
 
     runs()
+
+
+FIRST = {
+    "extreme": lambda c: jnp.maximum(c * 2, c * 5),
+    "power": lambda c: jnp.exp(c) - 1,
+    "relu": lambda c: jnp.maximum(c + c[::-1], 0.0),
+    "quotient": lambda c: c / jnp.sqrt(c * c),
+    "product": lambda c: (c * 3.0) * 5.0,
+    "difference": lambda c: 1e-8 - (1 - c),
+}
+THEN = {
+    "top": lambda y: lax.top_k(y, 1)[0],
+    "place": lambda y: jnp.argmax(y).astype(jnp.float32),
+    "pool": lambda y: lax.reduce_window(y[None, :, None], -jnp.inf, lax.max, (1, 2, 1), (1, 1, 1), "VALID").ravel(),
+    "sorted": jnp.sort,
+}
+
+
+@pytest.mark.slow(1)
+@pytest.mark.parametrize("then", THEN)
+def test_what_is_kept_from_an_optimizer_is_a_constant_for_xla_still(then):
+    """TensorFlow computes it by its own kernels, as it does any constant before XLA compiles the rest."""
+    c = np.float32([1.0, np.nan, 3.0, 2.0])
+    for name, first in FIRST.items():
+        converted = convert(lambda x, c, f=first: x + THEN[then](f(c)), native_serialization=False)
+        compiled = tf.function(lambda x, f=converted: f(x, tf.constant(c)), autograph=False, jit_compile=True)
+        expected = THEN[then](first(jnp.asarray(c)))
+        np.testing.assert_allclose(compiled(tf.constant(0.0)), expected, rtol=1e-6, err_msg=name)

@@ -8,6 +8,7 @@ import tensorflow as tf
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from jax import lax
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from jaxtf.convert import convert
 from jaxtf.convert._tf import is_left_by_grappler
@@ -108,15 +109,19 @@ TINY = np.finfo(np.float32).tiny
 
 def assert_gives(expected, function, arguments, shapes, *, mode, enable_xla):
     converted = convert(function, polymorphic_shapes=shapes, native_serialization=False, enable_xla=enable_xla)
-    if mode == "graph":
+    if mode != "eager":
         signature = [tf.TensorSpec([None] * x.ndim if shapes else x.shape, x.dtype) for x in arguments]
-        converted = tf.function(converted, signature, autograph=False)
-    found = converted(*arguments).numpy()
+        converted = tf.function(converted, signature, autograph=False, jit_compile=mode == "frozen" or None)
+    if mode == "frozen":  # traced to be compiled, but not compiled
+        frozen = convert_variables_to_constants_v2(converted.get_concrete_function())
+        found = frozen(*map(tf.constant, arguments))[0].numpy()
+    else:
+        found = converted(*arguments).numpy()
     # What is smaller may count as 0.
     np.testing.assert_array_equal(*(np.where(np.abs(x) < TINY, np.float32(0), x) for x in (found, expected)))
 
 
-@pytest.mark.parametrize("mode", ["eager", "graph"])
+@pytest.mark.parametrize("mode", ["eager", "graph", "frozen"])
 @pytest.mark.parametrize("enable_xla", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_each_operation_is_rounded_by_itself(name, enable_xla, mode):

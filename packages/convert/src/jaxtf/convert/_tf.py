@@ -26,7 +26,7 @@ Each private name is listed once, with why it is needed and the versions it was 
 - `ConcreteFunction._inference_function` with its `name` and `function_type`, `function_call_options` of
   `tensorflow.python.eager.context`, and `tensorflow.python.eager.execute` (2.19.1, 2.20.0, 2.21): a concrete function
   run by its name, which takes 14 us where the shortest public call takes 60. The questions that a call asks about
-  structure, gradients and captures are answered once, those about options where they have changed.
+  structure, gradients and captures are answered once; the options may change between two calls.
 - `Graph._override_gradient_function`, and `ops.gradient_registry` with its `_registry` (2.21): an operation
   of a graph with a gradient that goes with the graph. `tf.custom_gradient` and `tf.RegisterGradient` hold their
   function, and so the graph, for as long as the process runs.
@@ -614,20 +614,15 @@ def _hidden_from_debuggers() -> Iterator[None]:
 
 
 def _run_by_name(concrete: Any, *, has_options: bool) -> Callable[[Sequence[tf.Tensor]], list[tf.Tensor]]:
-    """Runs a concrete function with the options of TensorFlow's optimizer that hold then, if it has any."""
+    """Runs a concrete function, with the options for graphs that hold at the time of a call, or with none."""
     function = concrete._inference_function
     name, results = function.name.decode(), len(function.function_type.flat_outputs)
-    last: tuple[Any, tuple[Any, ...]] = None, ()
 
     # Held, because TensorFlow forgets a function that nobody holds.
     def run(arguments: Sequence[tf.Tensor], *, _held: Any = concrete) -> list[tf.Tensor]:
-        nonlocal last
-        state, (options, attributes) = context.context(), last
-        # The same object until an option changes; each thread has its own.
-        if has_options and state.function_call_options is not options:
-            options = state.function_call_options
-            attributes = tuple(item for option in options.as_attrs().items() for item in option)
-            last = options, attributes
+        state = context.context()
+        options = state.function_call_options.as_attrs() if has_options else {}
+        attributes = tuple(item for option in options.items() for item in option)
         found: list[tf.Tensor] = execute.execute(name, results, list(arguments), attributes, state)
         return found
 

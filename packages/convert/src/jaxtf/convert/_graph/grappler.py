@@ -4,8 +4,10 @@ It replaces some pairs of operations by one without regard to NaN, to integers t
 or by one that has no kernel of the dtype, and computes sums and products in another order. It looks at an operation and
 at what makes its operand. It leaves an operation with the attribute `_grappler_do_not_remove` as it is, and often what
 is computed from it; where not, another operation between the two, which costs little or nothing, keeps it from that.
-What it may know of a tensor is in `optimizer`. What XLA compiles, to which all this is nothing, has it too: a session
-optimizes the functions of a SavedModel first, and `tf.vectorized_map`, or whoever freezes a function, compiles nothing.
+What it may know of a tensor is in `optimizer`.
+
+What is traced to be compiled is written so too. XLA sees the same operations, and Grappler sees them first, or alone,
+where such a function is put in a graph that is not compiled: in a session, frozen, or by `tf.vectorized_map`.
 
 With oneDNN, which is TensorFlow's default on most processors, it fuses operations too, and a later pass does: those
 compute something else where an operand is not what they take it for, or lose NaN.
@@ -217,14 +219,14 @@ def divided(dividend: tf.Tensor, divisor: tf.Tensor) -> tf.Tensor:
     if not are_symbolic or dividend.dtype.is_complex:
         return _DIVIDE(dividend, divisor)  # of complex numbers Reciprocal gives for 0 what XLA gives
     if traces_compiled():
-        return _DIVIDE(*_with_reciprocal(dividend, divisor))
+        dividend, divisor = _with_reciprocal(dividend, divisor)
     maker = maker_of(divisor)
     if maker is not None and maker.type == "Sqrt":
         left_by_grappler(maker)
     if may_be_constant(dividend):
         dividend = hidden(dividend)
     if may_be_constant(divisor):
-        reciprocal = _reciprocal(divisor)
+        reciprocal = None if traces_compiled() else _reciprocal(divisor)
         if reciprocal is None:
             divisor = hidden(divisor)
         elif divisor.shape.rank:  # of one number Reciprocal is exact
@@ -239,7 +241,7 @@ def _with_reciprocal(dividend: tf.Tensor, divisor: tf.Tensor) -> tuple[tf.Tensor
     here.
     """
     is_wide = divisor.dtype.size > 2 or divisor.dtype == tf.bfloat16
-    known = elements_of(divisor, also=("BroadcastTo",)) if is_wide else None
+    known = elements_of(divisor, also=("BroadcastTo", "Identity")) if is_wide else None
     if known is None:
         return dividend, divisor
     limit = 1 / range_of(divisor.dtype)[0]
@@ -283,7 +285,7 @@ def sum_of_several(terms: Sequence[tf.Tensor]) -> tf.Tensor:
     """
     if not tf.is_symbolic_tensor(terms[0]):
         return tf.add_n(terms)
-    if traces_compiled():  # XLA makes one loop of sums of two
+    if traces_compiled():  # XLA makes one loop of sums of two, each of which is kept
         return reduce(_ADD, terms)
     digits = len(str(len(terms)))
     placed = [hidden(term, f"term_{i:0{digits}}") for i, term in enumerate(terms)]

@@ -18,7 +18,6 @@ from jaxtf.convert._graph.broadcasts import EXPAND
 from jaxtf.convert._graph.grappler import hidden
 from jaxtf.convert._graph.optimizer import MOST_ELEMENTS_LOOKED_AT, uniform_of
 from jaxtf.convert._graph.reshapes import RESHAPE
-from jaxtf.convert._tf import traces_compiled
 
 __all__ = ["LateConstants"]
 
@@ -61,7 +60,7 @@ class LateConstants:
 
     def operands(self, name: str, operands: Sequence[Any]) -> list[Any]:
         """What the operation of that name is to take."""
-        if not operands or name in _TAKE_AS_THEY_ARE or name in _MOVE_ELEMENTS or traces_compiled():
+        if not operands or name in _TAKE_AS_THEY_ARE or name in _MOVE_ELEMENTS:
             return list(operands)
         if self._computes_constants(name, operands):
             return list(operands)

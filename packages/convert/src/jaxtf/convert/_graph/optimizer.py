@@ -168,7 +168,8 @@ def _is_of_constants(tensor: tf.Tensor) -> bool:
 def _is_constant(tensor: tf.Tensor, most: int, also: frozenset[str] = frozenset()) -> bool | None:
     """Whether a tensor of a graph depends on constants alone, or on operations of types that are `also` taken for such.
 
-    None if more operations than `most` are reached.
+    None if more operations than `most` are reached. With `also` it is asked what is computed before XLA compiles: that
+    looks through what is hidden from Grappler.
     """
     left, seen = [tensor], set[tf.Operation]()
     while left:
@@ -176,7 +177,7 @@ def _is_constant(tensor: tf.Tensor, most: int, also: frozenset[str] = frozenset(
         if operation in seen or operation.type in also:
             continue
         outer = _captured(operation) if also and operation.type == "Placeholder" else None
-        is_hidden = operation.type == "Identity" and is_left_by_grappler(operation)
+        is_hidden = not also and operation.type == "Identity" and is_left_by_grappler(operation)
         if outer is None and (is_hidden or (not operation.inputs and operation.type not in ("Const", "NoOp"))):
             return False
         if len(seen) == most:

@@ -200,8 +200,8 @@ def _complex_power(bound: Bound, base: tf.Tensor, exponent: tf.Tensor) -> tf.Ten
     takes_roots = not computed_by_xla(base) and not traces_saved_gradient()
     half = _known_half(exponent) if takes_roots else None
     if half is None:
-        is_found = known_value(exponent) is not None and not traces_saved_gradient()
-        if not traces_compiled() and may_be_constant(exponent) and not is_found:
+        is_found = takes_roots and known_value(exponent) is not None
+        if may_be_constant(exponent) and not is_found:
             exponent = hidden(exponent)  # or it may be found to be 0.5
         return where(is_zero, of_zero, tf.pow(base, exponent))
     base = _in_shape_of_both(base, exponent)
