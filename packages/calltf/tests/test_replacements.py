@@ -81,3 +81,12 @@ def test_results_are_those_of_eager_mode(name):
     function, x = FUNCTIONS[name]
     call = call_tf(function)
     np.testing.assert_array_equal(jax.jit(call)(x), call(x))
+
+
+def test_what_has_no_compiler_and_is_not_used_keeps_nothing_from_being_replaced():
+    def place(x):
+        tf.strings.as_string(x)
+        return tf.argmin(x)
+
+    x = np.float32([1, np.nan, 5, 7])
+    assert int(jax.jit(call_tf(place))(x)) == int(place(tf.constant(x))) == 0

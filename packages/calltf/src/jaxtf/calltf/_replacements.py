@@ -1,8 +1,8 @@
 """Operations that TensorFlow's compiler computes wrongly, written with others that it computes rightly.
 
 A bilinear resize takes neighbouring rows at some sizes; a mean of integers overflows before it is divided; the place of
-the largest number is that of a NaN; `-0.` is less than `0.`. A trace that has them is written again. What cannot be
-compiled anyway, or writes to variables, stays as it is, to be refused.
+the largest number is that of a NaN; `-0.` is less than `0.`. A trace that has them is written again. What writes to
+variables stays as it is, to be refused.
 
 Source: what TensorFlow 2.21 computes where it does not compile.
 Knows graphs of TensorFlow; nothing of JAX.
@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.calltf._graph import nodes, ops_without_compiler, stateful_ops, variable_writes
+from jaxtf.calltf._graph import nodes, stateful_ops, variable_writes
 from jaxtf.calltf._tf import outside_of_graphs
 from jaxtf.calltf._walk import constant_array, emitted
 from jaxtf.calltf._writer import Writer
@@ -27,7 +27,7 @@ def with_replacements(concrete: Any) -> Callable[[Sequence[Any]], list[Any]] | N
     """What computes the results of a trace, and asserts, rightly when compiled; None if the trace itself does."""
     if not any(_is_wrong(node.op, node.attr["T"].type) for node in nodes(concrete)):
         return None
-    if variable_writes(stateful_ops(concrete)) or ops_without_compiler(concrete):
+    if variable_writes(stateful_ops(concrete)):
         return None
     return Writer(concrete, _replaced)
 
