@@ -73,6 +73,7 @@ MAY_IMPORT = {
         "_modules": "_symbolic_values",
         "_walk": "_tf",
         "_writer": "_tf _graph _walk",
+        "_lists": "_graph _walk",
         "_conjugates": "_graph _writer",
         "_replacements": "_tf _graph _walk _writer",
         "_opened": "_tf _writer",
@@ -92,8 +93,8 @@ MAY_IMPORT = {
         "_traced": "_errors _jax _tf _graph _opened _transfer _notes _declared _captures _dynamic_sizes",
         "_symbolic_traced": "_errors _jax _tf _symbolic_values _scope _sizes _interpreter _operations _transfer"
         " _declared _captures _traced",
-        "_function": "_errors _jax _tf _graph _conjugates _replacements _sizes _transfer _configuration _declared"
-        " _captures _traced _symbolic_traced",
+        "_function": "_errors _jax _tf _graph _lists _conjugates _replacements _sizes _transfer _configuration"
+        " _declared _captures _traced _symbolic_traced",
         "_lost_derivatives": "_tf _walk",
         "_observed": "_tf _walk _lost_derivatives",
         "_vjp": "_errors _tf _graph _transfer _declared _traced _function _lost_derivatives _observed",

@@ -38,6 +38,7 @@ from jaxtf.calltf._conjugates import with_conjugates
 from jaxtf.calltf._declared import Declared, known_sizes
 from jaxtf.calltf._errors import LIMITATIONS, CompilationError, DynamicShapeError, UnsupportedError
 from jaxtf.calltf._jax import result_types
+from jaxtf.calltf._lists import misread_lists
 from jaxtf.calltf._replacements import with_replacements
 from jaxtf.calltf._sizes import symbolic_sizes
 from jaxtf.calltf._symbolic_traced import SymbolicTraced
@@ -179,6 +180,14 @@ class Function:
                 "and TensorFlow's compiler silently drops elements written beyond its initial size\n"
                 "  remedy: create the TensorArray with the size that it needs, without dynamic_size, or call "
                 f"the function outside of staged contexts; see {LIMITATIONS}"
+            )
+        if misread := misread_lists(concrete):
+            raise CompilationError(
+                f"Error compiling TensorFlow function {self.name}: {', '.join(misread)} would have other elements of a "
+                "list of tensors than when it is not compiled, because TensorFlow's compiler keeps as many as there is "
+                "room for\n"
+                "  remedy: use a tf.TensorArray of the size that it needs, or call the function outside of staged "
+                f"contexts; see {LIMITATIONS}"
             )
         found, rewritten = concrete, None if self.staging.by_name else with_replacements(concrete)
         if rewritten is not None:
