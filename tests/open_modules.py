@@ -498,12 +498,13 @@ class Drawing:
         body.add(Step(text, [x, y, size], result, computed, looks=True))
 
     def _loop(self, body: Body) -> None:
-        """Two arrays are carried; one from outside is used beside them."""
-        operands = [add_negate(body, self._array(body), None) for _ in range(2)]
+        """Two arrays are carried, often of one shape at first; one from outside is used beside them."""
+        first = self._array(body)
+        operands = [add_negate(body, i, None) for i in (first, self._among((first, self._array(body))))]
         operands.append(self._array(body))
-        turns, which = self._number(0, 2), self._number(0, 1)
+        turns, which = self._among((0, 1, 2, 2, 3)), self._number(0, 1)
         carried = [body.types[i] for i in operands[:2]]
-        made = self._block([*carried, body.types[operands[2]]], self._number(1, 3), [len(t) for t in carried])
+        made = self._block([*carried, body.types[operands[2]]], self._number(1, 4), [len(t) for t in carried])
         made.returned = [add_negate(made, i, t) for i, t in zip(made.returned, carried, strict=True)]
         a, b = map(written, carried)
 
