@@ -6,6 +6,7 @@ Importing this package imports neither JAX nor NumPy nor TensorFlow.
 import importlib
 from typing import TYPE_CHECKING
 
+from jaxtf.shapepoly._dimensions.computed import computed_parts
 from jaxtf.shapepoly._dimensions.dimension import Dimension, evaluate
 from jaxtf.shapepoly._dimensions.scope import Constraint, SymbolicScope
 from jaxtf.shapepoly._dimensions.size_reader import SizeReader
@@ -48,6 +49,7 @@ __all__ = [
     "SymbolicOperations",
     "SymbolicScope",
     "UnsolvableDimensionVariables",
+    "computed_parts",
     "evaluate",
     "is_symbolic_dim",
     "max_dim",

@@ -21,7 +21,12 @@ from jaxtf.serialization._errors import SerializationError
 from jaxtf.serialization._export.closed_over import closed_over, parts_left, paths_in_closure
 from jaxtf.serialization._export.constants import large_constants
 from jaxtf.serialization._export.frozen import frozen
-from jaxtf.serialization._export.jaxprs import callback_names, called_functions, has_values_of_other_traces
+from jaxtf.serialization._export.jaxprs import (
+    callback_names,
+    called_functions,
+    has_values_of_other_traces,
+    sizes_in,
+)
 from jaxtf.serialization._export.jitted import as_jitted, static_parameters
 from jaxtf.serialization._export.lapack import check_lapack
 from jaxtf.serialization._export.lowering_rules import overriding_rules
@@ -223,7 +228,7 @@ def _lower(
         raise
     if facts.host_callbacks:
         raise host_callback_refused(traced.fun_name, traced.jaxpr)
-    export_main(facts.module, Dimensions(shapes, facts.kept_arguments, solution))
+    export_main(facts.module, Dimensions(shapes, facts.kept_arguments, solution, sizes_in(traced.jaxpr)))
     mark_refined_at_run_time(facts.module, facts.refined_at_run_time)
     called = called_functions(traced.jaxpr, number_called_functions(facts.module))
     calls, foreign = operations_to_check(facts.module, STABLE_DIALECTS)

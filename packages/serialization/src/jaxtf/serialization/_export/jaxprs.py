@@ -13,6 +13,7 @@ from jax.core import Tracer
 from jaxtf.serialization._jax import CALLBACKS, equation_frames
 from jaxtf.serialization._record.called import CalledFunction
 from jaxtf.serialization._record.locations import users_line
+from jaxtf.shapepoly import is_symbolic_dim
 
 __all__ = [
     "callback_names",
@@ -23,6 +24,7 @@ __all__ = [
     "is_callback",
     "is_check_of_equinox",
     "is_within_equinox",
+    "sizes_in",
 ]
 
 
@@ -72,6 +74,28 @@ def has_values_of_other_traces(jaxpr: Any) -> bool:
     items = (item for value in parameters for item in (value if isinstance(value, tuple | list) else (value,)))
     constants = (constant for item in (jaxpr, *items) for constant in getattr(item, "consts", ()))
     return any(isinstance(constant, Tracer) for constant in constants)
+
+
+def sizes_in(jaxpr: Any) -> tuple[Any, ...]:
+    """The symbolic sizes that a jaxpr makes numbers of, or arrays from nothing, each once.
+
+    An array that is computed from others has no larger sizes than these, or as many elements.
+    """
+    found: dict[Any, None] = {}
+    for equation in equations(jaxpr):
+        found.update(dict.fromkeys(filter(is_symbolic_dim, equation.params.values())))  # a value, turns of a loop
+        if equation.primitive.name in _MAKES_ARRAYS:
+            sizes = (size for result in equation.outvars for size in getattr(result.aval, "shape", ()))
+            found.update(dict.fromkeys(filter(is_symbolic_dim, sizes)))
+    return tuple(found)
+
+
+_MAKES_ARRAYS = frozenset(
+    (
+        *("broadcast_in_dim", "iota", "pad", "empty", "random_bits", "random_gamma", "rng_bit_generator"),
+        *("rng_uniform", "threefry2x32"),
+    )
+)
 
 
 def equations(value: Any) -> Iterator[Any]:

@@ -20,8 +20,9 @@ from jax.extend.mlir import ir, passmanager
 from jax.extend.mlir.dialects import func, stablehlo
 
 from jaxtf.serialization._export.dimensions import RangeOperations, StablehloOperations
+from jaxtf.serialization._export.fitting import require_fitting
 from jaxtf.serialization._record.avals import Shape
-from jaxtf.shapepoly import Solution
+from jaxtf.shapepoly import Dimension, Solution
 
 __all__ = ["Dimensions", "export_main", "mark_refined_at_run_time"]
 
@@ -45,11 +46,13 @@ class Dimensions:
       shapes: Of each flat argument; sizes are integers or dimension expressions.
       kept: Positions of the flat arguments that the module takes.
       solution: How the dimension variables follow from the shapes.
+      computed: The sizes that the function computes with.
     """
 
     shapes: tuple[Shape, ...]
     kept: tuple[int, ...]
     solution: Solution
+    computed: tuple[Dimension, ...] = ()
 
 
 def export_main(module: ir.Module, dimensions: Dimensions) -> None:
@@ -142,6 +145,8 @@ def _inner_operands(
     # Products and sums are compared in 64 bits where they may wrap in 32.
     of_sizes = size_type if ranges.are_small else ir.RankedTensorType.get([], ir.IntegerType.get_signless(64))
     values = dimensions.solution.run(StablehloOperations(flat, of_sizes))
+    if size_type == ir.RankedTensorType.get([], ir.IntegerType.get_signless(32)):
+        require_fitting(dimensions.computed, values)
     return [
         *arguments[: layout.platform_index],
         *(_as_type(values[name], size_type) for name in layout.dimensions),

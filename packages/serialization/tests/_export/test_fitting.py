@@ -1,0 +1,127 @@
+"""Sizes that a program computes with are right, or refused where 32 bits do not hold them."""
+
+import contextlib
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from jaxtf.serialization import ArgumentMismatch, deserialize, export, lift
+from jaxtf.shapepoly import IntegerOperations, evaluate, max_dim, min_dim, symbolic_shape
+
+REFUSED = "The size '{}', which the program computes with, is not an integer of 32 bits"
+SIZES = [1, 2, 3, 7, 46340, 46341, 65535, 65536, 70_000]
+
+
+def rows(*names, constraints=()):
+    return [
+        jax.ShapeDtypeStruct((size,), jnp.int8) for size in symbolic_shape(", ".join(names), constraints=constraints)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("function", "size"),
+    [
+        (lambda x: jnp.mean(jnp.zeros((x.shape[0], x.shape[0]), jnp.float32) + x), "b^2"),
+        (lambda x: x.sum() / x.shape[0] ** 2, "b^2"),
+        (lambda x: jnp.float32(x.shape[0] ** 3), "b^3"),
+        (lambda x: jnp.float32(x.shape[0] ** 2 // 4), "b^2"),
+        (lambda x: jnp.ones(x.shape[0] * 100_000, jnp.int8).sum(), "100000*b"),
+        (lambda x: jnp.arange(x.shape[0] ** 2)[-1], "b^2"),
+        (lambda x: jnp.pad(x, (0, x.shape[0] * 100_000))[-1], "100001*b"),
+        (lambda x: jax.lax.fori_loop(0, x.shape[0] ** 2, lambda i, y: i, 0), "b^2"),
+        (lambda x: jax.jit(lambda y: y.shape[0] ** 2 * y)(x).sum(), "b^2"),
+        (lambda x: jax.lax.cond(x[0] > 0, lambda y: y.shape[0] ** 2, lambda y: 0, x), "b^2"),
+        (lambda x: jax.vmap(lambda y: y * x.shape[0] ** 2)(x)[0], "b^2"),
+        (lambda x: jnp.float32(-(x.shape[0] ** 2)), "-b^2"),
+    ],
+)
+def test_a_size_that_does_not_fit_is_refused(function, size):
+    exported = deserialize(export(function)(*rows("b")).serialize())
+    fitting, large = np.ones(9, np.int8), np.ones(65536, np.int8)
+    np.testing.assert_allclose(exported.call(fitting), function(fitting), rtol=1e-6)
+    for call in (exported.call, lift(exported)):
+        # JAX refuses negative sizes first, in its own words.
+        with pytest.raises((ArgumentMismatch, ValueError), match=f"{re.escape(REFUSED.format(size))}|refining"):
+            call(large)
+
+
+def test_what_is_refused_says_the_size_and_what_to_do():
+    exported = export(lambda x: x.sum() / x.shape[0] ** 2)(*rows("b"))
+    with pytest.raises(ArgumentMismatch, match=r"(?s)'b\^2', which .* of 32 bits: it is 4294967296\. .*remedy"):
+        exported.call(np.ones(65536, np.int8))
+
+
+def test_gradients_refuse_it_too():
+    spec = jax.ShapeDtypeStruct(symbolic_shape("b"), jnp.float32)
+    exported = export(lambda x: (x * x.shape[0] ** 2).sum())(spec)
+    with pytest.raises(ArgumentMismatch, match=r"'b\^2', which the program computes with"):
+        jax.grad(exported.call)(jnp.ones(65536))
+
+
+@pytest.mark.parametrize(
+    ("function", "constraints"),
+    [
+        (lambda x: x.shape[0] - 1, ()),
+        (lambda x: (70_000 * x.shape[0] + 1) % 100_000, ()),
+        (lambda x: x.shape[0] // 2 * 2, ()),
+        (lambda x: min_dim(x.shape[0], 8), ()),
+        (lambda x: x.shape[0] ** 2, ("b <= 1000",)),
+    ],
+)
+def test_what_always_fits_is_not_checked(function, constraints):
+    exported = export(lambda x: jnp.int32(function(x)))(*rows("b", constraints=constraints))
+    assert "32 bits" not in exported.mlir_module()
+
+
+def test_with_types_of_64_bits_larger_sizes_are_computed():
+    with jax.enable_x64(True):
+        exported = export(lambda x: x.sum(dtype=jnp.float64) / x.shape[0] ** 2)(*rows("b"))
+        assert exported.call(np.ones(65536, np.int8)) == 2.0**-16
+
+
+def expressions(a, b):
+    """Sizes that are computed from two others."""
+    numbers = st.integers(-9, 100_000)
+    return st.recursive(
+        st.sampled_from([a, b]),
+        lambda inner: st.one_of(
+            st.builds(lambda x, y: x * y, inner, inner),
+            st.builds(lambda x, y: x + y, inner, inner),
+            st.builds(lambda x, y: x - y, inner, inner),
+            st.builds(lambda x, n: n * x, inner, numbers),
+            st.builds(lambda x, n: x + n, inner, numbers),
+            st.builds(lambda x, n: x // n, inner, st.integers(1, 100_000)),
+            st.builds(lambda x, n: x % n, inner, st.integers(1, 100_000)),
+            st.builds(max_dim, inner, inner),
+            st.builds(min_dim, inner, inner),
+        ),
+        max_leaves=5,
+    )
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_drawn_sizes_are_right_or_refused(data):
+    specs = rows("a", "b")
+    drawn = data.draw(st.lists(expressions(*(spec.shape[0] for spec in specs)), min_size=1, max_size=2))
+    sizes = data.draw(st.tuples(st.sampled_from(SIZES), st.sampled_from(SIZES)))
+    try:
+        exported = export(lambda x, y: [jnp.asarray(size) * jnp.int32(1) for size in drawn])(*specs)
+    except OverflowError:  # a number in the text has more than 32 bits
+        assume(False)
+    expected = [evaluate(size, dict(zip("ab", sizes, strict=True)), IntegerOperations()) for size in drawn]
+
+    def found():
+        return [int(size) for size in exported.call(*(np.ones(n, np.int8) for n in sizes))]
+
+    if all(-(2**31) <= size < 2**31 for size in expected):
+        with contextlib.suppress(ArgumentMismatch):  # what another operation takes does not fit
+            assert found() == expected
+    else:
+        with pytest.raises(ArgumentMismatch, match="is not an integer of 32 bits"):
+            found()
