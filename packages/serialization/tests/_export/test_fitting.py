@@ -34,6 +34,10 @@ def rows(*names, constraints=()):
         (lambda x: jnp.arange(x.shape[0] ** 2)[-1], "b^2"),
         (lambda x: jnp.pad(x, (0, x.shape[0] * 100_000))[-1], "100001*b"),
         (lambda x: jax.lax.fori_loop(0, x.shape[0] ** 2, lambda i, y: i, 0), "b^2"),
+        (
+            lambda x: jax.lax.reduce_window(x, np.int8(0), jax.lax.max, (1,), (1,), [(0, x.shape[0] * 100_000)]).max(),
+            "100001*b",
+        ),
         (lambda x: jax.jit(lambda y: y.shape[0] ** 2 * y)(x).sum(), "b^2"),
         (lambda x: jax.lax.cond(x[0] > 0, lambda y: y.shape[0] ** 2, lambda y: 0, x), "b^2"),
         (lambda x: jax.vmap(lambda y: y * x.shape[0] ** 2)(x)[0], "b^2"),

@@ -93,7 +93,8 @@ def sizes_in(jaxpr: Any) -> tuple[Any, ...]:
 _MAKES_ARRAYS = frozenset(
     (
         *("broadcast_in_dim", "iota", "pad", "empty", "random_bits", "random_gamma", "rng_bit_generator"),
-        *("rng_uniform", "threefry2x32"),
+        *("rng_uniform", "threefry2x32", "conv_general_dilated", "reduce_window", "reduce_window_sum"),
+        *("reduce_window_max", "reduce_window_min"),
     )
 )
 
