@@ -7,10 +7,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 from jaxtf.shapepoly._dimensions.computed import computed_parts
-from jaxtf.shapepoly._dimensions.dimension import Dimension, evaluate
+from jaxtf.shapepoly._dimensions.dimension import Dimension
 from jaxtf.shapepoly._dimensions.scope import Constraint, SymbolicScope
 from jaxtf.shapepoly._dimensions.size_reader import SizeReader
-from jaxtf.shapepoly._dimensions.sizes import is_symbolic_dim, max_dim, min_dim, symbolic_dim_bounds
+from jaxtf.shapepoly._dimensions.sizes import evaluate, is_symbolic_dim, max_dim, min_dim, symbolic_dim_bounds
 from jaxtf.shapepoly._dimensions.symbolic_operations import SymbolicOperations
 from jaxtf.shapepoly._errors import (
     InconclusiveDimensionOperation,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxtf.shapepoly._dimensions.dimension import Dimension
+from jaxtf.shapepoly._dimensions.operands import as_size
 from jaxtf.shapepoly._dimensions.scope import SymbolicScope
 from jaxtf.shapepoly._dimensions.sizes import DimSize
 from jaxtf.shapepoly._dimensions.unchecked import refuse_unchecked
@@ -60,6 +61,7 @@ def _shape_and_names(
     shape_spec: str | PolyShape | None, scope: SymbolicScope, like: Sequence[int | None] | None
 ) -> tuple[tuple[DimSize, ...], frozenset[str]]:
     """Returns the shape that a text denotes, and the variables that it names, those too that can only be one size."""
+    like = None if like is None else tuple(map(as_size, like))
     if shape_spec is None:
         _check_all_known(like)
         text = "..."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxtf.serialization._errors import SerializationError
@@ -13,7 +13,7 @@ from jaxtf.serialization._jax_values.paths import argument_paths, result_paths
 from jaxtf.serialization._jax_values.settings import default_calling_convention_version, registered_platforms
 from jaxtf.serialization._jax_values.shardings import from_jax
 from jaxtf.serialization._jax_values.sizes import with_own_sizes
-from jaxtf.serialization._record.avals import Aval
+from jaxtf.serialization._record.avals import Aval, python_sizes
 from jaxtf.serialization._record.effects import Effect
 from jaxtf.serialization._record.platforms import check_platforms
 from jaxtf.serialization._record.shardings import NamedSharding
@@ -77,7 +77,7 @@ def own_effects(effects: Sequence[Any]) -> tuple[Effect, ...]:
 
 
 def _aval(aval: Any) -> Aval:
-    return aval if isinstance(aval, Aval) else to_aval(aval)
+    return replace(aval, shape=python_sizes(aval.shape)) if isinstance(aval, Aval) else to_aval(aval)
 
 
 def _check_tree(name: str, tree: Any, avals: Sequence[Any]) -> None:

@@ -56,7 +56,7 @@ from jaxtf.serialization._program import portable_artifact
 from jaxtf.serialization._program.for_xla import rewrite_for_xla
 from jaxtf.serialization._program.one_device import rewrite_for_one_device
 from jaxtf.serialization._program.operations import number_called_functions, operations_to_check
-from jaxtf.serialization._record.avals import Aval, in_memory
+from jaxtf.serialization._record.avals import Aval, in_memory, python_sizes
 from jaxtf.serialization._record.called import CalledFunction
 from jaxtf.serialization._record.checks import STABLE_DIALECTS, check_custom_calls, check_dialects
 from jaxtf.serialization._record.exported import EndlessVjp, Exported
@@ -201,7 +201,7 @@ def _as_declared(traced: tuple[Aval, ...], declared: Sequence[Any]) -> tuple[Ava
         return traced
     shapes = [getattr(leaf, "shape", None) for leaf in declared]
     return tuple(
-        aval if shape is None or len(shape) != aval.ndim else replace(aval, shape=tuple(shape))
+        aval if shape is None or len(shape) != aval.ndim else replace(aval, shape=python_sizes(shape))
         for aval, shape in zip(traced, shapes, strict=True)
     )
 

@@ -13,7 +13,7 @@ import jax.random
 import numpy as np
 
 from jaxtf.serialization._errors import ArtifactError
-from jaxtf.serialization._record.avals import Aval, ExtendedDtype
+from jaxtf.serialization._record.avals import Aval, ExtendedDtype, python_sizes
 
 __all__ = [
     "from_dtype",
@@ -33,7 +33,7 @@ def to_aval(abstract: Any) -> Aval:
     weak_type = bool(getattr(abstract, "weak_type", False))
     space = getattr(abstract, "memory_space", None)
     memory_space = "device" if space is None else str(space.name).lower()
-    return Aval(tuple(abstract.shape), to_dtype(abstract.dtype), weak_type, memory_space)
+    return Aval(python_sizes(abstract.shape), to_dtype(abstract.dtype), weak_type, memory_space)
 
 
 def to_dtype(dtype: Any) -> Any:

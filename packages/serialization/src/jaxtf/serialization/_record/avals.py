@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import index
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from jaxtf.serialization._record.shardings import OWN_MEMORY, NamedSharding
+from jaxtf.shapepoly import is_symbolic_dim
 
-__all__ = ["Aval", "ExtendedDtype", "Shape", "dtype_from_name", "dtype_name", "in_memory"]
+__all__ = ["Aval", "ExtendedDtype", "Shape", "dtype_from_name", "dtype_name", "in_memory", "python_sizes"]
 
 Shape = tuple[Any, ...]
 
@@ -56,6 +58,11 @@ class Aval:
 
     def __str__(self) -> str:
         return f"{dtype_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+
+def python_sizes(shape: Sequence[Any]) -> Shape:
+    """A shape with its integers, which may be NumPy's, as those of Python, which do not wrap."""
+    return tuple(index(size) if hasattr(size, "__index__") and not is_symbolic_dim(size) else size for size in shape)
 
 
 def dtype_name(dtype: Any) -> str:

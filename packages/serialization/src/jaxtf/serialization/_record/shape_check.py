@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 
 from jaxtf.serialization._errors import ArgumentMismatch
 from jaxtf.serialization._record.avals import Aval
@@ -41,21 +42,33 @@ def check_shapes(
             f"{len(arguments)} shapes expected, one for each of {', '.join(names) or 'no arguments'}; "
             f"found {len(shapes)}"
         )
+    found_shapes: list[tuple[int, ...]] = []
     for name, aval, shape in zip(names, arguments, shapes, strict=True):
-        if not (isinstance(shape, Sequence) and all(hasattr(size, "__index__") for size in shape)):
+        if (sizes := _integers(shape)) is None:
             kind = f"an array: pass its shape, {shape.shape}" if hasattr(shape, "shape") else f"{shape!r:.60}"
             raise ArgumentMismatch(f"a shape expected for {name}, a sequence of integers such as (3, 4); found {kind}")
-        if len(shape) != aval.ndim:
-            raise ArgumentMismatch(f"Rank mismatch for {name}: expected {aval.shape} and found {tuple(shape)}")
-        for axis, (expected, found) in enumerate(zip(aval.shape, shape, strict=True)):
+        found_shapes.append(sizes)
+        if len(sizes) != aval.ndim:
+            raise ArgumentMismatch(f"Rank mismatch for {name}: expected {aval.shape} and found {sizes}")
+        for axis, (expected, found) in enumerate(zip(aval.shape, sizes, strict=True)):
             if not is_symbolic_dim(expected) and expected != found:
                 raise ArgumentMismatch(
                     f"Shape mismatch for {name}.shape[{axis}] (expected same constant): expected {aval.shape} and "
-                    f"found {tuple(shape)}"
+                    f"found {sizes}"
                 )
-    operations = IntegerOperations(shapes)
+    operations = IntegerOperations(found_shapes)
     try:
         values = solution.run(operations)
     except ShapeMismatch as error:
         raise ArgumentMismatch(str(error)) from error
     return Shapes(values, tuple(tuple(evaluate(size, values, operations) for size in aval.shape) for aval in results))
+
+
+def _integers(shape: object) -> tuple[int, ...] | None:
+    """A shape in Python's integers; None where it is not a sequence of integers."""
+    if not isinstance(shape, Sequence):
+        return None
+    try:
+        return tuple(map(index, shape))
+    except TypeError:
+        return None

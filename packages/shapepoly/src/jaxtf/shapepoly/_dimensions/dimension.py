@@ -18,20 +18,19 @@ import operator
 import sys
 from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import Any, Protocol, Self, TypeVar, cast, overload
+from typing import Any, Protocol, Self, cast, overload
 
 from jaxtf.shapepoly._dimensions import comparison
 from jaxtf.shapepoly._dimensions.branches import DECIDED_BY_EQUALITY, decided_by
 from jaxtf.shapepoly._dimensions.operands import as_integer, is_array
 from jaxtf.shapepoly._dimensions.scope import SymbolicScope
 from jaxtf.shapepoly._errors import JaxRequiredError, ScopeError
-from jaxtf.shapepoly._expressions.evaluation import Arithmetic, evaluate_expression, evaluate_integer
+from jaxtf.shapepoly._expressions.evaluation import evaluate_expression, evaluate_integer
 from jaxtf.shapepoly._expressions.expression import Expression, integer
 from jaxtf.shapepoly._expressions.parser import parse_shape
 from jaxtf.shapepoly._inconclusive import inconclusive
 from jaxtf.shapepoly._loaded import jax_is_loaded
 
-V = TypeVar("V")
 Binary = Callable[[Any, Any], Any]
 Method = Callable[["Dimension", Any], Any]
 
@@ -376,8 +375,9 @@ class Dimension:
         if missing:
             names = ", ".join(f"'{name}'" for name in sorted(missing))
             raise ValueError(f"the value of '{self}' needs {names}, which no shape of the arguments determines")
-        if all(isinstance(value, int) for value in env.values()):
-            return evaluate_integer(self._expression, env)
+        integers = {name: value for name, size in env.items() if (value := as_integer(size)) is not None}
+        if len(integers) == len(env):
+            return evaluate_integer(self._expression, integers)
         return evaluate_expression(self._expression, env, compatibility_module().JaxOperations())
 
     @property
@@ -477,24 +477,3 @@ def compatibility_module(wanted: str = "tracing with symbolic dimensions") -> An
     from jaxtf.shapepoly import _jax
 
     return _jax
-
-
-def evaluate(dimension: int | Dimension, values: Mapping[str, V], operations: Arithmetic[V]) -> V:
-    """Returns the value of a dimension, given the values of dimension variables.
-
-    >>> from jaxtf.shapepoly import IntegerOperations, symbolic_shape
-    >>> (size,) = symbolic_shape("2*a + floordiv(b, 3)")
-    >>> evaluate(size, {"a": 5, "b": 7}, IntegerOperations())
-    12
-
-    Args:
-      dimension: An integer or a symbolic dimension.
-      values: The value of each variable by name; others are ignored.
-      operations: How to compute with the values.
-
-    Raises:
-      KeyError: A variable of the dimension has no value.
-    """
-    if isinstance(dimension, Dimension):
-        return evaluate_expression(dimension.expression, values, operations)
-    return operations.constant(operator.index(dimension))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
-__all__ = ["as_integer", "is_array"]
+__all__ = ["as_integer", "as_size", "is_array"]
 
 
 def as_integer(value: object) -> int | None:
@@ -15,6 +16,14 @@ def as_integer(value: object) -> int | None:
         return operator.index(value)
     except TypeError:  # arrays, and JAX values that are not known yet
         return None
+
+
+def as_size(value: Any) -> Any:
+    """Returns a size with any integer as one of Python, which does not wrap; what is not an integer as it is."""
+    if type(value) is int:
+        return value
+    integer = as_integer(value)
+    return value if integer is None else integer
 
 
 def is_array(value: object) -> bool:

@@ -1,10 +1,14 @@
 """Questions about an entry of a shape: an integer or a symbolic dimension."""
 
+from collections.abc import Mapping
 from operator import index
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 from jaxtf.shapepoly._decide.intervals import Bound
 from jaxtf.shapepoly._dimensions.dimension import Dimension
+from jaxtf.shapepoly._expressions.evaluation import Arithmetic, SizeOperations, evaluate_expression
+
+V = TypeVar("V")
 
 DimSize = int | Dimension
 """An entry of a shape."""
@@ -64,3 +68,26 @@ def min_dim(d1: DimSize, d2: DimSize) -> DimSize:
     else:
         smaller = min(index(d1), index(d2))
     return smaller
+
+
+def evaluate(dimension: int | Dimension, values: Mapping[str, V], operations: Arithmetic[V]) -> V:
+    """Returns the value of a dimension, given the values of dimension variables.
+
+    >>> from jaxtf.shapepoly import IntegerOperations, symbolic_shape
+    >>> (size,) = symbolic_shape("2*a + floordiv(b, 3)")
+    >>> evaluate(size, {"a": 5, "b": 7}, IntegerOperations())
+    12
+
+    Args:
+      dimension: An integer or a symbolic dimension.
+      values: The value of each variable by name; others are ignored. For `IntegerOperations` and
+        `SymbolicOperations`, integers of any type.
+      operations: How to compute with the values.
+
+    Raises:
+      KeyError: A variable of the dimension has no value.
+    """
+    if isinstance(dimension, Dimension):
+        value = evaluate_expression(dimension.expression, values, operations)
+        return operations.size(value) if isinstance(operations, SizeOperations) else value
+    return operations.constant(index(dimension))

@@ -7,12 +7,13 @@ was made for `(b, 4)` is called with `(2*n, 4)`, and `b` is `2*n`.
 from collections.abc import Sequence
 from typing import Literal
 
+from jaxtf.shapepoly._dimensions.operands import as_size
 from jaxtf.shapepoly._dimensions.sizes import DimSize, max_dim, min_dim
 from jaxtf.shapepoly._errors import InconclusiveDimensionOperation, ShapeMismatch
-from jaxtf.shapepoly._expressions.evaluation import IntegerOperations
+from jaxtf.shapepoly._expressions.evaluation import IntegerOperations, SizeOperations
 
 
-class SymbolicOperations:
+class SymbolicOperations(SizeOperations[DimSize]):
     """Operations on integers and symbolic dimensions of one scope; what cannot be decided is a mismatch.
 
     >>> from jaxtf.shapepoly import solve_dimension_variables, symbolic_shape
@@ -28,32 +29,37 @@ class SymbolicOperations:
         self._shapes = shapes
         self._ranks = IntegerOperations([range(len(shape)) for shape in shapes])
 
+    def size(self, value: DimSize) -> DimSize:
+        """Returns an integer as one of Python, and a dimension itself."""
+        size: DimSize = as_size(value)
+        return size
+
     def constant(self, value: int) -> DimSize:
         """Returns the integer itself."""
-        return value
+        return self.size(value)
 
     def dimension_size(self, argument: int, axis: int) -> DimSize:
         """Returns the size of an axis of a flat argument; raises `ShapeMismatch` where there is none."""
-        return self._shapes[argument][self._ranks.dimension_size(argument, axis)]
+        return self.size(self._shapes[argument][self._ranks.dimension_size(argument, axis)])
 
     def add(self, a: DimSize, b: DimSize) -> DimSize:
         """Returns a + b."""
-        result: DimSize = a + b
+        result: DimSize = as_size(a) + as_size(b)
         return result
 
     def multiply(self, a: DimSize, b: DimSize) -> DimSize:
         """Returns a * b."""
-        result: DimSize = a * b
+        result: DimSize = as_size(a) * as_size(b)
         return result
 
     def floordiv(self, a: DimSize, b: DimSize) -> DimSize:
         """Returns a // b."""
-        result: DimSize = a // b
+        result: DimSize = as_size(a) // as_size(b)
         return result
 
     def mod(self, a: DimSize, b: DimSize) -> DimSize:
         """Returns a % b."""
-        result: DimSize = a % b
+        result: DimSize = as_size(a) % as_size(b)
         return result
 
     def maximum(self, a: DimSize, b: DimSize) -> DimSize:

@@ -6,6 +6,7 @@ scopes or JAX.
 """
 
 import functools
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Generic, Literal, Protocol, TypeVar
 
@@ -69,7 +70,15 @@ class Operations(Arithmetic[V], Protocol[V]):
         """
 
 
-class IntegerOperations:
+class SizeOperations(Generic[V]):
+    """Operations on sizes, which take integers of any type, such as NumPy's, as Python's, which do not wrap."""
+
+    def size(self, value: V) -> V:
+        """Returns a size with any integer as one of Python."""
+        raise NotImplementedError
+
+
+class IntegerOperations(SizeOperations[int]):
     """Operations on Python integers: the sizes are known, and a failed check raises at once.
 
     Args:
@@ -79,9 +88,13 @@ class IntegerOperations:
     def __init__(self, shapes: Sequence[Sequence[int]] = ()) -> None:
         self._shapes = shapes
 
+    def size(self, value: int) -> int:
+        """Returns the integer as one of Python."""
+        return operator.index(value)
+
     def constant(self, value: int) -> int:
         """Returns the integer itself."""
-        return value
+        return operator.index(value)
 
     def dimension_size(self, argument: int, axis: int) -> int:
         """Returns the size of an axis of a flat argument.
@@ -96,31 +109,31 @@ class IntegerOperations:
                 f"Flat argument {argument} has shape {tuple(shape)}, of rank {len(shape)}; "
                 f"its specification has a dimension {axis}."
             )
-        return shape[axis]
+        return operator.index(shape[axis])
 
     def add(self, a: int, b: int) -> int:
         """Returns a + b."""
-        return a + b
+        return operator.index(a) + operator.index(b)
 
     def multiply(self, a: int, b: int) -> int:
         """Returns a * b."""
-        return a * b
+        return operator.index(a) * operator.index(b)
 
     def floordiv(self, a: int, b: int) -> int:
         """Returns a // b."""
-        return a // b
+        return operator.index(a) // operator.index(b)
 
     def mod(self, a: int, b: int) -> int:
         """Returns a % b."""
-        return a % b
+        return operator.index(a) % operator.index(b)
 
     def maximum(self, a: int, b: int) -> int:
         """Returns the larger one."""
-        return max(a, b)
+        return max(operator.index(a), operator.index(b))
 
     def minimum(self, a: int, b: int) -> int:
         """Returns the smaller one."""
-        return min(a, b)
+        return min(operator.index(a), operator.index(b))
 
     def require(self, relation: Literal["==", ">="], left: int, right: int, message: Sequence[str | int]) -> None:
         """Raises `ShapeMismatch` with the rendered message if the relation does not hold."""

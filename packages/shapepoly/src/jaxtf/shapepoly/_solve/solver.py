@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jaxtf.shapepoly._dimensions.dimension import Dimension
+from jaxtf.shapepoly._dimensions.operands import as_size
 from jaxtf.shapepoly._dimensions.scope import Constraint, SymbolicScope
 from jaxtf.shapepoly._errors import ScopeError, UnsolvableDimensionVariables
 from jaxtf.shapepoly._expressions.expression import ZERO, Expression, Variable, integer
@@ -48,7 +49,7 @@ def solve_dimension_variables(specs: Sequence[tuple[str, Shape]]) -> Solution:
       ScopeError: The shapes mix scopes.
     """
     sources = tuple(
-        Source(path, argument, axis, size)
+        Source(path, argument, axis, as_size(size))
         for argument, (path, shape) in enumerate(specs)
         for axis, size in enumerate(shape)
     )
