@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-__all__ = ["inner_jaxprs", "is_large", "large_constants", "large_in", "memory_of"]
+__all__ = ["inner_jaxprs", "is_large", "items_of", "large_constants", "large_in", "memory_of"]
 
 
 def memory_of(array: Any) -> Hashable:
@@ -38,7 +38,7 @@ def large_constants(jaxpr: Any, least_bytes: int) -> Iterator[Any]:
 
 def large_in(equation: Any, least_bytes: int) -> Iterator[Any]:
     """The large arrays among the parameters of an equation, and in the jaxprs among them."""
-    for item in _items(equation.params):
+    for item in items_of(equation.params):
         if hasattr(item, "eqns"):
             yield from large_constants(item, least_bytes)
         elif isinstance(item, np.ndarray | jax.Array) and is_large(item, least_bytes):
@@ -47,15 +47,15 @@ def large_in(equation: Any, least_bytes: int) -> Iterator[Any]:
 
 def inner_jaxprs(equation: Any) -> list[Any]:
     """The jaxprs among the parameters of an equation, open or closed."""
-    return [item for item in _items(equation.params) if hasattr(item, "eqns")]
+    return [item for item in items_of(equation.params) if hasattr(item, "eqns")]
 
 
-def _items(value: Any) -> Iterator[Any]:
+def items_of(value: Any) -> Iterator[Any]:
     """What is in tuples, lists and dictionaries, and in such of them."""
     if isinstance(value, dict):
         value = tuple(value.values())
     if isinstance(value, tuple | list):
         for item in value:
-            yield from _items(item)
+            yield from items_of(item)
     else:
         yield value

@@ -10,6 +10,7 @@ Does not know what a rule of `jax.custom_vjp` or `jax.custom_jvp` closes over, w
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -52,8 +53,8 @@ _OF_VIEW_ALONE = 2  # the view, and the argument of `getrefcount`
 class _Freezing:
     """Jaxprs with copies of arrays, each array and each jaxpr once."""
 
-    def __init__(self, copy: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> None:
-        self._copy = copy
+    def __init__(self, copied: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> None:
+        self._copy = copied
         self._copies: dict[Any, Any] = {}
         self._jaxprs: dict[int, Any] = {}
 
@@ -89,10 +90,17 @@ class _Freezing:
     def _parameter(self, value: Any) -> Any:
         if hasattr(value, "eqns"):
             return self.jaxpr(value)
-        if not isinstance(value, tuple) or not any(hasattr(item, "eqns") for item in value):
+        if isinstance(value, dict):
+            held = {key: self._parameter(item) for key, item in value.items()}
+            return value if _are_same(held.values(), value.values()) else _with_items(value, held)
+        if not isinstance(value, tuple | list):
             return value
-        items = tuple(map(self._parameter, value))
-        return value if _are_same(items, value) else items
+        items = list(map(self._parameter, value))
+        if _are_same(items, value):
+            return value
+        # Named tuples, as `custom_linear_solve` has, take their fields one by one.
+        make = getattr(type(value), "_make", type(value))
+        return make(items)
 
     def _constant(self, value: Any) -> Any:
         if not _is_writable(value):
@@ -103,6 +111,13 @@ class _Freezing:
             copy.flags.writeable = False
             self._copies[key] = copy.view(type(value))
         return self._copies[key]
+
+
+def _with_items(value: Any, items: Any) -> Any:
+    """A dictionary of the class of another one, with other values."""
+    changed = copy.copy(value)
+    changed.update(items)
+    return changed
 
 
 def _are_same(left: Any, right: Any) -> bool:

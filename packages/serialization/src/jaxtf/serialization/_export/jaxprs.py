@@ -10,6 +10,7 @@ from typing import Any
 
 from jax.core import Tracer
 
+from jaxtf.serialization._export.constants import items_of
 from jaxtf.serialization._jax import CALLBACKS, equation_frames
 from jaxtf.serialization._record.called import CalledFunction
 from jaxtf.serialization._record.locations import users_line
@@ -70,8 +71,7 @@ def called_functions(jaxpr: Any, names: Sequence[str]) -> tuple[CalledFunction, 
 
 def has_values_of_other_traces(jaxpr: Any) -> bool:
     """Whether a constant of a jaxpr, or of those within it, is a value of another trace."""
-    parameters = (parameter for equation in equations(jaxpr) for parameter in equation.params.values())
-    items = (item for value in parameters for item in (value if isinstance(value, tuple | list) else (value,)))
+    items = (item for equation in equations(jaxpr) for item in items_of(equation.params))
     constants = (constant for item in (jaxpr, *items) for constant in getattr(item, "consts", ()))
     return any(isinstance(constant, Tracer) for constant in constants)
 
@@ -104,6 +104,5 @@ def equations(value: Any) -> Iterator[Any]:
     value = getattr(value, "jaxpr", value)
     for equation in getattr(value, "eqns", ()):
         yield equation
-        for parameter in equation.params.values():
-            for item in parameter if isinstance(parameter, tuple | list) else (parameter,):
-                yield from equations(item)
+        for item in items_of(equation.params):
+            yield from equations(item)

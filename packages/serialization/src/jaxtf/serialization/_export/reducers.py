@@ -26,6 +26,7 @@ from jax.interpreters import mlir
 
 from jaxtf.serialization import _jax
 from jaxtf.serialization._errors import LoweringRuleMissing
+from jaxtf.serialization._export.constants import items_of
 from jaxtf.serialization._export.jaxprs import equations
 from jaxtf.shapepoly import is_symbolic_dim, max_dim, min_dim, symbolic_dim_bounds
 
@@ -138,8 +139,7 @@ def _check(reducer: ClosedJaxpr) -> None:
 
 
 def _has_jaxpr(value: Any) -> bool:
-    items = value if isinstance(value, tuple | list) else (value,)
-    return any(isinstance(item, ClosedJaxpr | Jaxpr) for item in items)
+    return any(isinstance(item, ClosedJaxpr | Jaxpr) for item in items_of(value))
 
 
 def _written_out(jaxpr: Any, consts: Sequence[Any]) -> ClosedJaxpr:
