@@ -145,3 +145,46 @@ def test_an_instance_is_traced_with_the_names_of_its_parameters():
 def test_the_result_of_jit_is_left_as_it_is():
     jitted = jax.jit(jnp.sin)
     assert as_jitted(jitted) is jitted
+
+
+def noisy(x):
+    return x + jax.random.normal(jax.random.key(3), x.shape)
+
+
+class Noisy:
+    def method(self, x):
+        return noisy(x)
+
+    __call__ = method
+
+
+SETTINGS = [
+    lambda: jax.default_prng_impl("threefry2x32"),
+    lambda: jax.default_prng_impl("rbg"),
+    lambda: jax.default_prng_impl("unsafe_rbg"),
+    lambda: jax.default_prng_impl("rbg"),
+]
+CALLABLES = [noisy, Noisy(), Noisy().method, functools.partial(noisy), lambda x: noisy(x * 1)]
+
+
+@pytest.mark.parametrize("function", CALLABLES, ids=["function", "object", "method", "partial", "lambda"])
+def test_each_export_makes_random_keys_as_jax_is_set_then(function):
+    x, spec = np.ones(3, np.float32), jax.ShapeDtypeStruct((3,), np.float32)
+    made = []
+    for setting in SETTINGS:
+        with setting():
+            made.append((function(x), export(function)(spec)))
+    for expected, exported in made:
+        np.testing.assert_allclose(exported.call(x), expected, rtol=1e-6)
+        np.testing.assert_array_equal(exported.vjp().call(x, x)[0], x)
+
+
+def test_a_function_that_jax_traced_before_is_exported_as_jax_is_set():
+    x, spec = np.ones(3, np.float32), jax.ShapeDtypeStruct((3,), np.float32)
+
+    def function(x):
+        return noisy(x)
+
+    with jax.default_prng_impl("rbg"):
+        jax.jit(function)(x)
+    np.testing.assert_allclose(export(function)(spec).call(x), noisy(x), rtol=1e-6)
