@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from jaxtf.serialization._errors import SerializationError
 from jaxtf.serialization._export.closed_over import closed_over, parts_left, paths_in_closure
 from jaxtf.serialization._export.constants import large_constants
 from jaxtf.serialization._export.frozen import frozen
+from jaxtf.serialization._export.held_by_rules import rules_hold_writable
 from jaxtf.serialization._export.jaxprs import (
     callback_names,
     called_functions,
@@ -127,8 +128,13 @@ def _export(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     least_bytes: int | None = None,
+    *,
+    is_vjp: bool = False,
 ) -> Exported:
-    """Exports a function, and its VJPs on request; these are refused if they have arrays of so many bytes in them."""
+    """Exports a function, and its VJPs on request; these are refused if they have arrays of so many bytes in them.
+
+    The first VJP is made at once where a rule of differentiation holds an array that may be written to before.
+    """
     args, kwargs = with_own_sizes((args, kwargs))
     _check_scopes(args, kwargs)
     try:
@@ -151,7 +157,7 @@ def _export(
     traced_out = tuple(map(to_aval, abstract_out))
     in_types, out_types = _specs(in_avals, in_shardings), _specs(traced_out, facts.out_shardings)
     recorded_in, recorded_out = _recorded(in_shardings, in_avals), _recorded(facts.out_shardings, traced_out)
-    return Exported(
+    exported = Exported(
         fun_name=traced.fun_name,
         in_structure=Tree.of_treedef(traced.in_tree),
         in_avals=in_memory(in_avals, recorded_in),
@@ -180,6 +186,10 @@ def _export(
             )
         ),
     )
+    if not is_vjp and rules_hold_writable(traced.jaxpr):
+        with suppress(Exception):  # it has none, as it will say when it is asked
+            exported.vjp()
+    return exported
 
 
 def _check_scopes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -275,7 +285,7 @@ def _export_vjp(
         with settings():
             if least_bytes is not None and (held := [*large_constants(jitted.trace(*specs).jaxpr, least_bytes)]):
                 raise rule_has_arrays(traced, held)
-            return _export(jitted, target, specs, {}, least_bytes)
+            return _export(jitted, target, specs, {}, least_bytes, is_vjp=True)
     except UnexpectedTracerError as error:
         raise vjp_unavailable(traced) from error
 

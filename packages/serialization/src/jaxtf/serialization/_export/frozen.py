@@ -5,7 +5,8 @@ at once and its VJPs on request: a function that is exported is traced to a jaxp
 its value and its gradients are of the same numbers. Arrays of JAX are not copied, nor those of NumPy that are read-only
 or that nothing else holds.
 
-Does not know what a rule of `jax.custom_vjp` or `jax.custom_jvp` closes over, which JAX traces on request.
+Does not know what a rule of `jax.custom_vjp` or `jax.custom_jvp` closes over, which JAX traces on request: see
+`held_by_rules`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from jax.extend.core import ClosedJaxpr, Literal
 from jaxtf.serialization import _jax
 from jaxtf.serialization._export.constants import memory_of
 
-__all__ = ["frozen"]
+__all__ = ["frozen", "is_writable"]
 
 
 def frozen(traced: Any, copy: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] = np.array) -> Any:
@@ -35,7 +36,7 @@ def frozen(traced: Any, copy: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, A
     return traced if jaxpr is traced.jaxpr else _jax.with_jaxpr(traced, jaxpr)
 
 
-def _is_writable(array: Any) -> bool:
+def is_writable(array: Any) -> bool:
     """Whether the program can write to the memory of an array in a jaxpr; JAX has a view there of what is NumPy's."""
     if not isinstance(array, np.ndarray):
         return False
@@ -44,7 +45,7 @@ def _is_writable(array: Any) -> bool:
     # Held by the view alone: made while JAX traced, as what JAX makes of a Python number is.
     if array.base.flags.owndata and sys.getrefcount(array.base) == _OF_VIEW_ALONE:
         return False
-    return array.flags.writeable or _is_writable(array.base)
+    return array.flags.writeable or is_writable(array.base)
 
 
 _OF_VIEW_ALONE = 2  # the view, and the argument of `getrefcount`
@@ -103,7 +104,7 @@ class _Freezing:
         return make(items)
 
     def _constant(self, value: Any) -> Any:
-        if not _is_writable(value):
+        if not is_writable(value):
             return value
         key = memory_of(value)
         if key not in self._copies:
