@@ -147,6 +147,23 @@ def test_value_and_gradient_are_of_the_numbers_when_a_signature_was_first_seen(s
     assert value_and_gradient(4)() == (size, size)
 
 
+@pytest.mark.parametrize("native_serialization", [True, False])
+def test_a_gradient_by_a_rule_is_of_the_numbers_when_a_signature_was_first_seen(native_serialization):
+    """Also beside a large array, which is outside of the module."""
+    small = np.full(4, 2, np.float32)
+    by_small = jax.custom_vjp(lambda x: x * small)
+    by_small.defvjp(lambda x: (by_small(x), None), lambda _, cotangent: (cotangent * small,))
+    converted = convert(lambda x: (by_small(x) @ TABLE).sum(), native_serialization=native_serialization)
+    x = tf.constant(X)
+    before = converted(x)
+    small[:] = 5
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        result = converted(x)
+    np.testing.assert_allclose(result, before)
+    np.testing.assert_allclose(tape.gradient(result, x), np.broadcast_to(2 * TABLE.sum(1), X.shape), rtol=1e-4)
+
+
 def test_an_array_that_may_be_written_to_is_copied_once_into_the_tensor():
     weights = np.linspace(0, 1, LARGE_BYTES, dtype=np.float32)
     constants = Constants()

@@ -7,7 +7,8 @@
 - `argument_paths`: the path of an argument, as its caller would write it.
 - `CalledFunction`: a function of another framework that a module calls by name.
 - `closed_over`: the large arrays that a function closes over, as arguments of it. `frozen`: a traced function that
-  closes over copies of arrays that may be written to. `tracing_settings`: JAX set as it is now, later.
+  closes over copies of arrays that may be written to; `rules_hold_writable`: whether rules of derivatives hold such.
+  `tracing_settings`: JAX set as it is now, later.
 - `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
 - `has_bounded_sizes`: whether sizes in a module depend on values, from its bytes.
 - `equation_line`: the line of the user's program that an equation of a jaxpr comes from. `of_one_equation`: a jaxpr of
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._export.closed_over import closed_over
     from jaxtf.serialization._export.dimensions import shape_assertion
     from jaxtf.serialization._export.frozen import frozen
+    from jaxtf.serialization._export.held_by_rules import rules_hold_writable
     from jaxtf.serialization._export.jaxprs import equation_line
     from jaxtf.serialization._export.jitted import as_jitted, static_parameters
     from jaxtf.serialization._export.lapack import lapack_function
@@ -177,6 +179,7 @@ __all__ = [
     "require_jax",
     "requirements",
     "rewrite_for_xla",
+    "rules_hold_writable",
     "scope_of",
     "set_tokens",
     "shape_assertion",
@@ -234,6 +237,7 @@ _MODULES = {
     "extreme_direction": "_program.regions",
     "for_platform": "_program.platforms",
     "frozen": "_export.frozen",
+    "rules_hold_writable": "_export.held_by_rules",
     "has_bounded_sizes": "_bytecode.portable",
     "has_requirements": "_program.requirements",
     "is_differentiable": "_jax_values.avals",

@@ -7,8 +7,8 @@ out in the same way, with JAX's settings and the numbers of the time of export.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from functools import partial
+from contextlib import AbstractContextManager, suppress
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -19,7 +19,14 @@ from jaxtf.convert import _jax
 from jaxtf.convert._convert.target import Target
 from jaxtf.convert._function.constants import Constant, Constants
 from jaxtf.convert._function.function import ExportedFunction
-from jaxtf.serialization.interop import closed_over, frozen, tracing_settings, vjp_function, vjp_unavailable
+from jaxtf.serialization.interop import (
+    closed_over,
+    frozen,
+    rules_hold_writable,
+    tracing_settings,
+    vjp_function,
+    vjp_unavailable,
+)
 
 __all__ = ["LARGE_BYTES", "export_lifted"]
 
@@ -32,7 +39,13 @@ _KEY = "~constants"
 
 
 def export_lifted(
-    jitted: Any, target: Target, constants: Constants, args: tuple[Any, ...], kwargs: dict[str, Any]
+    jitted: Any,
+    target: Target,
+    constants: Constants,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    is_vjp: bool = False,
 ) -> ExportedFunction:
     """The function exported for specifications of its arguments, large constants outside its module.
 
@@ -42,6 +55,7 @@ def export_lifted(
       constants: Where the large arrays go.
       args: Specifications of the arguments.
       kwargs: Likewise.
+      is_vjp: Whether it is the VJP of another, of which no VJP is made before it is asked for.
     """
     traced = jitted.trace(*args, **kwargs)
     specifications = jax.tree.leaves((args, kwargs))
@@ -68,9 +82,11 @@ def export_lifted(
     lifted.__name__ = lifted.__qualname__ = traced.fun_name
     arrays = tuple(jax.ShapeDtypeStruct(constant.value.shape, constant.value.dtype) for constant in held)
     exported = target.export(jax.jit(lifted))(*args, **kwargs, **{_KEY: arrays})
-    return target.make(
-        exported, held, partial(_export_vjp, traced, specifications, target, constants, tracing_settings())
-    )
+    vjp = cache(partial(_export_vjp, traced, specifications, target, constants, tracing_settings()))
+    if not is_vjp and rules_hold_writable(traced.jaxpr):
+        with suppress(Exception):  # it has none, as it will say when it is asked
+            vjp()
+    return target.make(exported, held, vjp)
 
 
 def _export_vjp(
@@ -85,6 +101,6 @@ def _export_vjp(
     cotangents = [_jax.cotangent_specification(aval) for aval in traced.jaxpr.out_avals]
     try:
         with settings():
-            return export_lifted(jax.jit(vjp), target, constants, (*specifications, *cotangents), {})
+            return export_lifted(jax.jit(vjp), target, constants, (*specifications, *cotangents), {}, is_vjp=True)
     except UnexpectedTracerError as error:
         raise vjp_unavailable(traced) from error
