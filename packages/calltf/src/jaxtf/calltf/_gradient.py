@@ -37,6 +37,7 @@ from jaxtf.calltf._jax import evaluating, register_linearization, register_stagi
 from jaxtf.calltf._primitive import call_tf_evaluated_p, call_tf_linear_p, call_tf_p, invoke
 from jaxtf.calltf._recorded import Recorded
 from jaxtf.calltf._traced import Traced
+from jaxtf.calltf._transfer import lasting
 from jaxtf.calltf._vectorized import vjp
 from jaxtf.serialization.interop import (
     is_differentiable,
@@ -78,6 +79,7 @@ def _tangents(
 def _call_jvp(
     args: Sequence[Any], tangents: Sequence[Any], *, traced: Traced, captures: Captures | None
 ) -> tuple[list[Any], list[Any]]:
+    args = [lasting(arg) for arg in args]
     results = call_tf_p.bind(*args, traced=traced, captures=captures)
     return results, _tangents(traced.function, args, tangents, results, captures=captures)
 
@@ -87,10 +89,12 @@ def _evaluated_jvp(
     tangents: Sequence[Any],
     *,
     function: Function,
+    values: tuple[Any, ...],
     results: tuple[jax.Array, ...],
     recorded: Recorded | None,
 ) -> tuple[list[Any], list[Any]]:
-    found = call_tf_evaluated_p.bind(*args, function=function, results=results, recorded=recorded)
+    args = _with_values(args, values)
+    found = call_tf_evaluated_p.bind(*args, function=function, values=values, results=results, recorded=recorded)
     return found, _tangents(function, args, tangents, found, recorded=recorded)
 
 
@@ -99,18 +103,25 @@ def _evaluated_linearization(
     args: Sequence[Any],
     *,
     function: Function,
+    values: tuple[Any, ...],
     results: tuple[jax.Array, ...],
     recorded: Recorded | None,
 ) -> tuple[list[Any], list[bool], Callable[[Sequence[Any]], list[Any]]]:
     """What JAX makes of `_evaluated_jvp`, without tracing it."""
+    args = _with_values(args, values)
     found: list[Any] = list(results)
     if any(isinstance(arg, jax.core.Tracer) for arg in args):
-        found = call_tf_evaluated_p.bind(*args, function=function, results=results, recorded=recorded)
+        found = call_tf_evaluated_p.bind(*args, function=function, values=values, results=results, recorded=recorded)
     moves = any(
         nonzero and is_differentiable(jax.typeof(arg).dtype) for nonzero, arg in zip(nonzeros, args, strict=True)
     )
     moved = [moves and is_differentiable(result.dtype) for result in results]
     return found, moved, lambda tangents: _tangents(function, args, tangents, found, recorded=recorded)
+
+
+def _with_values(args: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """The arguments, with the values that the call was made with for NumPy arrays, which may have others since."""
+    return [value if isinstance(arg, np.ndarray) else arg for arg, value in zip(args, values, strict=True)]
 
 
 def _linear_abstract(*operands: Any, avals: tuple[ShapedArray, ...], **_: Any) -> tuple[ShapedArray, ...]:
@@ -176,6 +187,12 @@ def _linear_evaluate(
     return invoke(pushforward, [*args, *near_zero, *tangents], captures).leaves
 
 
+def _linear_jvp(operands: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    rule = linear_jvp(call_tf_linear_p, _linear_evaluate)
+    found: tuple[list[Any], list[Any]] = rule([lasting(operand) for operand in operands], tangents, **params)
+    return found
+
+
 def _small(dtype: Any) -> float:
     """A power of two near 0, whose powers neither overflow nor vanish: 2**-10 for float32, 0.5 for float16."""
     return float(2.0 ** -(jax.numpy.finfo(dtype).maxexp // 12))  # type: ignore[no-untyped-call]
@@ -188,6 +205,6 @@ mlir.register_lowering(call_tf_linear_p, mlir.lower_fun(_linear_evaluate, multip
 ad.primitive_jvps[call_tf_p] = _call_jvp
 ad.primitive_jvps[call_tf_evaluated_p] = _evaluated_jvp
 register_linearization(call_tf_evaluated_p, _evaluated_linearization)
-ad.primitive_jvps[call_tf_linear_p] = linear_jvp(call_tf_linear_p, _linear_evaluate)
+ad.primitive_jvps[call_tf_linear_p] = _linear_jvp
 ad.primitive_transposes[call_tf_p] = transpose_at_zero(_call_pull_back)
 ad.primitive_transposes[call_tf_linear_p] = linear_transpose(_linear_pull_back)

@@ -1,7 +1,7 @@
 """The primitives of a call, and the decision between running it now and staging it.
 
     call_tf            the results of a traced function
-    call_tf_evaluated  results that were computed eagerly, tied to the arguments they came from
+    call_tf_evaluated  results that were computed eagerly, tied to the arguments they came from, and their values
     call_tf_compiled   results of a traced function for its arguments and the values of its captures, to be executed
     call_tf_linear     the derivative of a function at its arguments, applied to tangents
 
@@ -37,7 +37,7 @@ from jaxtf.calltf._jax import concrete_value, evaluating, outside_of_traces
 from jaxtf.calltf._recorded import recorded_call
 from jaxtf.calltf._tf import outside_of_graphs
 from jaxtf.calltf._traced import Traced
-from jaxtf.calltf._transfer import to_array, to_tensor
+from jaxtf.calltf._transfer import lasting, to_array, to_tensor
 from jaxtf.serialization.interop import vary_alike, varying_like
 
 call_tf_p = Primitive("call_tf")
@@ -65,14 +65,19 @@ def invoke(function: Function, args: Sequence[Any], captures: Captures | None = 
             return evaluate(function, args)
         values = [concrete_value(arg) for arg in args]
         if all(value is not None for value in values):
+            values = [lasting(value) for value in values]
             # Functions that are derivatives or batches have derivatives of their own, not those of a tape.
             is_users = isinstance(function, UserFunction)
             evaluated, recorded = recorded_call(function, values) if is_users else (evaluate(function, values), None)
             tied = call_tf_evaluated_p.bind(
-                *args, function=function, results=tuple(evaluated.leaves), recorded=recorded
+                *args,
+                function=function,
+                values=tuple(values),
+                results=tuple(evaluated.leaves),
+                recorded=recorded,
             )
             return Results(tied, evaluated.tree)
-    args = vary_alike(args)
+    args = vary_alike([lasting(arg) for arg in args])
     traced = function.trace([jax.typeof(arg) for arg in args])
     refuse_variable_writes(traced)
     return Results(call_tf_p.bind(*args, traced=traced, captures=_values_of(traced, captures)), traced.tree)

@@ -18,7 +18,7 @@ import jax
 from jaxtf.calltf._function import Function, Results
 from jaxtf.calltf._jax import evaluating, outside_of_traces
 from jaxtf.calltf._tf import outside_of_graphs
-from jaxtf.calltf._transfer import jax_dtype, to_array, to_tensor
+from jaxtf.calltf._transfer import is_same, jax_dtype, to_array, to_tensor
 from jaxtf.calltf._vjp import Seen, VectorJacobian
 from jaxtf.serialization.interop import is_differentiable
 
@@ -62,7 +62,7 @@ class Recorded:
           results: Indices of the results that have cotangents.
           cotangents: Theirs.
         """
-        is_this_call = all(arg is own for arg, own in zip(args, self._args, strict=True))
+        is_this_call = all(map(is_same, args, self._args))
         if not is_this_call or not evaluating() or any(isinstance(value, jax.core.Tracer) for value in cotangents):
             return None
         with outside_of_graphs(), outside_of_traces(), self._function.configuration.entered():

@@ -189,6 +189,30 @@ def to_tensor(array: Any) -> Any:
     return tf.constant(np.asarray(array, dtype=array.dtype))
 
 
+def lasting(value: Any) -> Any:
+    """What is kept of an array for a derivative or a program: a copy of a NumPy array that may change, itself else."""
+    if not isinstance(value, np.ndarray) or _is_over_bytes(value):
+        return value
+    return np.ndarray(value.shape, value.dtype, value.tobytes())
+
+
+def is_same(array: Any, other: Any) -> bool:
+    """Whether these are one array; JAX makes NumPy arrays others over the same memory."""
+    if array is other:
+        return True
+    if not (isinstance(array, np.ndarray) and isinstance(other, np.ndarray) and _is_over_bytes(array)):
+        return False
+    return array.dtype == other.dtype and array.__array_interface__ == other.__array_interface__
+
+
+def _is_over_bytes(array: np.ndarray[Any, Any]) -> bool:
+    """Whether its memory is that of `bytes`, which nobody can write to; as `lasting` makes it."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, bytes)
+
+
 def share(array: jax.Array) -> Any:
     """The tensor over the memory of an array: of all of it on one device; None if TensorFlow cannot have that."""
     if not has_dlpack_code(array.dtype):
