@@ -44,6 +44,7 @@ from jaxtf.serialization.interop import (
     is_zero,
     linear_jvp,
     linear_transpose,
+    lowers_by,
     pushed_forward,
     transpose_at_zero,
     varying_like,
@@ -202,6 +203,7 @@ call_tf_linear_p.def_impl(_linear_evaluate)
 call_tf_linear_p.def_abstract_eval(_linear_abstract)
 register_staging_without_cache(call_tf_linear_p)
 mlir.register_lowering(call_tf_linear_p, mlir.lower_fun(_linear_evaluate, multiple_results=True))
+lowers_by(call_tf_linear_p, _linear_evaluate)
 ad.primitive_jvps[call_tf_p] = _call_jvp
 ad.primitive_jvps[call_tf_evaluated_p] = _evaluated_jvp
 register_linearization(call_tf_evaluated_p, _evaluated_linearization)

@@ -5,7 +5,7 @@
 - `as_jitted`, `static_parameters`: any callable as one that JAX traces.
 - `ArgumentTypeError`: an argument that JAX or TensorFlow cannot take.
 - `argument_paths`: the path of an argument, as its caller would write it.
-- `CalledFunction`: a function of another framework that a module calls by name.
+- `CalledFunction`: a function of another framework that a module calls by name; `lowers_by`: where some are found.
 - `closed_over`: the large arrays that a function closes over, as arguments of it. `frozen`: a traced function that
   closes over copies of arrays that may be written to; `rules_hold_writable`: whether rules of derivatives hold such.
   `tracing_settings`: JAX set as it is now, later.
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._export.dimensions import shape_assertion
     from jaxtf.serialization._export.frozen import frozen
     from jaxtf.serialization._export.held_by_rules import rules_hold_writable
-    from jaxtf.serialization._export.jaxprs import equation_line
+    from jaxtf.serialization._export.jaxprs import equation_line, lowers_by
     from jaxtf.serialization._export.jitted import as_jitted, static_parameters
     from jaxtf.serialization._export.lapack import lapack_function
     from jaxtf.serialization._export.unlowered import vjp_unavailable
@@ -166,6 +166,7 @@ __all__ = [
     "linear_jvp",
     "linear_transpose",
     "lowering_platforms",
+    "lowers_by",
     "misread_by_xla",
     "of_one_equation",
     "operations_of",
@@ -247,6 +248,7 @@ _MODULES = {
     "linear_jvp": "_jax_values.derivatives",
     "linear_transpose": "_jax_values.derivatives",
     "lowering_platforms": "_jax",
+    "lowers_by": "_export.jaxprs",
     "misread_by_xla": "_bytecode.for_xla",
     "of_one_equation": "_jax",
     "operations_of": "_program.program",

@@ -5,9 +5,10 @@ Knows jaxprs by their shape (equations with a primitive and parameters). Imports
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import jax
 from jax.core import Tracer
 
 from jaxtf.serialization._export.constants import items_of
@@ -25,6 +26,7 @@ __all__ = [
     "is_callback",
     "is_check_of_equinox",
     "is_within_equinox",
+    "lowers_by",
     "sizes_in",
 ]
 
@@ -59,14 +61,35 @@ def is_within_equinox(equation: Any) -> bool:
     return any("/equinox/" in path for path, _ in equation_frames(equation))
 
 
+# Primitives whose equations are lowered as those of a function of JAX are, which is of their operands and parameters.
+_LOWERED_BY: dict[Any, Callable[..., Any]] = {}
+
+
+def lowers_by(primitive: Any, function: Callable[..., Any]) -> None:
+    """Has functions that are called by name found in what a primitive is lowered by (`mlir.lower_fun`)."""
+    _LOWERED_BY[primitive] = function
+
+
 def called_functions(jaxpr: Any, names: Sequence[str]) -> tuple[CalledFunction, ...]:
-    """The functions of these names among the parameters of the equations of a jaxpr, in the order of the names."""
-    if not names:
-        return ()
-    parameters = [parameter for equation in equations(jaxpr) for parameter in equation.params.values()]
-    candidates = [getattr(parameter, "called_function", None) for parameter in parameters]
-    found = {function.name: function for function in candidates if isinstance(function, CalledFunction)}
+    """The functions of these names among the parameters of the equations of a jaxpr, in the order of the names.
+
+    They are looked for also in what equations are lowered by, which is traced again if a name is still missing.
+    """
+    found: dict[str, CalledFunction] = {}
+    waiting = [jaxpr]
+    while waiting and not all(name in found for name in names):
+        inner = waiting.pop()
+        parameters = [parameter for equation in equations(inner) for parameter in equation.params.values()]
+        candidates = [getattr(parameter, "called_function", None) for parameter in parameters]
+        found |= {function.name: function for function in candidates if isinstance(function, CalledFunction)}
+        waiting += map(_lowered, [equation for equation in equations(inner) if equation.primitive in _LOWERED_BY])
     return tuple(found[name] for name in names)
+
+
+def _lowered(equation: Any) -> Any:
+    """The jaxpr that an equation is lowered by."""
+    operands = [jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in equation.invars]
+    return jax.make_jaxpr(lambda *args: _LOWERED_BY[equation.primitive](*args, **equation.params))(*operands)
 
 
 def has_values_of_other_traces(jaxpr: Any) -> bool:
