@@ -195,3 +195,64 @@ def test_a_tensor_of_a_graph_that_is_being_built_is_refused():
         "tf.function), and a program of JAX has no values of that\n"
         "  remedy: pass it as an argument"
     )
+
+
+def anew(f):
+    """A program of a function that JAX has not traced before."""
+    return jax.jit(lambda x: +f(x))
+
+
+# From a function of a variable of open shape, to what is made while it has three elements, and what that computes once
+# it has two: of a scalar, x * sum(variable), where the sum was 6 and is 30.
+OPEN_PROGRAMS = {
+    "jit": (lambda f: anew(f)(X), lambda f, _: anew(f)(X), 60),
+    "vmap": (lambda f: jax.vmap(f)(X[None]), lambda f, _: jax.vmap(f)(X[None])[0], 60),
+    "gradient": (lambda f: jax.grad(jax.jit(f))(X), lambda f, _: jax.grad(anew(f))(X), 30),
+    "gradient of a batch": (
+        lambda f: jax.vmap(jax.grad(f))(X[None]),
+        lambda f, _: jax.vmap(jax.grad(f))(X[None])[0],
+        30,
+    ),
+    "a jaxpr": (
+        lambda f: jax.make_jaxpr(jax.value_and_grad(f))(X),
+        lambda _, made: jax.core.eval_jaxpr(made.jaxpr, made.consts, X)[0],
+        12,
+    ),
+    "traced, then lowered": (lambda f: jax.jit(f).trace(X), lambda _, made: made.lower().compile()(X), 12),
+}
+
+
+@pytest.mark.parametrize("name", OPEN_PROGRAMS)
+def test_a_variable_of_open_shape_may_get_another_one_after_a_trace(name):
+    make, evaluate, expected = OPEN_PROGRAMS[name]
+    variable = tf.Variable([1.0, 2.0, 3.0], shape=tf.TensorShape([None]))
+    f = call_tf(lambda x: x * tf.reduce_sum(variable))
+    made = make(f)
+    variable.assign([10.0, 20.0])
+    np.testing.assert_array_equal(evaluate(f, made), np.float32(expected))
+
+
+def test_results_have_the_shape_that_a_variable_has():
+    variable = tf.Variable([1.0, 2.0, 3.0], shape=tf.TensorShape([None]))
+    f = call_tf(lambda x: x * variable)
+    jaxpr = jax.make_jaxpr(f)(X)
+    for values in ([1.0, 2.0, 3.0], [10.0, 20.0], [1.0, 2.0, 3.0], []):
+        variable.assign(values)
+        np.testing.assert_array_equal(anew(f)(X), X * np.float32(values))
+        np.testing.assert_array_equal(jax.vmap(f)(X[None]), [X * np.float32(values)])
+        np.testing.assert_array_equal(jax.jacrev(anew(f))(X), np.float32(values))
+        [earlier] = jax.core.eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, X)
+        np.testing.assert_array_equal(earlier, [2, 4, 6])
+
+
+def test_a_derivative_that_is_traced_after_a_variable_got_another_shape_is_refused():
+    variable = tf.Variable([1.0, 2.0, 3.0], shape=tf.TensorShape([None]))
+    _, pull_back = jax.vjp(jax.jit(call_tf(lambda x: x * x * variable)), X)
+    variable.assign([10.0, 20.0])
+    with pytest.raises(UnsupportedError) as refused:
+        pull_back(jnp.ones(3))
+    assert str(refused.value) == (
+        "call_tf: vjp_<lambda> captures tf.Variable Variable:0 float32[None], which had shape [3] when the program was "
+        "traced, and had shape [2] when its derivative or batch was\n"
+        "  remedy: pass the value as an argument, or trace again what is differentiated"
+    )

@@ -95,8 +95,9 @@ class Function:
         self.declared = declared
 
     @functools.cached_property  # few functions are traced
-    def _trace(self) -> Callable[[Signature], Traced]:
-        return functools.lru_cache(SIGNATURES_KEPT)(self._trace_signature)
+    def _trace(self) -> Callable[[Signature, Hashable], Traced]:
+        # Keyed also by the shapes of captures, which are known once there is a trace.
+        return functools.lru_cache(SIGNATURES_KEPT)(lambda signature, _: self._trace_signature(signature))
 
     @functools.cached_property
     def _derive(self) -> Callable[..., Derived]:
@@ -136,13 +137,17 @@ class Function:
     def trace(self, avals: Sequence[Any]) -> Traced:
         """The trace for arguments of these shapes and dtypes; made once per signature.
 
+        So for each of the shapes that captured variables of open shape have had.
+
         Raises:
           DynamicShapeError: The shape of a result is not known, nor declared.
           UnsupportedError, CompilationError: Symbolic shapes, and no compiled form for them.
         """
         signature = tuple((tuple(aval.shape), np.dtype(aval.dtype)) for aval in avals)
         with self.configuration.entered():
-            return self.kept._trace(signature)
+            traced = self.kept._trace(signature, None)
+            shapes = traced.shapes_now()
+            return traced if shapes == traced.capture_shapes else self.kept._trace(signature, shapes)
 
     def known_results(self, signature: Signature) -> Sequence[ShapedArray] | None:
         """The results for arguments of these shapes and dtypes, where they are known before it is traced."""
@@ -196,6 +201,7 @@ class Function:
         if symbolic_sizes([shape for shape, _ in signature]):
             return replace(SymbolicTraced.of(self, concrete, signature, body.tree), unreplaced=found)
         traced = Traced(self, concrete, specs, body.tree, (), element, unreplaced=found)
+        traced = replace(traced, capture_shapes=traced.shapes_now())
         return replace(traced, avals=self._result_avals(traced))
 
     def _concrete(self, body: _Body, specs: Sequence[Any]) -> Any:

@@ -142,15 +142,14 @@ class SymbolicTraced(Traced):
 
     def hlos(self, platform: str) -> list[bytes]:
         """The HLO module at each sample; its parameters are the arguments, then the captures."""
-        key = platform, self._shapes_now()
-        if key not in self._compiled:
-            self._compiled[key] = [
+        if platform not in self._compiled:
+            self._compiled[platform] = [
                 replace(self, concrete=concrete, _compiled={})._hlo_of_each(
                     (concrete.structured_input_signature[0],), platform
                 )[0]
                 for concrete in self.written
             ]
-        return self._compiled[key]
+        return self._compiled[platform]
 
     def _result_aval(self, index: int) -> ShapedArray:
         assert self.scope is not None

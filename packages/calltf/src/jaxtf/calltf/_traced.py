@@ -16,11 +16,12 @@ from jax.core import ShapedArray
 from jax.tree_util import PyTreeDef
 
 from jaxtf.calltf import _graph
-from jaxtf.calltf._captures import Captures
+from jaxtf.calltf._captures import Captures, captures_text
 from jaxtf.calltf._dynamic_sizes import unsafe_operations
 from jaxtf.calltf._errors import (
     LIMITATIONS,
     CompilationError,
+    UnsupportedError,
 )
 from jaxtf.calltf._jax import custom_call_targets, has_dynamic_sizes, has_stablehlo
 from jaxtf.calltf._notes import without_libraries
@@ -55,6 +56,7 @@ class Traced:
       unreplaced: The trace with the operations that were replaced as TensorFlow compiles them wrongly: of these are
         the derivatives.
       programs: What JAX makes of it to run it outside of other programs: one, once there is one.
+      capture_shapes: The shapes that captured variables of open shape had when it was traced, which `avals` are for.
     """
 
     function: Function
@@ -65,7 +67,8 @@ class Traced:
     element: Traced | None = None
     unreplaced: Any = None
     programs: list[Any] = field(default_factory=list)
-    _compiled: dict[tuple[str, tuple[Any, ...]], list[bytes]] = field(default_factory=dict)
+    capture_shapes: tuple[Any, ...] = ()
+    _compiled: dict[str, list[bytes]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return self.function.name
@@ -114,10 +117,24 @@ class Traced:
 
         Raises:
           CompilationError: A captured resource that is not a variable (a hash table, an iterator).
+          UnsupportedError: A value of another shape than it was traced for.
         """
         self._require_values()
         with outside_of_graphs():
-            return [np.asarray(value.numpy()) for value in (captures or Captures())(self.captured)]
+            values = [np.asarray(value.numpy()) for value in (captures or Captures())(self.captured)]
+        self._refuse_other_shapes(values)
+        return values
+
+    def _refuse_other_shapes(self, values: Sequence[np.ndarray[Any, Any]]) -> None:
+        shapes = {id(x): shape for x, shape in zip(self._open, self.capture_shapes, strict=True)}
+        for value, captured in zip(values, self.captured, strict=True):
+            if value.shape != shapes.get(id(captured), value.shape):
+                raise UnsupportedError(
+                    f"call_tf: {self.function.name} captures {captures_text([captured])}, which had shape "
+                    f"{list(value.shape)} when the program was traced, and had shape {list(shapes[id(captured)])} when "
+                    "its derivative or batch was\n"
+                    "  remedy: pass the value as an argument, or trace again what is differentiated"
+                )
 
     def _require_values(self) -> None:
         if any(value.dtype == tf.resource for value in self.captured):
@@ -130,8 +147,8 @@ class Traced:
     def hlo(self, platform: str) -> bytes:
         """The serialized HLO module for a platform of TensorFlow: `CPU`, `GPU`, `TPU`.
 
-        Its parameters are the arguments, then the captures. Compiled once per platform and shapes of
-        captured variables.
+        Its parameters are the arguments, then the captures, of the shapes that these had when it was traced. Compiled
+        once per platform.
 
         Raises:
           CompilationError: TensorFlow cannot compile the function for the platform.
@@ -139,17 +156,30 @@ class Traced:
         return self._hlo_of_each((self.specs,), platform)[0]
 
     def _hlo_of_each(self, signatures: Sequence[Sequence[Any]], platform: str) -> list[bytes]:
-        key = platform, self._shapes_now()
-        if key not in self._compiled:
+        if platform not in self._compiled:
             compile_for = self._compile if self._compiles_for(platform) else self._compile_for_any
-            self._compiled[key] = [compile_for(platform, specs) for specs in signatures]
-        return self._compiled[key]
+            self._compiled[platform] = [compile_for(platform, specs) for specs in signatures]
+        return self._compiled[platform]
 
-    def _shapes_now(self) -> tuple[Any, ...]:
+    @functools.cached_property
+    def _open(self) -> list[Any]:
+        """The captured variables that may get a value of another shape."""
+        return [x for x in self.captured if isinstance(x, tf.Variable) and not x.shape.is_fully_defined()]
+
+    def shapes_now(self) -> tuple[Any, ...]:
         """The shapes that captured variables have now, of those that may get another one."""
-        values = [x for x in self.captured if isinstance(x, tf.Variable) and not x.shape.is_fully_defined()]
+        if not self._open:
+            return ()
         with outside_of_graphs():
-            return tuple(tuple(value.read_value().shape.as_list()) for value in values)
+            return tuple(tuple(value.read_value().shape.as_list()) for value in self._open)
+
+    def _as_traced(self) -> Any:
+        """What is compiled: the trace, with its captures as arguments if they have got other shapes since."""
+        if self.shapes_now() == self.capture_shapes:
+            return self.concrete
+        shapes = {id(x): shape for x, shape in zip(self._open, self.capture_shapes, strict=True)}
+        own = [tf.TensorSpec(shapes.get(id(x), x.shape), x.dtype) for x in self.captured]
+        return opened(f"call_tf_{self.function.symbol}", self.concrete, own, self.specs)
 
     def _compiles_for(self, platform: str) -> bool:
         """Whether TensorFlow can compile for the platform in this process.
@@ -218,7 +248,9 @@ class Traced:
     def _compiled_to_hlo(self, platform: str, specs: Sequence[Any]) -> bytes:
         with outside_of_graphs():
             try:
-                return compiled_to_hlo(self.concrete, specs, platform)
+                concrete = self._as_traced()
+                captured = [] if concrete is self.concrete else concrete.structured_input_signature[0][len(specs) :]
+                return compiled_to_hlo(concrete, [*specs, *captured], platform)
             except Exception as error:  # TensorFlow raises ValueError, TypeError and its own OpErrors here
                 raise CompilationError(
                     f"Error compiling TensorFlow function {self.function.name} for {platform} (see below for the "
