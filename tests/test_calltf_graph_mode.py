@@ -268,3 +268,19 @@ def test_a_function_that_does_not_compile_is_refused_at_conversion_and_runs_by_n
     with pytest.raises((CompilationError, NotImplementedError), match="call_tf"):
         converted(by_name=False).get_concrete_function(tf.TensorSpec([4, 3]))
     np.testing.assert_allclose(converted(by_name=True)(X), NOT_COMPILED[function](tf.constant(X)), rtol=1e-6)
+
+
+def test_effects_of_branches_are_those_of_elements_that_take_them_under_map():
+    """As the page says; under `jax.vmap` JAX computes all branches."""
+    seen = []
+
+    def note(t):
+        return tf.ensure_shape(tf.numpy_function(lambda a: (seen.append(float(a)), a)[1], [t], tf.float32), t.shape)
+
+    call = call_tf(note, call_tf_graph=True)
+
+    def program(x):
+        return jax.lax.map(lambda a: jax.lax.cond(a > 1.5, call, lambda a: a, a), x)
+
+    in_graph_mode(program, with_gradient=False)(np.float32([1, 2, 3]))
+    assert seen == [2, 3]
