@@ -256,3 +256,13 @@ def test_a_derivative_that_is_traced_after_a_variable_got_another_shape_is_refus
         "traced, and had shape [2] when its derivative or batch was\n"
         "  remedy: pass the value as an argument, or trace again what is differentiated"
     )
+
+
+@pytest.mark.parametrize("call", [jax.jit, jax.vmap], ids=["jit", "vmap"])
+def test_what_is_captured_at_each_call_is_refused(call):
+    def function(x):
+        graph = tf.compat.v1.get_default_graph()
+        return x * graph.capture_call_time_value(lambda: tf.constant(2.0), tf.TensorSpec([]))
+
+    with pytest.raises(UnsupportedError, match="captures by capture_call_time_value what TensorFlow asks for at each"):
+        call(call_tf(function))(jnp.ones(3))

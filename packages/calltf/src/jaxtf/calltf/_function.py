@@ -233,6 +233,12 @@ class Function:
                 "around it (of a tf.function), and a program of JAX has no values of that\n"
                 "  remedy: pass it as an argument"
             )
+        if concrete.graph.deferred_external_captures:
+            raise UnsupportedError(
+                f"call_tf: {self.name} captures by capture_call_time_value what TensorFlow asks for at each call, and "
+                "a program of JAX would have one value of it for ever\n"
+                "  remedy: pass it as an argument, or call the function outside of staged contexts and jax.vmap"
+            )
         return concrete
 
     def _result_avals(self, traced: Traced) -> tuple[ShapedArray, ...]:
