@@ -10,7 +10,7 @@ import tensorflow as tf
 from jax import lax
 
 from jaxtf.convert import ArgumentTypeError, ConversionOptionError, GraphModeUnsupported, convert_stablehlo
-from jaxtf.serialization import export
+from jaxtf.serialization import export, lift
 
 from .graph_mode import run_module
 
@@ -104,6 +104,27 @@ def test_tuples_and_maps_are_translated():
         run = tf.function(convert_stablehlo(text), autograph=False, jit_compile=compiled)
         first, second = run(tf.constant([1.0, 2.0, 3.0]), tf.constant([4.0, 5.0, 6.0]))
         assert (first.numpy().tolist(), second.numpy().tolist()) == ([-2, -1, 0], [4, 5, 6])
+
+
+def test_a_call_of_a_library_may_have_one_tuple_for_its_results():
+    """As TensorFlow writes it; graph mode and `lift` compute it as JAX's several results."""
+    of_several = """
+    func.func @main(%x: tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3xf32>) {
+      %0:2 = stablehlo.custom_call @Qr(%x) : (tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3xf32>)
+      return %0#0, %0#1 : tensor<3x3xf32>, tensor<3xf32>
+    }"""
+    of_one = """
+    func.func @main(%x: tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3xf32>) {
+      %0 = stablehlo.custom_call @Qr(%x) : (tensor<3x3xf32>) -> tuple<tensor<3x3xf32>, tensor<3xf32>>
+      %1 = stablehlo.get_tuple_element %0[0] : (tuple<tensor<3x3xf32>, tensor<3xf32>>) -> tensor<3x3xf32>
+      %2 = stablehlo.get_tuple_element %0[1] : (tuple<tensor<3x3xf32>, tensor<3xf32>>) -> tensor<3xf32>
+      return %1, %2 : tensor<3x3xf32>, tensor<3xf32>
+    }"""
+    x = np.float32([[4, 1, 2], [1, 5, 3], [0, -2, 6]])
+    expected = lift(of_several)(x)
+    for found in (lift(of_one)(x), convert_stablehlo(of_one)(x), convert_stablehlo(of_several)(x)):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
 BIASED = """

@@ -56,7 +56,16 @@ def test_a_size_that_does_not_fit_is_refused(function, size):
 
 def test_what_is_refused_says_the_size_and_what_to_do():
     exported = export(lambda x: x.sum() / x.shape[0] ** 2)(*rows("b"))
-    with pytest.raises(ArgumentMismatch, match=r"(?s)'b\^2', which .* of 32 bits: it is 4294967296\. .*remedy"):
+    with pytest.raises(ArgumentMismatch, match=r"(?s)'b\^2', which .* of 32 bits for b = 65536\. .*remedy"):
+        exported.call(np.ones(65536, np.int8))
+
+
+@pytest.mark.parametrize("again", [lift, lambda exported: exported.call], ids=["lift", "call"])
+def test_what_is_exported_again_for_symbolic_sizes_refuses_it(again):
+    function = again(export(lambda x: x.sum() / x.shape[0] ** 2)(*rows("b")))
+    exported = export(function)(*rows("c + 1"))
+    assert exported.call(np.ones(4, np.int8)) == 0.25
+    with pytest.raises(ArgumentMismatch, match=r"is not an integer of 32 bits for [bc] = 6553[56]"):
         exported.call(np.ones(65536, np.int8))
 
 

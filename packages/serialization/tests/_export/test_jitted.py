@@ -177,14 +177,3 @@ def test_each_export_makes_random_keys_as_jax_is_set_then(function):
     for expected, exported in made:
         np.testing.assert_allclose(exported.call(x), expected, rtol=1e-6)
         np.testing.assert_array_equal(exported.vjp().call(x, x)[0], x)
-
-
-def test_a_function_that_jax_traced_before_is_exported_as_jax_is_set():
-    x, spec = np.ones(3, np.float32), jax.ShapeDtypeStruct((3,), np.float32)
-
-    def function(x):
-        return noisy(x)
-
-    with jax.default_prng_impl("rbg"):
-        jax.jit(function)(x)
-    np.testing.assert_allclose(export(function)(spec).call(x), noisy(x), rtol=1e-6)

@@ -63,6 +63,7 @@ __all__ = [
     "lower",
     "lower_by_platform",
     "lowering_platforms",
+    "makes_default_keys",
     "mlir_context",
     "of_one_equation",
     "platform_index",
@@ -407,6 +408,11 @@ _prng_impl, _custom_prng = map(_settings.__getitem__, _OF_KEYS)
 def calling_configuration() -> Hashable:
     """A hashable value that differs whenever a function that JAX has not traced yet may compute something else."""
     return _trace_context(), _prng_impl.value, _custom_prng.value
+
+
+def makes_default_keys() -> bool:
+    """Whether JAX is set to make random keys as it does by default, by what `jax.jit` does not key by."""
+    return _prng_impl.value == "threefry2x32" and not _custom_prng.value
 
 
 def tracing_settings() -> Callable[[], AbstractContextManager[None]]:

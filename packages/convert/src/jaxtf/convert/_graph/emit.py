@@ -230,6 +230,7 @@ class Emitter:
         if not operation.results:
             scope.effects += results if not tf.executing_eagerly() else []
             return []
+        results = operation.of_one_tuple(results)
         return [
             result if isinstance(result, tuple) else _settled(result, value, scope, operation if checks else None)
             for result, value in zip(results, operation.results, strict=True)

@@ -30,7 +30,7 @@ from jaxtf.serialization._jax_values.avals import to_dtype, to_shaped_array
 from jaxtf.serialization._jax_values.effects import from_effect
 from jaxtf.serialization._jax_values.varying import varying_like
 from jaxtf.serialization._program.module import load_module
-from jaxtf.serialization._record.avals import dtype_name
+from jaxtf.serialization._record.avals import LARGEST_SIZE, dtype_name
 from jaxtf.serialization._record.checks import DisabledSafetyCheck
 from jaxtf.serialization._record.exported import Exported
 from jaxtf.serialization._record.platforms import PLATFORMS_OF_GRAPHS
@@ -102,9 +102,6 @@ def _are_same(one: Exported, other: Exported) -> bool:
     return True
 
 
-_LARGEST_SIZE = 2**31 - 1
-
-
 def _check_argument(exported: Exported, path: str, expected: Any, actual: Any) -> None:
     what = f"in the call of the exported function '{exported.fun_name}'"
     if len(expected.shape) != len(actual.shape):
@@ -123,7 +120,7 @@ def _check_argument(exported: Exported, path: str, expected: Any, actual: Any) -
                 f"Shape mismatch for {path}.shape[{axis}] (expected same constant) {what}: "
                 f"expected {expected.shape} and called with {actual.shape}"
             )
-        if is_symbolic_dim(size) and not is_symbolic_dim(found) and found > _LARGEST_SIZE:
+        if is_symbolic_dim(size) and not is_symbolic_dim(found) and found > LARGEST_SIZE:
             raise ArgumentMismatch(
                 f"Shape mismatch for {path}.shape[{axis}] {what}: called with {actual.shape}, and what the program "
                 "reads of a symbolic size is an integer of 32 bits\n"

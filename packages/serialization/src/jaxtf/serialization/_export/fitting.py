@@ -6,47 +6,48 @@ checked is computed in 64 bits. Where the sizes become known the checks are fold
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
 
 from jaxtf.serialization._export.dimensions import Range, RangeOperations, StablehloOperations
-from jaxtf.shapepoly import Dimension, computed_parts, evaluate, symbolic_dim_bounds
+from jaxtf.serialization._record.avals import DOES_NOT_FIT, LARGEST_SIZE
+from jaxtf.shapepoly import Dimension, computed_parts, evaluate
 
 __all__ = ["require_fitting"]
 
 _LARGEST = 2**31 - 1
 _LARGEST_OF_SUMMAND = 2**62 - 1  # of which sums of two have 64 bits
-_REMEDY = "Possible remedy: compute it with floating-point numbers, or export in jax.enable_x64()."
 
 
-def require_fitting(sizes: Iterable[Dimension], values: Mapping[str, ir.Value]) -> None:
+def require_fitting(
+    sizes: Iterable[Dimension], shapes: Iterable[Sequence[int | Dimension]], values: Mapping[str, ir.Value]
+) -> None:
     """Emits the checks of the sizes that may not fit, and of what is computed for them.
 
     Args:
       sizes: Those that the module computes with.
-      values: The dimension variables, integers of 32 or 64 bits.
+      shapes: Of the arguments, whose sizes fit.
+      values: The dimension variables, integers of 32 bits.
     """
-    computed = dict.fromkeys(part for size in sizes for part in computed_parts(size))
-    parts = [part for part in computed if _may_not_fit(part, values)]
+    parts = dict.fromkeys(part for size in sizes for part in computed_parts(size, LARGEST_SIZE))
+    for given in (size for shape in shapes for size in shape):
+        parts.pop(given, None)
     if not parts:
         return
     operations = _WideOperations()
-    wide = {name: _Number(operations.widened(value), (0, _LARGEST)) for name, value in values.items()}
+    wide = {name: _Number(operations.widened(value), (0, LARGEST_SIZE)) for name, value in values.items()}
     for part in parts:
-        operations.message = f"The size '{part}', which the program computes with, is not an integer of 32 bits"
+        names = sorted(part.expression.variables())
+        shown = [piece for name in names for piece in (", " if name != names[0] else "", f"{name} = ", values[name])]
+        operations.message = [
+            f"The size '{part}', {DOES_NOT_FIT} for ",
+            *shown,
+            ". Possible remedy: compute it with floating-point numbers, or export in jax.enable_x64().",
+        ]
         operations.require_at_most(evaluate(part, wide, operations), _LARGEST)
-
-
-def _may_not_fit(part: Dimension, variables: Iterable[str]) -> bool:
-    ranges: dict[str, Range] = dict.fromkeys(variables, (0, _LARGEST))
-    least, most = evaluate(part, ranges, RangeOperations())
-    if least >= -_LARGEST and most <= _LARGEST:
-        return False
-    least_value, most_value = symbolic_dim_bounds(part)
-    return not (least_value >= -_LARGEST and most_value <= _LARGEST)
 
 
 class _Number(NamedTuple):
@@ -68,7 +69,7 @@ class _WideOperations:
         self._type = ir.RankedTensorType.get([], ir.IntegerType.get_signless(64))
         self._plain = StablehloOperations((), self._type)
         self._ranges = RangeOperations()
-        self.message = ""
+        self.message: Sequence[str | ir.Value] = ()
 
     def widened(self, value: ir.Value) -> ir.Value:
         """A scalar in 64 bits."""
@@ -78,13 +79,10 @@ class _WideOperations:
         """Checks that neither the number nor its negative is larger."""
         least, most = number.range
         if most > limit:
-            self._require(self._plain.constant(limit), number.value, number.value)
+            self._plain.require(">=", self._plain.constant(limit), number.value, self.message)
         if least < -limit:
-            self._require(number.value, self._plain.constant(-limit), number.value)
+            self._plain.require(">=", number.value, self._plain.constant(-limit), self.message)
         return _Number(number.value, (max(least, -limit), min(most, limit)))
-
-    def _require(self, larger: ir.Value, smaller: ir.Value, shown: ir.Value) -> None:
-        self._plain.require(">=", larger, smaller, [f"{self.message}: it is ", shown, f". {_REMEDY}"])
 
     def _absolute(self, value: ir.Value) -> ir.Value:
         return self._plain.maximum(value, self._plain.multiply(value, self._plain.constant(-1)))
@@ -102,13 +100,10 @@ class _WideOperations:
         """The product."""
         found = self._ranges.multiply(a.range, b.range)
         if max(map(abs, found)) > _LARGEST_OF_SUMMAND:
-            # Neither is 0 in what it is divided by; the quotient is what the other may be.
-            one = self._plain.constant(1)
-            size, other = (
-                self._plain.maximum(x.value, self._plain.multiply(x.value, self._plain.constant(-1))) for x in (a, b)
-            )
-            most = self._plain.floordiv(self._plain.constant(_LARGEST_OF_SUMMAND), self._plain.maximum(size, one))
-            self._require(most, other, other)
+            one, limit = self._plain.constant(1), self._plain.constant(_LARGEST_OF_SUMMAND)
+            size, other = self._absolute(a.value), self._absolute(b.value)
+            most = self._plain.floordiv(limit, self._plain.maximum(size, one))
+            self._plain.require(">=", most, other, self.message)
             found = max(found[0], -_LARGEST_OF_SUMMAND), min(found[1], _LARGEST_OF_SUMMAND)
         return _Number(self._plain.multiply(a.value, b.value), found)
 

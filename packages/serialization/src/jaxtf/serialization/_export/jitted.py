@@ -2,8 +2,8 @@
 
 JAX keeps what it traced by the callable: it must be hashable, and two that are equal are one to it. Instances of
 classes that compare by value (Equinox's modules, Flax's bound ones) are not hashable where they hold arrays, or equal
-to others with other arrays. And what was traced is not kept by the settings that random keys are made by
-(`jax.default_prng_impl`). Here each callable is itself and traced anew, by a function around it.
+to others with other arrays. Here each is itself, by a function around it. So is any callable while JAX is set to make
+other random keys than by default (`jax.default_prng_impl`): by such settings JAX does not keep what it traced.
 
 Arguments that are static in a function that was given to `jax.jit` stay so where a method or a `functools.partial`
 fixes others of its arguments.
@@ -32,7 +32,7 @@ def as_jitted(fun: Callable[..., Any]) -> Any:
     # By its type: a method of which `jax.jit` made the function has that one's attributes, for arguments with `self`.
     if isinstance(fun, _JITTED):
         return fun
-    return _jax.jitted(_as_function(fun), *static_parameters(fun))
+    return _jax.jitted(_by_identity(fun), *static_parameters(fun))
 
 
 def static_parameters(fun: Callable[..., Any]) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -69,8 +69,12 @@ def _without_bound(
     )
 
 
-def _as_function(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that JAX has traced nothing of, with the signature and the name of a callable."""
+def _by_identity(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A callable that is equal to itself only, with the signature of `fun` and a name."""
+    name = getattr(fun, "__name__", None)
+    is_named = name is not None or isinstance(fun, functools.partial)
+    if _is_equal_to_itself_only(fun) and is_named and _jax.makes_default_keys():
+        return fun
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return fun(*args, **kwargs)
@@ -82,3 +86,8 @@ def _as_function(fun: Callable[..., Any]) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = name if isinstance(name, str) else type(named).__name__
     call.__wrapped__ = fun  # type: ignore[attr-defined]  # Python and JAX find the parameters there
     return call
+
+
+def _is_equal_to_itself_only(fun: object) -> bool:
+    inherited: object = object.__hash__
+    return isinstance(fun, MethodType) or type(fun).__hash__ is inherited

@@ -145,13 +145,10 @@ def _inner_operands(
     # Products and sums are compared in 64 bits where they may wrap in 32.
     of_sizes = size_type if ranges.are_small else ir.RankedTensorType.get([], ir.IntegerType.get_signless(64))
     values = dimensions.solution.run(StablehloOperations(flat, of_sizes))
+    sizes = {name: _as_type(values[name], size_type) for name in layout.dimensions}
     if size_type == ir.RankedTensorType.get([], ir.IntegerType.get_signless(32)):
-        require_fitting(dimensions.computed, values)
-    return [
-        *arguments[: layout.platform_index],
-        *(_as_type(values[name], size_type) for name in layout.dimensions),
-        *arguments[layout.platform_index :],
-    ]
+        require_fitting(dimensions.computed, dimensions.shapes, sizes)
+    return [*arguments[: layout.platform_index], *sizes.values(), *arguments[layout.platform_index :]]
 
 
 def _as_type(value: ir.Value, type_: ir.Type) -> ir.Value:

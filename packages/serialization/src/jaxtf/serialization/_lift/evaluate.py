@@ -194,7 +194,7 @@ class Evaluator:
             if isinstance(error, ShardingTypeError):
                 raise unsupported(operation, reason, _OF_SHARDINGS) from error
             raise unsupported(operation, reason) from error
-        results = list(made) if isinstance(made, list | tuple) else [made]
+        results = operation.of_one_tuple(list(made) if isinstance(made, list | tuple) else [made])
         _check_types(operation, results)
         return results
 

@@ -95,6 +95,13 @@ class Operation:
     location: str = ""
     source: str = ""
 
+    def of_one_tuple(self, results: list[Any]) -> list[Any]:
+        """Several results as the one tuple that a call of a library has for them, as other producers write it."""
+        types = [value.type for value in self.results]
+        if len(types) != 1 or not isinstance(types[0], TupleType) or isinstance(results[0], tuple):
+            return results
+        return [tuple(results)]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:

@@ -18,9 +18,25 @@ import numpy as np
 from jaxtf.serialization._record.shardings import OWN_MEMORY, NamedSharding
 from jaxtf.shapepoly import is_symbolic_dim
 
-__all__ = ["Aval", "ExtendedDtype", "Shape", "dtype_from_name", "dtype_name", "in_memory", "python_sizes"]
+__all__ = [
+    "DOES_NOT_FIT",
+    "LARGEST_SIZE",
+    "Aval",
+    "ExtendedDtype",
+    "Shape",
+    "dtype_from_name",
+    "dtype_name",
+    "in_memory",
+    "python_sizes",
+]
 
 Shape = tuple[Any, ...]
+
+LARGEST_SIZE = 2**31 - 2**21
+"""Of a symbolic axis: sizes are integers of 32 bits, and small numbers are added to them."""
+
+DOES_NOT_FIT = "which the program computes with, is not an integer of 32 bits"
+"""In the text of each assertion of a module that a size fits."""
 
 EXTENDED_PREFIX = "key<"
 

@@ -1,15 +1,17 @@
 """What a program computes for a symbolic dimension, apart from sums and products within it.
 
 Sums and products of integers with few bits are exact where their result fits, whatever they go through. A quotient or
-a maximum is not: its operands must fit, too.
+a maximum is not: its operands must fit, too. Knows which values variables can take.
 """
 
 from collections.abc import Iterator
 
 from jaxtf.shapepoly._dimensions.dimension import Dimension
+from jaxtf.shapepoly._dimensions.scope import SymbolicScope
 from jaxtf.shapepoly._expressions.expression import (
     FLOORDIV,
     ONE,
+    Atom,
     Expression,
     Operation,
     Variable,
@@ -18,18 +20,22 @@ from jaxtf.shapepoly._expressions.expression import (
 )
 
 
-def computed_parts(dimension: Dimension) -> tuple[Dimension, ...]:
-    """Returns the parts of a dimension, itself among them, whose values must fit in the integers that compute it.
+def computed_parts(dimension: Dimension, most: int) -> tuple[Dimension, ...]:
+    """Returns the parts of a dimension, itself among them, that must fit in some bits and may not.
 
     Variables and their multiples that are only divided by integers need not be looked at: they are divided first.
 
     >>> from jaxtf.shapepoly import symbolic_shape
-    >>> a, b, c = symbolic_shape("a*b + 1, floordiv(a*b + a, 2), 5*b")
-    >>> [computed_parts(size) for size in (a, b, c)]
-    [(a*b + 1,), (a*b, floordiv(a*b + a, 2)), (5*b,)]
+    >>> a, b, c, d = symbolic_shape("a*b + 1, floordiv(a*b + a, 2), 5*b, floordiv(3*b, 4)")
+    >>> [computed_parts(size, 1000) for size in (a, b, c, d)]
+    [(a*b + 1,), (a*b, floordiv(a*b + a, 2)), (5*b,), ()]
+
+    Args:
+      dimension: What a program computes.
+      most: A part may not fit where it, or its negative, may be larger while no variable is.
     """
     parts = dict.fromkeys([*_operands(dimension.expression), dimension.expression])
-    return tuple(Dimension(part, dimension.scope) for part in parts if not _is_plain(part))
+    return tuple(Dimension(part, dimension.scope) for part in parts if _may_be_larger(part, most, dimension.scope))
 
 
 def _operands(expression: Expression) -> Iterator[Expression]:
@@ -54,9 +60,34 @@ def _divided(dividend: Expression) -> Iterator[Expression]:
             yield Expression({monomial: 1}) + number
 
 
-def _is_plain(expression: Expression) -> bool:
-    """Whether it is an integer or a variable."""
-    if expression.as_integer is not None:
-        return True
-    [(monomial, coefficient), *others] = expression.terms.items()
-    return not others and coefficient == 1 and degree(monomial) == 1 and isinstance(monomial[0][0], Variable)
+def _may_be_larger(part: Expression, most: int, scope: SymbolicScope) -> bool:
+    least, greatest = _range(part, most)
+    if -most <= least and greatest <= most:
+        return False
+    lower, upper = scope.algebra.decider.bounds(part)
+    return not (-most <= lower and upper <= most)
+
+
+def _range(expression: Expression, most: int) -> tuple[int, int]:
+    """What encloses the values where the variables are up to `most`."""
+    lower = upper = 0
+    for monomial, coefficient in expression.terms.items():
+        term = (coefficient, coefficient)
+        for atom, exponent in monomial:
+            for _ in range(exponent):
+                products = [x * y for x in term for y in _range_of_atom(atom, most)]
+                term = min(products), max(products)
+        lower, upper = lower + term[0], upper + term[1]
+    return lower, upper
+
+
+def _range_of_atom(atom: Atom, most: int) -> tuple[int, int]:
+    if isinstance(atom, Variable):
+        return 0, most
+    ranges = [_range(operand, most) for operand in atom.operands]
+    if atom.name != FLOORDIV:
+        return max(0, *(lower for lower, _ in ranges)), max(0, *(upper for _, upper in ranges))
+    dividends, (low, high) = ranges
+    divisors = [divisor for divisor in (low, high, -1, 1) if divisor and low <= divisor <= high] or [1]
+    quotients = [dividend // divisor for dividend in dividends for divisor in divisors]
+    return min(quotients), max(quotients)
