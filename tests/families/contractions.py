@@ -18,7 +18,10 @@ __all__ = ["convolution", "dot_general", "fused"]
 
 @st.composite
 def dot_general(draw: Draw) -> Case:
-    """`dot_general` with any number of batching, contracting and free dimensions, none of each included."""
+    """`dot_general` with any number of batching, contracting and free dimensions, none of each included.
+
+    Operands of floats may differ, and the result has any dtype that JAX takes: often one that does not hold the sums.
+    """
     sizes = Sizes(draw)
     batch, contracted, left, right = (
         [sizes.size(0 if rare else 1, 4) for _ in range(draw(st.integers(0, 2)))]
@@ -38,7 +41,13 @@ def dot_general(draw: Draw) -> Case:
             )
         )
     dtype = draw(dtypes(FLOATS, SIGNED, UNSIGNED, COMPLEX))
-    preferred = draw(st.sampled_from([None, None, "float32"])) if dtype in ("bfloat16", "float16") else None
+    other = draw(st.sampled_from([dtype, dtype, *FLOATS])) if dtype in FLOATS else dtype
+    preferred = draw(st.sampled_from([None, *_results_of(dtype)])) if draw(st.booleans()) else None
+    kinds = {_kind(name) for name in (dtype, preferred or dtype)}
+    values: list[Any] = ["small", "small"]
+    is_exact = kinds <= {"int"} or (preferred is not None and dtype in ("float32", "float64") and draw(st.booleans()))
+    if is_exact:
+        values = ["bits", "bits"] if kinds <= {"int"} else draw(st.sampled_from(EXACT_SUMS))
     (left_contracted, left_batch), (right_contracted, right_batch) = numbers
     dimension_numbers = ((left_contracted, right_contracted), (left_batch, right_batch))
 
@@ -48,9 +57,33 @@ def dot_general(draw: Draw) -> Case:
     return Case(
         f"dot_general {dimension_numbers}, {preferred}",
         function,
-        tuple(Argument(shape, dtype) for shape in sides),
+        tuple(map(Argument, sides, (dtype, other), values)),
         sizes.symbolic,
+        by_element=is_exact,
+        has_derivative=not is_exact and (preferred is None or "int" not in kinds),
     )
+
+
+# Numbers of each operand whose sums of products are exact in float32, and others in 16 bits; or too large for those.
+EXACT_SUMS = (
+    ((1 + 2**-11, -1 - 2**-11, 1.0, -1.0), (1.0, -1.0, 0.0)),
+    ((-16.0, -1.5, 0.25, 0.5, 2.5, 16.0), (-3.5, 0.5, 1.5, 16.0)),
+    ((-4096.0, -384.0, 64.0, 4096.0), (-4.0, 0.5, 16.0, 16.0)),
+)
+
+
+def _kind(dtype: str) -> str:
+    return "int" if dtype in (*SIGNED, *UNSIGNED) else "complex" if dtype in COMPLEX else "float"
+
+
+def _results_of(dtype: str) -> list[str]:
+    """The dtypes that JAX takes for the result of a product of this one.
+
+    Of complex numbers those without sign are left out: XLA does not define what a number below 0 becomes.
+    """
+    names = [*FLOATS, *SIGNED, *COMPLEX, *(() if dtype in COMPLEX else UNSIGNED)]
+    least = jnp.dtype(dtype).itemsize
+    return names if dtype in FLOATS else [name for name in names if jnp.dtype(name).itemsize >= least]
 
 
 @st.composite

@@ -28,6 +28,7 @@ from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.even_terms import with_even_terms
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, spanned
 from jaxtf.convert._graph.ops.no_features import with_some_features
+from jaxtf.convert._graph.ops.product_dtypes import dtype_of_products
 from jaxtf.convert._graph.ops.sums_of_halves import stays_bfloat16, sums_round, widened
 from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
 from jaxtf.convert._graph.optimizer import computed_by_xla
@@ -35,6 +36,7 @@ from jaxtf.convert._graph.plan.empty_batches import MAY_BE_EMPTY
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.strided import strided
 from jaxtf.convert._tf import has_only_cpu, is_compiled_for_cpu, traces_compiled
+from jaxtf.serialization.interop import TensorType
 
 # Whole numbers up to 2**53 are exact in float64.
 _EXACT = 53
@@ -113,7 +115,11 @@ def _convolved(
         operand, groups = _batches_as_features(operand, batches), batches
     if traces_compiled():
         operand, kernel = with_some_features(operand, kernel, groups)
-    dtype = result_dtype = MOVED.get(bound.result_type.dtype, bound.result_type.dtype)
+    result_dtype = bound.result_type.dtype
+    types = [value.type for value in bound.operation.operands[:2]]
+    summed = dtype_of_products(result_dtype, *(type_.dtype for type_ in types if isinstance(type_, TensorType)))
+    operand, kernel = (cast(cast(x, summed), MOVED.get(summed, summed)) for x in (operand, kernel))
+    dtype = MOVED.get(summed, summed)
     if sums_round(dtype, is_differentiated=bound.is_differentiated):
         operand, kernel, dtype = tf.cast(operand, tf.float32), tf.cast(kernel, tf.float32), tf.float32
 
@@ -138,7 +144,7 @@ def _convolved(
         *numbers["output_spatial_dimensions"],
         numbers["output_feature_dimension"],
     ]
-    return _transposed(tf.cast(result, result_dtype), [made.index(i) for i in range(len(made))])
+    return _transposed(cast(cast(result, summed), result_dtype), [made.index(i) for i in range(len(made))])
 
 
 def _transposed(operand: tf.Tensor, order: Sequence[int]) -> tf.Tensor:

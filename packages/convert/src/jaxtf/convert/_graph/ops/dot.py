@@ -12,6 +12,7 @@ from jaxtf.convert._graph._support import Size, as_shape, is_empty, product, siz
 from jaxtf.convert._graph.grappler import after_matmul, before_matmul
 from jaxtf.convert._graph.ops.conversion import cast
 from jaxtf.convert._graph.ops.even_terms import with_even_terms
+from jaxtf.convert._graph.ops.product_dtypes import dtype_of_products
 from jaxtf.convert._graph.ops.shapes import as_shape_tensor
 from jaxtf.convert._graph.registry import Bound, translates
 
@@ -26,8 +27,9 @@ INTEGERS_IN = widening(
 def dot_general(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     """The sum of products over contracting dimensions; result: batching, then free dimensions of left and of right.
 
-    Integers are exact modulo 2**bits. Sums of 16-bit floats are rounded once, as with XLA for CPU; the order of adding
-    is not promised. NaN and infinities take part as in any product, also with zeros.
+    Sums are in the dtype of the result or of an operand, the one of the more general kind or else the more precise,
+    and are then converted. Integers are exact modulo 2**bits. Sums of 16-bit floats are rounded once, as with XLA for
+    CPU; the order of adding is not promised. NaN and infinities take part as in any product, also with zeros.
 
     Differs: `precision_config` and `algorithm` are not heeded: TensorFlow has no such choice; a sum of nothing but -0
     may be 0 or -0; not compiled, sums of bfloat16 are rounded more than once by a TensorFlow without oneDNN, and of two
@@ -65,16 +67,17 @@ def contract(
     dtype: tf.DType,
     constant: Callable[[Any], tf.Tensor],
 ) -> tf.Tensor:
-    """As `dot_general`, in the result's dtype or a wider one that has kernels; `constant` is as in `Bound`."""
-    computed = INTEGERS_IN.get(dtype, dtype)
-    if dtype.is_floating and dtype.size < 2:
+    """As `dot_general`, in the dtype that XLA sums in or a wider one that has kernels; `constant` is as in `Bound`."""
+    summed = dtype_of_products(dtype, left.dtype, right.dtype)
+    computed = INTEGERS_IN.get(summed, summed)
+    if summed.is_floating and summed.size < 2:
         computed = tf.float32
     left_free = _free(left.shape.rank, batching[0], contracting[0])
     right_free = _free(right.shape.rank, batching[1], contracting[1])
     # What oneDNN fuses with a sum does not take products where nothing is summed, or of which there is none.
     if is_empty(left.shape.as_list()) or is_empty(right.shape.as_list()):
         return cast(tf.zeros(_result_shape(left, right, [*batching[0], *left_free], right_free), computed), dtype)
-    left, right = cast(left, computed), cast(right, computed)
+    left, right = (cast(cast(x, summed), computed) for x in (left, right))
     a, transpose_a = _matrix(left, batching[0], left_free, contracting[0], contracted_last=True, constant=constant)
     b, transpose_b = _matrix(right, batching[1], right_free, contracting[1], contracted_last=False, constant=constant)
     before_matmul(a)
@@ -85,7 +88,7 @@ def contract(
         of_left, of_right = sizes(left), sizes(right)
         shape = [*(of_left[i] for i in (*batching[0], *left_free)), *(of_right[i] for i in right_free)]
         product = nodes.reshape(product, as_shape_tensor(shape, constant))
-    return product if computed == dtype else cast(product, dtype)
+    return cast(cast(product, summed), dtype)
 
 
 def _result_shape(left: tf.Tensor, right: tf.Tensor, of_left: Sequence[int], of_right: Sequence[int]) -> Any:
