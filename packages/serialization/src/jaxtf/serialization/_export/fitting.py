@@ -14,7 +14,7 @@ from jax.extend.mlir.dialects import stablehlo
 
 from jaxtf.serialization._export.dimensions import Range, RangeOperations, StablehloOperations
 from jaxtf.serialization._record.avals import DOES_NOT_FIT, LARGEST_SIZE
-from jaxtf.shapepoly import Dimension, computed_parts, evaluate
+from jaxtf.shapepoly import Dimension, computed_parts, evaluate, is_symbolic_dim
 
 __all__ = ["require_fitting"]
 
@@ -33,7 +33,7 @@ def require_fitting(
       values: The dimension variables, integers of 32 bits.
     """
     parts = dict.fromkeys(part for size in sizes for part in computed_parts(size, LARGEST_SIZE))
-    for given in (size for shape in shapes for size in shape):
+    for given in filter(is_symbolic_dim, (size for shape in shapes for size in shape)):
         parts.pop(given, None)
     if not parts:
         return
