@@ -547,3 +547,37 @@ def test_the_logistic_function_of_eight_bits_is_rounded_once(name):
     limits = jnp.finfo(dtype)
     least = 0 if dtype == jnp.float8_e8m0fnu else float(limits.smallest_subnormal)
     np.testing.assert_allclose(found.astype(np.float64), expected, rtol=float(limits.eps) / 2, atol=least)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "result", "expected"),
+    [
+        ("f32", "f32", "bf16", 0.001),  # summed in float32, then rounded
+        ("f32", "bf16", "bf16", 0.001),
+        ("bf16", "f32", "f16", 0.001),
+        ("f32", "f32", "i32", 0),
+        ("i32", "i32", "f32", 0),
+        ("i32", "i32", "i8", 0),
+        ("f16", "i32", "ui8", 0),
+        ("complex<f32>", "f32", "f32", 0.001),  # the real part of the sum
+        ("f32", "f32", "complex<f32>", 0.001),
+    ],
+)
+@pytest.mark.parametrize("name", ["dot_general", "convolution"])
+def test_products_are_summed_in_the_most_precise_dtype(name, left, right, result, expected):
+    """1.001 * 1 - 1 * 1, of which the operands and the result have other dtypes."""
+    if name == "convolution" and left != right:
+        pytest.skip("StableHLO has convolutions of one dtype")
+    dtypes = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "i32": "int32", "complex<f32>": "complex64"}
+    a, b = np.array([[1.001, -1.0]]).astype(dtypes[left]), np.ones((2, 1)).astype(dtypes[right])
+    types = {"a": f"1x2x{left}", "b": f"2x1x{right}"}
+    how = {
+        "dot_general": "%r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]",
+        "convolution": "%r = stablehlo.convolution(%a, %b) dim_numbers = [b, f]x[i, o]->[b, f], window = {} "
+        "{batch_group_count = 1 : i64, feature_group_count = 1 : i64}",
+    }
+    body = f"{how[name]} : (tensor<1x2x{left}>, tensor<2x1x{right}>) -> tensor<1x1x{result}>"
+    found = run(body, types, [f"1x1x{result}"], a, b)
+    if left == "bf16":
+        expected = 0  # 1.001 is 1 there
+    np.testing.assert_allclose(found.item(), expected, rtol=2e-2)

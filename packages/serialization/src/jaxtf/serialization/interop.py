@@ -26,7 +26,8 @@
 - `requirements` (of `Requirement`s), `has_requirements`: what sizes of operands have to be.
 - `operations_of_complex_function`: what is written out for the parts of complex numbers.
 - `single_operation`, `extreme_direction`, `comparator_keys` (of `Key`s), `comparison_direction`: what one computes;
-  `counts_in`: whether indices of a dtype ascend; `defining`: the operations that the values of a block come from.
+  `counts_in`: whether indices of a dtype ascend; `defining`: the operations that the values of a block come from;
+  `dtype_of_products`: in which dtype products are summed.
 - `users_line`, `users_files`: the line of the user's program in a stack, and which of its files are the user's.
 - `is_differentiable`, `is_zero`, `pushed_forward`, `linear_jvp`, `linear_transpose`, `transpose_at_zero`: the rules of
   differentiation of a primitive that calls what JAX cannot see into. `vjp_function`: the VJP of a traced function;
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._program.locations import scope_of
     from jaxtf.serialization._program.parse import read_program
     from jaxtf.serialization._program.platforms import for_platform
+    from jaxtf.serialization._program.product_dtypes import dtype_of_products
     from jaxtf.serialization._program.program import (
         Block,
         Function,
@@ -151,6 +153,7 @@ __all__ = [
     "counts_in",
     "custom_call_targets",
     "defining",
+    "dtype_of_products",
     "equation_line",
     "export_for_graph",
     "extreme_direction",
@@ -233,6 +236,7 @@ _MODULES = {
     "counts_in": "_program.regions",
     "custom_call_targets": "_bytecode.portable",
     "defining": "_program.regions",
+    "dtype_of_products": "_program.product_dtypes",
     "equation_line": "_export.jaxprs",
     "export_for_graph": "_entrances",
     "extreme_direction": "_program.regions",

@@ -16,6 +16,7 @@ from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._support import BITS, MOVED, UNCAST, refuse, typed, where
 from jaxtf.convert._graph.derivatives import differentiated
 from jaxtf.convert._graph.registry import Bound, refuses, translates
+from jaxtf.serialization.interop import dtype_of_products
 
 refuses(
     "stablehlo.uniform_quantize",
@@ -102,6 +103,12 @@ def width(dtype: tf.DType) -> int:
     if dtype.is_integer:
         return 8 * int(dtype.size) if _has_bytes(dtype) else (_bounds(dtype)[1] - _bounds(dtype)[0]).bit_length()
     return int(dtype.size) * 8
+
+
+def summed_in(result: tf.DType, *operands: tf.DType) -> tf.DType:
+    """In which dtype products are summed, by the dtypes of the result and the operands."""
+    dtypes = (np.dtype(dtype.as_numpy_dtype) for dtype in (result, *operands))
+    return tf.as_dtype(dtype_of_products(*dtypes))
 
 
 @translates("stablehlo.reduce_precision", computed_in=MOVED)

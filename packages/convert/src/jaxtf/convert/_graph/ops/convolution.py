@@ -22,13 +22,12 @@ from jaxtf.convert._graph._support import MOVED, Size, as_shape, is_empty, pad, 
 from jaxtf.convert._graph.derivatives import differentiated_when_saved, slope_of
 from jaxtf.convert._graph.grappler import apart_from_pads
 from jaxtf.convert._graph.kernel_factors import before_convolution
-from jaxtf.convert._graph.ops.conversion import cast, width
+from jaxtf.convert._graph.ops.conversion import cast, summed_in, width
 from jaxtf.convert._graph.ops.dilated_kernels import in_phases
 from jaxtf.convert._graph.ops.dynamic import listed
 from jaxtf.convert._graph.ops.even_terms import with_even_terms
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, spanned
 from jaxtf.convert._graph.ops.no_features import with_some_features
-from jaxtf.convert._graph.ops.product_dtypes import dtype_of_products
 from jaxtf.convert._graph.ops.sums_of_halves import stays_bfloat16, sums_round, widened
 from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
 from jaxtf.convert._graph.optimizer import computed_by_xla
@@ -117,7 +116,7 @@ def _convolved(
         operand, kernel = with_some_features(operand, kernel, groups)
     result_dtype = bound.result_type.dtype
     types = [value.type for value in bound.operation.operands[:2]]
-    summed = dtype_of_products(result_dtype, *(type_.dtype for type_ in types if isinstance(type_, TensorType)))
+    summed = summed_in(result_dtype, *(type_.dtype for type_ in types if isinstance(type_, TensorType)))
     operand, kernel = (cast(cast(x, summed), MOVED.get(summed, summed)) for x in (operand, kernel))
     dtype = MOVED.get(summed, summed)
     if sums_round(dtype, is_differentiated=bound.is_differentiated):

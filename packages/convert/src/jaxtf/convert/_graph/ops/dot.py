@@ -10,9 +10,8 @@ import tensorflow as tf
 from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._support import Size, as_shape, is_empty, product, sizes, widening
 from jaxtf.convert._graph.grappler import after_matmul, before_matmul
-from jaxtf.convert._graph.ops.conversion import cast
+from jaxtf.convert._graph.ops.conversion import cast, summed_in
 from jaxtf.convert._graph.ops.even_terms import with_even_terms
-from jaxtf.convert._graph.ops.product_dtypes import dtype_of_products
 from jaxtf.convert._graph.ops.shapes import as_shape_tensor
 from jaxtf.convert._graph.registry import Bound, translates
 
@@ -68,7 +67,7 @@ def contract(
     constant: Callable[[Any], tf.Tensor],
 ) -> tf.Tensor:
     """As `dot_general`, in the dtype that XLA sums in or a wider one that has kernels; `constant` is as in `Bound`."""
-    summed = dtype_of_products(dtype, left.dtype, right.dtype)
+    summed = summed_in(dtype, left.dtype, right.dtype)
     computed = INTEGERS_IN.get(summed, summed)
     if summed.is_floating and summed.size < 2:
         computed = tf.float32

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 from jax import lax
 
 from jaxtf.serialization._lift.errors import unsupported
@@ -18,10 +19,14 @@ def convert(bound: Bound, operand: Any) -> Any:
 
     Source: StableHLO specification, `convert`.
     """
-    dtype = bound.result_type.dtype
-    if operand.dtype.kind == "c" and dtype.kind != "c":
-        operand = lax.real(operand)
-    return lax.convert_element_type(operand, dtype)
+    return converted(operand, bound.result_type.dtype)
+
+
+def converted(array: Any, dtype: np.dtype[Any]) -> Any:
+    """An array in another dtype; of complex numbers the real parts."""
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        array = lax.real(array)
+    return lax.convert_element_type(array, dtype)
 
 
 @lifts(

@@ -10,14 +10,15 @@ from jax import lax
 
 from jaxtf.serialization._lift.arrays import as_array
 from jaxtf.serialization._lift.errors import unsupported
-from jaxtf.serialization._lift.ops.dot import precision_of
+from jaxtf.serialization._lift.ops.conversion import converted
+from jaxtf.serialization._lift.ops.dot import in_summed_dtype, precision_of
 from jaxtf.serialization._lift.registry import Bound, lifts
 from jaxtf.serialization._lift.sizes import Known, known_integers
 
 
 @lifts("stablehlo.convolution")
 def convolution(bound: Bound, operand: Any, kernel: Any) -> Any:
-    """The convolution of an array with a kernel, accumulated in the dtype of the result.
+    """The convolution of an array with a kernel, in the dtype that XLA sums in.
 
     Source: StableHLO specification, `convolution`.
     """
@@ -66,7 +67,8 @@ def convolved(bound: Bound, operand: Any, kernel: Any, padding: Any) -> Any:
         for axis, flag in zip(numbers["kernel_spatial_dimensions"], bound.get("window_reversal") or (), strict=False)
         if flag
     ]
-    return lax.conv_general_dilated(
+    operand, kernel, summed = in_summed_dtype(bound, operand, kernel)
+    result = lax.conv_general_dilated(
         operand,
         lax.rev(kernel, turned) if turned else kernel,
         window_strides=integers("window_strides"),
@@ -93,5 +95,6 @@ def convolved(bound: Bound, operand: Any, kernel: Any, padding: Any) -> Any:
         feature_group_count=int(bound.get("feature_group_count", 1)),
         batch_group_count=int(bound.get("batch_group_count", 1)),
         precision=precision_of(bound),
-        preferred_element_type=bound.result_type.dtype,
+        preferred_element_type=summed,
     )
+    return converted(result, bound.result_type.dtype)

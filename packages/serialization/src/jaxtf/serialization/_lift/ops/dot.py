@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxtf.serialization._lift.ops.conversion import converted
 from jaxtf.serialization._lift.registry import Bound, lifts
 from jaxtf.serialization._program.attributes import dtype_of_text
+from jaxtf.serialization._program.product_dtypes import dtype_of_products
 from jaxtf.serialization._record.avals import dtype_from_name
 
-__all__ = ["precision_of"]
+__all__ = ["in_summed_dtype", "precision_of"]
 
 
 def precision_of(bound: Bound) -> Any:
@@ -53,7 +56,7 @@ def _preset(given: Mapping[str, Any]) -> Any:
 
 @lifts("stablehlo.dot_general")
 def dot_general(bound: Bound, left: Any, right: Any) -> Any:
-    """The sum of products over contracting dimensions, accumulated in the dtype of the result.
+    """The sum of products over contracting dimensions, in the dtype that XLA sums in.
 
     Source: StableHLO specification, `dot_general`.
     """
@@ -77,6 +80,20 @@ def dot(bound: Bound, left: Any, right: Any) -> Any:
 
 
 def contracted(bound: Bound, left: Any, right: Any, dimensions: Any, precision: Any) -> Any:
-    """The product in the dtype of the result."""
+    """The product, summed in the dtype that XLA sums in, in that of the result."""
+    left, right, summed = in_summed_dtype(bound, left, right)
+    product = lax.dot_general(left, right, dimensions, precision=precision, preferred_element_type=summed)
+    return converted(product, bound.result_type.dtype)
+
+
+def in_summed_dtype(bound: Bound, left: Any, right: Any) -> tuple[Any, Any, np.dtype[Any]]:
+    """Operands of products that JAX takes, and the dtype that their sums are in."""
     dtype = bound.result_type.dtype
-    return lax.dot_general(left, right, dimensions, precision=precision, preferred_element_type=dtype)
+    summed = dtype_of_products(dtype, left.dtype, right.dtype)
+    if left.dtype != right.dtype or summed != dtype or _kind(left.dtype) != _kind(dtype):
+        left, right = converted(left, summed), converted(right, summed)
+    return left, right, summed
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    return "f" if jnp.issubdtype(dtype, np.floating) else dtype.kind  # that of bfloat16 is another in NumPy
