@@ -52,7 +52,8 @@ def convolution(bound: Bound, operand: tf.Tensor, kernel: tf.Tensor) -> tf.Tenso
     Differs: `precision_config` is not heeded; not compiled, padding is not multiplied by what is infinite or NaN in the
     kernel, and a constant kernel may be multiplied by a constant that the operand or the result is; a sum of nothing
     but -0 may be 0 or -0; not compiled, sums of bfloat16 are rounded more than once by a TensorFlow without oneDNN, and
-    of two constants by any.
+    of two constants by any; a complex sum whose real part an integer does not hold becomes the nearest, and in XLA
+    nothing that is defined.
     Source: StableHLO specification, `convolution`.
     """
     spatial = operand.shape.rank - 2

@@ -32,7 +32,8 @@ def dot_general(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
 
     Differs: `precision_config` and `algorithm` are not heeded: TensorFlow has no such choice; a sum of nothing but -0
     may be 0 or -0; not compiled, sums of bfloat16 are rounded more than once by a TensorFlow without oneDNN, and of two
-    constants by any.
+    constants by any; a complex sum whose real part an integer does not hold becomes the nearest, and in XLA nothing
+    that is defined.
     Source: StableHLO specification, `dot_general`.
     """
     numbers: Mapping[str, Sequence[int]] = bound["dot_dimension_numbers"]
