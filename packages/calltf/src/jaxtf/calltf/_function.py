@@ -182,9 +182,10 @@ class Function:
         if _graph.has_growing_lists(concrete):
             raise CompilationError(
                 f"Error compiling TensorFlow function {self.name}: it writes to a TensorArray with dynamic_size=True, "
-                "and TensorFlow's compiler silently drops elements written beyond its initial size\n"
-                "  remedy: create the TensorArray with the size that it needs, without dynamic_size, or call "
-                f"the function outside of staged contexts; see {LIMITATIONS}"
+                "as tf.vectorized_map and tape.jacobian make of loops, and TensorFlow's compiler silently drops "
+                "elements written beyond its initial size\n"
+                "  remedy: create the TensorArray with the size that it needs, without dynamic_size, use tf.map_fn, or "
+                f"call the function outside of staged contexts; see {LIMITATIONS}"
             )
         if misread := misread_lists(concrete):
             raise CompilationError(
