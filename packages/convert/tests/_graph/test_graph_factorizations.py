@@ -118,6 +118,34 @@ def test_eigenvectors_do_not_depend_on_the_scale_of_a_matrix(dtype, exponent):
         np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
 
 
+TURN = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
+DEFECTIVE = {
+    "of one vector": np.array([[2, 1, 0], [0, 2, 1], [0, 0, 2]]),
+    "nilpotent": np.eye(6, k=1),
+    "nearly": TURN @ (np.diag([1.0, 1, 1, 2, 3]) + np.triu(np.ones((5, 5)), 1)) @ TURN.T,
+}
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, lambda f: tf.function(f, autograph=False)], ids=["eager", "graph"])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("name", DEFECTIVE)
+def test_left_eigenvectors_are_right_or_an_error(name, dtype, wrap):
+    """The inverse of nearly dependent right ones has none."""
+    left = convert(
+        lambda x: lax.linalg.eig(x, compute_left_eigenvectors=True, compute_right_eigenvectors=False),
+        native_serialization=False,
+    )
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="left eigenvectors of a matrix whose right ones are nearly"
+    ):
+        wrap(left)(tf.constant(DEFECTIVE[name].astype(dtype)))
+    for matrix in (np.eye(3), np.diag([1.0, 1, 2]), np.random.default_rng(1).standard_normal((40, 40))):
+        values, vectors = (x.numpy() for x in wrap(left)(tf.constant(matrix.astype(dtype))))
+        across = np.conj(vectors.T)
+        np.testing.assert_allclose(across @ matrix, values[:, None] * across, atol=1e-4)
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=0), 1, rtol=1e-5)
+
+
 def by_size(numbers):
     """Eigenvalues of each matrix in an order that errors do not change."""
     return np.stack([each[np.lexsort((np.round(each.imag, 3), np.round(each.real, 3)))] for each in numbers])

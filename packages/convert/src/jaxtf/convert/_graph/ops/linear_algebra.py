@@ -15,9 +15,12 @@ from jaxtf.convert._graph._support import as_shape, refuse, sizes, widening
 from jaxtf.convert._graph.errors import unsupported
 from jaxtf.convert._graph.ops.scales import scaled
 from jaxtf.convert._graph.registry import Bound, refuses, translates
-from jaxtf.convert._tf import compiled_svd, traces_compiled
+from jaxtf.convert._tf import asserted, compiled_svd, traces_compiled
 
 IN_32_BITS = widening(float32=("bfloat16", "float16"))
+
+_ERRORS = 64
+"""Of left eigenvectors, relative to rounding and the matrix: random ones of 200 rows have less than 2."""
 
 _ERROR = 1e-14
 """Relative, of singular values and vectors of float64 that XLA computes: it takes as long to get to 1e-16."""
@@ -160,11 +163,26 @@ def qr(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return unitary, matrices.restored(upper)
 
 
+def _left_vectors(matrices: tf.Tensor, values: tf.Tensor, vectors: tf.Tensor) -> tf.Tensor:
+    """Left eigenvectors of norm 1, by the inverse of the right ones, if they are such."""
+    inverse = tf.linalg.adjoint(tf.linalg.inv(vectors))
+    found = inverse / tf.cast(tf.linalg.norm(inverse, axis=-2, keepdims=True), inverse.dtype)
+    across = tf.linalg.adjoint(found)
+    errors = tf.abs(across @ tf.cast(matrices, found.dtype) - values[..., None] * across)
+    epsilon = float(np.finfo(errors.dtype.as_numpy_dtype).eps)
+    allowed = _ERRORS * epsilon * tf.linalg.norm(tf.abs(matrices), axis=[-2, -1], keepdims=True)
+    message = "the left eigenvectors of a matrix whose right ones are nearly dependent: TensorFlow has none"
+    are_such = tf.logical_and(errors <= allowed, tf.linalg.norm(across, axis=-1, keepdims=True) != 0)
+    with tf.control_dependencies(filter(None, [asserted(tf.reduce_all(are_such), [message])])):
+        return tf.identity(found)
+
+
 @translates("custom_call.jaxtf.eig")
 def eig(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Eigenvalues of any square matrix and, if requested, its left and right eigenvectors of norm 1.
 
-    Differs: the order of eigenvalues and the phase of each vector.
+    Differs: the order of eigenvalues and the phase of each vector; left eigenvectors, which are computed from the right
+    ones, are an error where these are nearly dependent.
     Source: `jax.lax.linalg.eig`.
     """
     given = parameters(bound)
@@ -175,6 +193,5 @@ def eig(bound: Bound, operand: tf.Tensor) -> tuple[tf.Tensor, ...]:
     values, vectors = tf.linalg.eig(matrices.finite)
     results = [matrices.restored(values)]
     if left:
-        inverse = tf.linalg.adjoint(tf.linalg.inv(vectors))
-        results.append(inverse / tf.cast(tf.linalg.norm(inverse, axis=-2, keepdims=True), inverse.dtype))
+        results.append(_left_vectors(matrices.finite, values, vectors))
     return tuple(map(matrices.or_nan, (*results, vectors) if right else results))
