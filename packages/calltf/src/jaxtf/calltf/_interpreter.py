@@ -42,11 +42,9 @@ from jaxtf.calltf._symbolic_values import (
     selected,
 )
 from jaxtf.calltf._tf import executed, is_stateful, outside_of_graphs
-from jaxtf.calltf._walk import Walk, constant_array, emitted, left_out, walked
+from jaxtf.calltf._walk import BRANCHES, LOOPS, Walk, branch_names, constant_array, emitted, left_out, walked
 
 _MOST_KNOWN = 4096  # elements of a tensor that is followed
-_BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
-_LOOPS = ("While", "StatelessWhile")
 _CONSTANT = ("OnesLike", "ZerosLike")  # whatever their operands
 _READS = ("ReadVariableOp", "Identity")
 _CONSTRAINT = "if a constraint on the sizes always holds and decides it, add it to their scope"
@@ -130,9 +128,9 @@ class Interpreter:
     def _followed(self, op: Any, inputs: list[Value]) -> list[Value]:
         if (body := self._walk.called(op)) is not None:
             return self._results(body, inputs)
-        if op.type in _BRANCHES:
+        if op.type in BRANCHES:
             return self._branch(op, inputs)
-        if op.type in _LOOPS:
+        if op.type in LOOPS:
             return self._loop(op, inputs)
         if op.type in _READS and inputs and op.inputs[0].dtype == tf.resource:
             return inputs[:1]  # its value is the argument
@@ -312,10 +310,7 @@ class Interpreter:
 
     def _branch(self, op: Any, inputs: list[Value]) -> list[Value]:
         index, arguments = inputs[0], inputs[1:]
-        if op.type.endswith("If"):
-            names = [op.get_attr("else_branch").name, op.get_attr("then_branch").name]
-        else:
-            names = [function.name for function in op.get_attr("branches")]
+        names = branch_names(op)
         if index.is_constant and index.known is not None and not index.known.ndim:
             place = int(index.known.item())
             return self.call(names[place if 0 <= place < len(names) else -1], arguments)

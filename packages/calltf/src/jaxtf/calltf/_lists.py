@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.calltf._graph import op_types
-from jaxtf.calltf._walk import Walk, walked
+from jaxtf.calltf._walk import BRANCHES, LOOPS, Walk, branch_names, walked
 
 __all__ = ["misread_lists"]
 
@@ -23,8 +23,6 @@ _GROWS = "EmptyTensorList"
 _OF_ONE_ELEMENT = _APPENDS | {"TensorListElementShape", "TensorListGetItem"}
 _GIVES_ELEMENT = {"TensorListGetItem": 0, "TensorListPopBack": 1}  # by the index of the result
 _TAKES_ELEMENT = {"TensorListPushBack": 1, "TensorListSetItem": 2}  # by the index of the operand
-_BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
-_LOOPS = ("While", "StatelessWhile")
 
 _Made = frozenset[Any]  # the operations that may have made a list; none of any other tensor
 
@@ -56,9 +54,9 @@ class _Lists:
     def _operation(self, op: Any, operands: list[_Made]) -> list[_Made]:
         if (body := self._walk.called(op)) is not None:
             return self._results(body, operands)
-        if op.type in _BRANCHES:
+        if op.type in BRANCHES:
             return self._branches(op, operands[1:])
-        if op.type in _LOOPS:
+        if op.type in LOOPS:
             return self._loop(op, operands)
         if all(x.dtype != tf.variant for x in (*op.inputs, *op.outputs)):
             return [frozenset()] * len(op.outputs)
@@ -81,11 +79,7 @@ class _Lists:
                 self._elements[made] |= operands[_TAKES_ELEMENT[op.type]]
 
     def _branches(self, op: Any, operands: list[_Made]) -> list[_Made]:
-        if op.type.endswith("If"):
-            names = [op.get_attr("then_branch").name, op.get_attr("else_branch").name]
-        else:
-            names = [function.name for function in op.get_attr("branches")]
-        columns = zip(*(self._results(self._walk.body(name), operands) for name in names), strict=True)
+        columns = zip(*(self._results(self._walk.body(name), operands) for name in branch_names(op)), strict=True)
         return [frozenset[Any]().union(*column) for column in columns]
 
     def _loop(self, op: Any, operands: list[_Made]) -> list[_Made]:

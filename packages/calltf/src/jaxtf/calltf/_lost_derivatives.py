@@ -19,7 +19,7 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.calltf._tf import eager_elements, is_declared_not_differentiable, is_recomputed
-from jaxtf.calltf._walk import Library, Walk, walked
+from jaxtf.calltf._walk import BRANCHES, LOOPS, Library, Walk, branch_names, walked
 
 __all__ = ["STOPS", "ZERO", "lost_derivatives", "lost_in_call", "lost_of_operation", "may_lose"]
 
@@ -77,8 +77,6 @@ _LOST_OF_DIAGONALS: Mapping[str, tuple[int, Mapping[int, str]]] = {
 }
 _MAY_HOLD = (tf.variant, tf.resource, tf.string)
 _STATISTICS = {3: "mean", 4: "variance"}  # of a batch normalization that does not compute them
-_BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
-_LOOPS = ("While", "StatelessWhile")
 # Gradients of its own, by name: of a function of the user, of a SavedModel, of jaxtf.convert.
 _OWN_GRADIENT = ("CustomGradient", "Jaxtf")
 
@@ -166,20 +164,16 @@ class _Follower:
             return [_differentiable(x, _Value(depends=True)) for x in op.outputs]
         if (body := self._walk.called(op)) is not None:
             found = self.results(body, operands)
-        elif op.type in _BRANCHES:
+        elif op.type in BRANCHES:
             found = self._branches(op, operands[1:])
-        elif op.type in _LOOPS:
+        elif op.type in LOOPS:
             found = self._loop(op, operands)
         else:
             found = _by_itself(op, operands, self._lost_operands)
         return [_differentiable(x, value) for x, value in zip(op.outputs, found, strict=True)]
 
     def _branches(self, op: Any, operands: list[_Value]) -> list[_Value]:
-        if op.type.endswith("If"):
-            names = [op.get_attr("then_branch").name, op.get_attr("else_branch").name]
-        else:
-            names = [function.name for function in op.get_attr("branches")]
-        columns = zip(*(self.results(self._walk.body(name), operands) for name in names), strict=True)
+        columns = zip(*(self.results(self._walk.body(name), operands) for name in branch_names(op)), strict=True)
         return [_any_of(column) for column in columns]
 
     def _loop(self, op: Any, operands: list[_Value]) -> list[_Value]:

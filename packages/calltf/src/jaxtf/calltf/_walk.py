@@ -12,10 +12,24 @@ import tensorflow as tf
 
 from jaxtf.calltf._tf import function_graph, outside_of_graphs
 
-__all__ = ["CALLS", "Library", "Walk", "constant_array", "emitted", "left_out", "walked"]
+__all__ = [
+    "BRANCHES",
+    "CALLS",
+    "LOOPS",
+    "Library",
+    "Walk",
+    "branch_names",
+    "constant_array",
+    "emitted",
+    "left_out",
+    "walked",
+]
 
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 """Operations that call a function."""
+
+BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")
+LOOPS = ("While", "StatelessWhile")
 
 _Value = TypeVar("_Value")
 
@@ -104,6 +118,13 @@ def walked(
             known.update({x.ref(): value for x, value in zip(op.outputs, made, strict=True)})
             done.add(op)
     return [known[output.ref()] for output in graph.outputs]
+
+
+def branch_names(op: Any) -> list[str]:
+    """The functions of one of `BRANCHES`, by the index, or the truth value, that takes them."""
+    if op.type.endswith("If"):
+        return [op.get_attr("else_branch").name, op.get_attr("then_branch").name]
+    return [function.name for function in op.get_attr("branches")]
 
 
 def left_out(graph: Any) -> Iterator[Any]:
