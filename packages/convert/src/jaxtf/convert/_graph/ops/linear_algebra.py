@@ -171,7 +171,8 @@ def _left_vectors(matrices: tf.Tensor, values: tf.Tensor, vectors: tf.Tensor) ->
     errors = tf.abs(across @ tf.cast(matrices, found.dtype) - values[..., None] * across)
     epsilon = float(np.finfo(errors.dtype.as_numpy_dtype).eps)
     allowed = _ERRORS * epsilon * tf.linalg.norm(tf.abs(matrices), axis=[-2, -1], keepdims=True)
-    message = "the left eigenvectors of a matrix whose right ones are nearly dependent: TensorFlow has none"
+    message = "the left eigenvectors of a matrix whose right ones are nearly dependent: TensorFlow has none; "
+    message += f"remedy: {_REMEDY}"
     are_such = tf.logical_and(errors <= allowed, tf.linalg.norm(across, axis=-1, keepdims=True) != 0)
     with tf.control_dependencies(filter(None, [asserted(tf.reduce_all(are_such), [message])])):
         return tf.identity(found)
