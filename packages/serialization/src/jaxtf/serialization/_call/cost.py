@@ -10,9 +10,10 @@ import jax
 
 from jaxtf.serialization._errors import ArgumentMismatch
 from jaxtf.serialization._jax_values.avals import to_spec
+from jaxtf.serialization._record.avals import python_sizes
 from jaxtf.serialization._record.cost import Cost
 from jaxtf.serialization._record.exported import Exported
-from jaxtf.shapepoly import IntegerOperations, SymbolicOperations, evaluate, is_symbolic_dim
+from jaxtf.shapepoly import IntegerOperations, evaluate, is_symbolic_dim
 
 __all__ = ["cost_of"]
 
@@ -21,8 +22,7 @@ def cost_of(exported: Exported, sizes: Mapping[str, int]) -> Cost:
     """The cost of a call at these sizes; see `Exported.cost`."""
     symbolic = [size for aval in exported.in_avals for size in aval.shape if is_symbolic_dim(size)]
     variables = sorted({name for size in symbolic for name in size.expression.variables()})
-    integers: Any = SymbolicOperations()
-    sizes = {name: size if isinstance(size, bool) else integers.size(size) for name, size in sizes.items()}
+    sizes = {name: size if isinstance(size, bool) else python_sizes([size])[0] for name, size in sizes.items()}
     if sorted(sizes) != variables or not all(type(size) is int and size >= 1 for size in sizes.values()):
         raise ArgumentMismatch(
             f"the cost of '{exported.fun_name}' needs a size from 1 on for each of {', '.join(variables) or 'none'}; "

@@ -99,6 +99,15 @@ def has_values_of_other_traces(jaxpr: Any) -> bool:
     return any(isinstance(constant, Tracer) for constant in constants)
 
 
+_MAKES_ARRAYS = frozenset(
+    (
+        *("broadcast_in_dim", "iota", "pad", "empty", "random_bits", "random_gamma", "rng_bit_generator"),
+        *("rng_uniform", "threefry2x32", "conv_general_dilated", "reduce_window", "reduce_window_sum"),
+        *("reduce_window_max", "reduce_window_min"),
+    )
+)
+
+
 def sizes_in(jaxpr: Any) -> tuple[Any, ...]:
     """The symbolic sizes that a jaxpr makes numbers of, or arrays from nothing, each once.
 
@@ -111,15 +120,6 @@ def sizes_in(jaxpr: Any) -> tuple[Any, ...]:
             sizes = (size for result in equation.outvars for size in getattr(result.aval, "shape", ()))
             found.update(dict.fromkeys(filter(is_symbolic_dim, sizes)))
     return tuple(found)
-
-
-_MAKES_ARRAYS = frozenset(
-    (
-        *("broadcast_in_dim", "iota", "pad", "empty", "random_bits", "random_gamma", "rng_bit_generator"),
-        *("rng_uniform", "threefry2x32", "conv_general_dilated", "reduce_window", "reduce_window_sum"),
-        *("reduce_window_max", "reduce_window_min"),
-    )
-)
 
 
 def equations(value: Any) -> Iterator[Any]:

@@ -71,7 +71,10 @@ def _without_bound(
 
 def _by_identity(fun: Callable[..., Any]) -> Callable[..., Any]:
     """A callable that is equal to itself only, with the signature of `fun` and a name."""
-    name = getattr(fun, "__name__", None)
+    named: Any = fun
+    while isinstance(named, functools.partial):
+        named = named.func
+    name = getattr(named, "__name__", None)
     is_named = name is not None or isinstance(fun, functools.partial)
     if _is_equal_to_itself_only(fun) and is_named and _jax.makes_default_keys():
         return fun
@@ -79,10 +82,6 @@ def _by_identity(fun: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         return fun(*args, **kwargs)
 
-    named: Any = fun
-    while isinstance(named, functools.partial):
-        named = named.func
-    name = getattr(named, "__name__", None)
     call.__name__ = call.__qualname__ = name if isinstance(name, str) else type(named).__name__
     call.__wrapped__ = fun  # type: ignore[attr-defined]  # Python and JAX find the parameters there
     return call
