@@ -28,6 +28,8 @@ def open_sizes(text):
     return [[size == "?" for size in type_.split("x")[:-1]] for type_ in re.findall(r"tensor<([^>]*)>", types)]
 
 
+# A dtype of 64 bits that a program asks of JAX beside its arguments becomes one of 32, with a warning.
+@pytest.mark.filterwarnings("ignore:Explicitly requested dtype:UserWarning")
 @pytest.mark.slow(1)
 @pytest.mark.parametrize("family", CHOSEN)
 def test_no_size_is_inferred_that_is_another_one(family):
