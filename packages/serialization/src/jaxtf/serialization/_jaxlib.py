@@ -27,6 +27,7 @@ except ImportError as error:
 __all__ = ["STRUCTURES", "ir", "newest_stablehlo_version", "read_module"]
 
 _BYTECODE, _PORTABLE = b"ML\xefR", b"StableHLO_v"
+_VERSIONED = "vhlo."  # operations of portable artifacts
 
 
 def read_module(module: bytes | str) -> Any:
@@ -41,9 +42,13 @@ def read_module(module: bytes | str) -> Any:
     context.append_dialect_registry(registry)  # those that a module has are loaded as it is read
     for dialect in (stablehlo, chlo, sdy):
         dialect.register_dialect(context)
-    is_portable = isinstance(module, bytes) and module.startswith(_BYTECODE) and _PORTABLE in module[:64]
     try:
-        return stablehlo.deserialize_portable_artifact(context, module) if is_portable else _parsed(module, context)
+        if isinstance(module, bytes) and module.startswith(_BYTECODE) and _PORTABLE in module[:64]:
+            return stablehlo.deserialize_portable_artifact(context, module)
+        parsed = _parsed(module, context)
+        if isinstance(module, bytes) and any(each.operation.name.startswith(_VERSIONED) for each in parsed.body):
+            return stablehlo.deserialize_portable_artifact(context, module)  # written without StableHLO's own name
+        return parsed
     except ir.MLIRError as error:
         raise ValueError(str(error)) from error
 

@@ -25,7 +25,8 @@ _NAMES = """
     slice torch_index_select transpose tuple while
 """
 _MOVE_ELEMENTS = frozenset(f"stablehlo.{name}" for name in _NAMES.split()) | {
-    *("func.call", "custom_call.Sharding", "custom_call.annotate_device_placement", "custom_call.tf.call_tf_function")
+    *("func.call", "custom_call.Sharding", "custom_call.xla.sdy.FuncResultSharding"),
+    *("custom_call.annotate_device_placement", "custom_call.tf.call_tf_function"),
 }
 _BRANCHES = frozenset(("If", "StatelessIf", "While", "StatelessWhile"))
 

@@ -264,6 +264,7 @@ def _number(tensor: tf.Tensor) -> Any:
 
 @translates(
     "custom_call.Sharding",
+    "custom_call.xla.sdy.FuncResultSharding",
     "sdy.sharding_constraint",
     "sdy.propagation_barrier",
     "sdy.reshard",

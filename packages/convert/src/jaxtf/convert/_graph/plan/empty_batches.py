@@ -295,6 +295,7 @@ class _Known:
 
 _RULES: Mapping[str, Callable[[_Known, Operation], Known]] = {
     "custom_call.Sharding": _Known._first,
+    "custom_call.xla.sdy.FuncResultSharding": _Known._first,
     "sdy.sharding_constraint": _Known._first,
     "stablehlo.broadcast_in_dim": _Known._broadcast,
     "stablehlo.concatenate": _Known._concatenated,

@@ -38,6 +38,7 @@ _OF_ONE_OPERAND = frozenset(
         *("chlo.acos", "chlo.acosh", "chlo.asin", "chlo.asinh", "chlo.atan", "chlo.atanh", "chlo.cosh", "chlo.sinh"),
         *("chlo.tan", "chlo.conj", "chlo.is_inf", "chlo.is_neg_inf", "chlo.is_pos_inf", "chlo.bessel_i1e"),
         *("custom_call.Sharding", "custom_call.annotate_device_placement", "sdy.sharding_constraint"),
+        "custom_call.xla.sdy.FuncResultSharding",
         *("stablehlo.batch_norm_inference", "stablehlo.cholesky", "stablehlo.dynamic_update_slice"),
         *("stablehlo.optimization_barrier", "stablehlo.scatter", "stablehlo.select_and_scatter"),
         *("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize"),
