@@ -62,12 +62,12 @@ def plain():
 def test_a_fresh_function_comes_back_equal_with_its_vjp_and_scope():
     exported = fresh()
     again = pickle.loads(pickle.dumps(exported))
-    assert again == exported
+    assert again.has_same_function(exported)
     assert again.scope is exported.scope
     assert (again.in_tree, again.out_tree) == (exported.in_tree, exported.out_tree)
     np.testing.assert_array_equal(again.call(*numbers())["sum"], exported.call(*numbers())["sum"])
     np.testing.assert_array_equal(gradient(again).second, gradient(exported).second)
-    assert again.vjp() == exported.vjp()
+    assert again.vjp().has_same_function(exported.vjp())
     assert not again.vjp().has_vjp()
 
 
@@ -86,13 +86,13 @@ def test_one_for_another_stablehlo_version_and_one_that_has_run_pickle_too():
     exported = plain()
     exported.call(np.ones((3, 2), np.float32))
     older = exported.with_stablehlo_version("1.9.0")
-    assert pickle.loads(pickle.dumps(older)).vjp() == older.vjp()
+    assert pickle.loads(pickle.dumps(older)).vjp().has_same_function(older.vjp())
 
 
 def test_one_that_jax_cannot_differentiate_comes_back_without_vjp():
     loop = export(lambda x: jax.lax.while_loop(lambda y: y < 9, lambda y: y * 2, x))(jnp.float32(1))
     again = pickle.loads(pickle.dumps(loop))
-    assert again == loop
+    assert again.has_same_function(loop)
     assert not again.has_vjp()
 
 
@@ -114,7 +114,7 @@ def test_another_process_runs_it_and_gives_it_back(tmp_path):
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "exported")], check=True, timeout=120)
     again, found = pickle.loads((tmp_path / "exported").read_bytes())
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
-    assert again == exported
+    assert again.has_same_function(exported)
     assert again.scope is exported.scope
     np.testing.assert_array_equal(found, jax.grad(lambda x: exported.call(x).sum())(x))
 
@@ -130,4 +130,4 @@ def test_where_there_is_no_jax_it_is_read_and_pickled_again(tmp_path):
         "open(sys.argv[1], 'wb').write(pickle.dumps(exported))\n"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "exported")], check=True)
-    assert pickle.loads((tmp_path / "exported").read_bytes()) == exported
+    assert pickle.loads((tmp_path / "exported").read_bytes()).has_same_function(exported)

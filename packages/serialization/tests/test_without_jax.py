@@ -32,7 +32,7 @@ def test_every_frozen_artifact_can_be_written_in_todays_format():
         order, function = 0, exported
         while function.has_vjp():
             order, function = order + 1, function.vjp()
-        assert deserialize(exported.serialize(order)) == exported, path
+        assert deserialize(exported.serialize(order)).has_same_function(exported), path
 
 
 def test_sizes_are_solved():

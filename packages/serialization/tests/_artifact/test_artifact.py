@@ -108,13 +108,13 @@ def exported(request):
 def test_what_is_read_equals_what_was_written(exported, vjp_order):
     read = deserialize(exported.serialize(vjp_order))
     for _ in range(vjp_order):
-        assert read == exported
+        assert read.has_same_function(exported)
         assert hash(read) == hash(exported)
         assert read.producer == exported.producer
         assert read.in_tree == exported.in_tree
         assert read.out_tree == exported.out_tree
         read, exported = read.vjp(), exported.vjp()
-    assert read == exported
+    assert read.has_same_function(exported)
     assert not read.has_vjp()
 
 
@@ -152,6 +152,7 @@ def test_records_that_differ_in_one_field_are_not_equal():
             changed = not value if isinstance(value, bool) else ("changed", value)
         object.__setattr__(other, name, changed)
         other.__dict__.pop("_compared", None)
+        assert not one.has_same_function(other), name
         assert one != other, name
 
 
@@ -160,8 +161,8 @@ def test_constraints_count_for_equality():
         return export(jnp.sin)(spec(*sizes("a, b", *constraints)))
 
     one, same, other = (under(text) for text in ("a >= b", "a >= b", "b >= a"))
-    assert one == same
-    assert one != other
+    assert one.has_same_function(same)
+    assert not one.has_same_function(other)
 
 
 def ones(*shape):
@@ -293,7 +294,7 @@ def test_we_run_theirs():
 def test_every_format_is_read_again(format_version):
     exported = export(lambda x: {"y": x @ x.T})(spec(*sizes("b, c", "b >= c")))
     blob = exported.serialize(1, format_version=format_version)
-    assert deserialize(blob) == exported
+    assert deserialize(blob).has_same_function(exported)
     assert (
         read_payload(split_trailer(blob).payload).serialization_version
         == {
@@ -589,10 +590,10 @@ def test_what_is_read_equals_what_was_written_for_generated_exports(
     )
     exported = exporter(jax.ShapeDtypeStruct((b, c), jnp.float32), specs)
     read = deserialize(exported.serialize(1))
-    assert read == exported
-    assert read.vjp() == exported.vjp()
+    assert read.has_same_function(exported)
+    assert read.vjp().has_same_function(exported.vjp())
     assert read.in_tree == exported.in_tree
-    assert deserialize(read.serialize(1)) == exported
+    assert deserialize(read.serialize(1)).has_same_function(exported)
 
 
 # Effects
@@ -645,5 +646,5 @@ def test_of_a_mesh_older_formats_leave_out_the_device_alone(format_version):
     expected = replace(
         exported, in_shardings=written(exported.in_shardings), out_shardings=written(exported.out_shardings)
     )
-    assert read == expected
+    assert read.has_same_function(expected)
     np.testing.assert_array_equal(read.call(np.ones((8, 4), np.float32)), exported.call(np.ones((8, 4), np.float32)))

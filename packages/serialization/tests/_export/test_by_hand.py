@@ -36,7 +36,7 @@ def made(shape="b, 2", **options):
 def test_a_record_of_the_same_parts_is_equal_and_runs():
     exported = made(disabled_checks=[DisabledSafetyCheck.platform()])
     by_hand = Exported.from_parts(**parts(exported))
-    assert by_hand == exported
+    assert by_hand.has_same_function(exported)
     for record in (by_hand, deserialize(by_hand.serialize())):
         np.testing.assert_array_equal(record.call(X, scale={"w": 2.0})["scaled"], X * 6)
     assert not by_hand.has_vjp()
@@ -50,7 +50,7 @@ def test_what_is_left_out_follows_from_the_rest():
         kept = parts(exported)
         for name in ("calling_convention_version", "nr_devices", "module_kept_var_idx", "uses_global_constants"):
             del kept[name]
-        assert Exported.from_parts(**kept) == exported
+        assert Exported.from_parts(**kept).has_same_function(exported)
 
 
 def test_the_parts_of_jax_export_make_a_record():

@@ -65,7 +65,7 @@ def test_printing_an_export_shows_its_signature_not_its_bytes():
 def test_exporting_twice_gives_equal_records():
     spec = ShapeDtypeStruct((3,), F32)
     jitted = jax.jit(double)
-    assert export(jitted)(spec) == export(jitted)(spec)
+    assert export(jitted)(spec).has_same_function(export(jitted)(spec))
     assert export(jitted)(spec) != export(jitted)(ShapeDtypeStruct((4,), F32))
 
 
@@ -429,7 +429,7 @@ def test_sizes_of_any_name_are_exported_and_read_by_both(name):
     shape = symbolic_shape(f"{name}, 2*{name}", constraints=[f"{name} >= 2"])
     exported = export(lambda x: x * x.shape[0])(ShapeDtypeStruct(shape, F32))
     artifact = exported.serialize()
-    assert deserialize(artifact) == exported
+    assert deserialize(artifact).has_same_function(exported)
     for read in (exported, deserialize(artifact), jax.export.deserialize(artifact)):
         np.testing.assert_array_equal(read.call(np.ones((3, 6), np.float32)), np.full((3, 6), 3))
         with pytest.raises(ValueError, match="Input shapes do not match"):

@@ -269,7 +269,7 @@ def test_an_export_without_vjp_says_how_to_get_one(exported):
     assert not bare.has_vjp()
     with pytest.raises(VjpUnavailable, match=r"No VJP is available for 'weighted'"):
         bare.vjp()
-    assert bare == exported
+    assert bare.has_same_function(exported)
 
 
 @pytest.mark.parametrize("rule", [lambda cotangent: -cotangent, lambda cotangent: jnp.clip(cotangent, -0.5, 0.5)])

@@ -96,7 +96,7 @@ def artifact():
 
 
 def test_a_record_with_unregistered_classes_comes_back_equal(artifact):
-    assert deserialize(artifact) == export(step)(start(), X)
+    assert deserialize(artifact).has_same_function(export(step)(start(), X))
     assert [argument.path for argument in describe(artifact).function.arguments] == [
         "args[0].params['w']",
         "args[0].moments.count",

@@ -75,7 +75,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 def test_what_was_saved_is_called_with_its_weights(file, exported):
     model = load(file)
-    assert model.exported == exported
+    assert model.exported.has_same_function(exported)
     assert model.metadata == {"license": "Apache-2.0"}
     np.testing.assert_array_equal(model.call(X), exported.call(weights(), X))
     other = load(file, params=weights(1))
@@ -86,7 +86,7 @@ def test_what_was_saved_is_called_with_its_weights(file, exported):
 
 
 def test_a_program_alone_is_read_from_the_file(file, exported):
-    assert deserialize(file) == exported
+    assert deserialize(file).has_same_function(exported)
     assert describe(file).function.name == "affine"
 
 

@@ -43,9 +43,8 @@ __all__ = ["Callee", "call_exported_p", "called_avals", "new_call_primitive"]
 class Callee:
     """What is called: a record that the caller holds, or one of its VJPs.
 
-    JAX keeps what it traced and compiled by the parameters of a primitive. Two are the same if the
-    records are one object, or were read and are equal with all their orders of VJP: an artifact that is
-    read again and again is compiled once. Equal records may carry different orders.
+    JAX keeps what it traced and compiled by the parameters of a primitive. Two are the same if their records are, with
+    all their orders of VJP: an artifact that is read again and again is compiled once.
 
     Attributes:
       called: The record that the caller holds.
@@ -82,24 +81,13 @@ class Callee:
         return Callee(self.called, needed)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Callee) and self.order == other.order and _are_same(self.called, other.called)
+        return isinstance(other, Callee) and self.order == other.order and self.called == other.called
 
     def __hash__(self) -> int:
         return hash((self.called, self.order))
 
     def __repr__(self) -> str:
         return f"VJP {self.order} of {self.called.fun_name}" if self.order else self.called.fun_name
-
-
-def _are_same(one: Exported, other: Exported) -> bool:
-    """Whether two records are one, or were read from the same bytes as far as they are used."""
-    while one is not other:
-        if one.has_endless_vjps or other.has_endless_vjps or one.has_vjp() != other.has_vjp() or one != other:
-            return False
-        if not one.has_vjp():
-            return True
-        one, other = one.vjp(), other.vjp()
-    return True
 
 
 def _check_argument(exported: Exported, path: str, expected: Any, actual: Any) -> None:

@@ -249,6 +249,16 @@ class Exported:
             return True
         if not isinstance(other, Exported):
             return NotImplemented
+        return self.has_same_function(other) and _have_same_vjps(self, other)
+
+    def has_same_function(self, other: Exported) -> bool:
+        """Whether all attributes are equal, whatever the VJPs: for `==` they are the same too.
+
+        A record that `export` made has its VJPs on request; for `==` it is the same as itself only.
+
+        Args:
+          other: Another record, exported here or read from bytes.
+        """
         return self._compared == other._compared
 
     def __hash__(self) -> int:
@@ -562,6 +572,20 @@ class Exported:
             constraints=", ".join(constraint.text for constraint in constraints),
             platforms=", ".join(self.platforms),
         )
+
+
+def _have_same_vjps(one: Exported, other: Exported) -> bool:
+    """Whether two carry the same VJPs, to the last order; those that are made on request are of one record only."""
+    while one._make_vjp is not other._make_vjp:
+        if one.has_endless_vjps or other.has_endless_vjps or one.has_vjp() != other.has_vjp():
+            return False
+        try:
+            one, other = one.vjp(), other.vjp()
+        except (TypeError, ValueError):  # one is damaged, as its `vjp` says
+            return False
+        if not one.has_same_function(other):
+            return False
+    return True
 
 
 def _compared_aval(aval: Aval) -> tuple[Any, ...]:
