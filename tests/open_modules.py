@@ -386,6 +386,19 @@ class Drawing:
 
         body.add(Step(text, sizes, (None,) * rank, computed))
 
+    def of_sizes(self, body: Body, number: int) -> None:
+        """Adds an array of the sizes of this one, of whose elements nothing is computed."""
+        type_ = body.types[number]
+        types = f"({written(type_)}) -> {INT}"
+
+        def text(o: Sequence[str], r: str, p: str) -> str:
+            names = [f"{p}n{axis}" for axis in range(len(type_))]
+            sizes = [f"{n} = stablehlo.get_dimension_size {o[0]}, dim = {i} : {types}" for i, n in enumerate(names)]
+            made = f"(tensor<{len(names)}xi32>) -> {written(opened(type_))}"
+            return "\n".join([*sizes, vector(names, p), f"{r} = stablehlo.dynamic_iota {p}v, dim = 0 : {made}"])
+
+        body.add(Step(text, [number], opened(type_), lambda v: np.indices(v.shape)[0].astype(np.float32)))
+
     def _slice(self, body: Body) -> None:
         """Elements of a vector, up to an integer."""
         limit = self._integer(body) if self._slices_by_values else self._size(body)
@@ -573,10 +586,15 @@ def modules(draw: Callable[..., Any], slices_by_values: bool) -> tuple[str, Body
     drawing = Drawing(draw, functions, 2, slices_by_values)
     ranks = draw(st.lists(st.integers(1, 3), min_size=2, max_size=4))
     main = Body([*((None,) * rank for rank in ranks), INTEGER])
-    for _ in range(draw(st.integers(2, 8))):
+    is_of_sizes = draw(st.sampled_from((False, False, True)))  # most is computed from sizes alone, before anything runs
+    for number in range(len(ranks) * is_of_sizes):
+        drawing.of_sizes(main, number)
+    for _ in range(draw(st.integers(1, 3) if is_of_sizes else st.integers(2, 8))):
         drawing.step(main)
     main.returned = [i for i, type_ in enumerate(main.types) if type_ != INTEGER and i >= len(main.arguments)]
     assume(main.returned)
+    if is_of_sizes or draw(st.booleans()):
+        main.returned = draw(st.lists(st.sampled_from(main.returned[-3:]), min_size=1, max_size=2, unique=True))
     texts = [function("main", main, "public"), *(function(name, body, "private") for name, body in functions.items())]
     return "\n".join(texts), main
 

@@ -14,7 +14,14 @@ from jaxtf.convert._values.names import in_graphs
 from jaxtf.serialization import Aval, Exported
 from jaxtf.shapepoly import is_symbolic_dim
 
-__all__ = ["COMPARED", "checked_before", "checks_of", "compiled_if_constants", "with_checked_sizes"]
+__all__ = [
+    "COMPARED",
+    "checked_before",
+    "checks_of",
+    "compiled_if_constants",
+    "refused_unless",
+    "with_checked_sizes",
+]
 
 # The type of an operation that compares sizes, as `_tf.ensured` makes it.
 _CHECK = "EnsureShape"
@@ -85,6 +92,28 @@ def checked_before(checks: Sequence[tf.Operation], results: Sequence[tf.Tensor])
         if not results:
             tf.raw_ops.Assert(condition=tf.constant(True, tf.bool), data=["sizes"])
         return [tf.identity(result) for result in results]
+
+
+def refused_unless(
+    holds: tf.Tensor, assertion: tf.Operation, scope: str, *, is_compared: bool = True
+) -> list[tf.Operation]:
+    """What is to run after an assertion about sizes, so that XLA, which drops assertions, compiles nothing else.
+
+    A reshape to another number of elements it refuses, if it knows that number. Results that are computed from sizes
+    and constants alone TensorFlow replaces by constants before it compiles; of what they were to come after it keeps
+    what has an effect. So another assertion takes the reshape.
+
+    Args:
+      holds: A truth value.
+      assertion: The assertion.
+      scope: What the reshape is named after.
+      is_compared: Whether sizes that depend on values, which XLA cannot compare when it compiles, are refused there.
+    """
+    with tf.control_dependencies([assertion]):
+        count = tf.reshape(tf.cast(holds, tf.int32), [1])
+        refused = tf.reshape(tf.zeros([1], tf.int32), count, name=scope)
+        operations = [refused.op, _tf.asserted(holds, [refused])]
+    return operations + (compiled_if_constants(lambda: tf.unstack(count), COMPARED) if is_compared else [])
 
 
 def compiled_if_constants(numbers: Callable[[], Iterable[tf.Tensor]], scope: str) -> list[tf.Operation]:

@@ -14,8 +14,8 @@ from functools import reduce
 import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
-from jaxtf.convert._function.checked_sizes import COMPARED, compiled_if_constants
-from jaxtf.convert._graph._support import Size, as_shape, sizes, typed
+from jaxtf.convert._function.checked_sizes import refused_unless
+from jaxtf.convert._graph._support import Size, as_shape, sizes
 from jaxtf.convert._graph.accumulated import is_added_in_steps
 from jaxtf.convert._graph.broadcasts import MOST_RUNS, most_runs
 from jaxtf.convert._graph.errors import unsupported
@@ -119,10 +119,7 @@ def _checked(operation: Operation, required: Requirement, *, runs_always: bool) 
     is_constant = traces_compiled() and operation.name in _SHAPED  # XLA compiles these of no other numbers
     if known is not None or not (is_constant or _is_of_sizes(holds)):
         return (assertion,)
-    with tf.control_dependencies([assertion]):
-        count = tf.reshape(tf.cast(holds, tf.int32), [1])
-        refused = tf.reshape(typed([0], tf.int32), count, name="operands_of_different_sizes")
-    return assertion, refused.op, *compiled_if_constants(lambda: tf.unstack(count), COMPARED)
+    return assertion, *refused_unless(holds, assertion, "operands_of_different_sizes")
 
 
 def _is_of_sizes(tensor: tf.Tensor) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.convert._function.checked_sizes import COMPARED, compiled_if_constants
+from jaxtf.convert._function.checked_sizes import refused_unless
 from jaxtf.convert._graph._support import refuse, typed, where
 from jaxtf.convert._graph.kernels import without_switches
 from jaxtf.convert._graph.known import known_value
@@ -248,12 +248,9 @@ def shape_assertion(bound: Bound, holds: tf.Tensor, *sizes: tf.Tensor) -> list[A
     assertion = asserted(holds, [part for part in parts if not isinstance(part, str) or part])
     if tf.executing_eagerly():
         return []
-    with tf.control_dependencies([assertion]):
-        count, none = tf.reshape(tf.cast(holds, tf.int32), [1]), typed([0], tf.int32)
-        refused = tf.reshape(none, count, name="shapes_do_not_match_the_polymorphic_shapes_specification")
-    if _OF_ANY_SIZE in bound["error_message"]:
-        return [assertion, refused.op]
-    return [assertion, refused.op, *compiled_if_constants(lambda: tf.unstack(count), COMPARED)]
+    is_compared = _OF_ANY_SIZE not in bound["error_message"]
+    scope = "shapes_do_not_match_the_polymorphic_shapes_specification"
+    return [assertion, *refused_unless(holds, assertion, scope, is_compared=is_compared)]
 
 
 def _number(tensor: tf.Tensor) -> Any:
