@@ -96,7 +96,8 @@ class ReferenceRefused(NotImplementedError):
 
 
 class DeviceCountError(ValueError):
-    """A call in a program for another number of devices than the function was exported for."""
+    """A call in a program for another number of devices than the function was exported for, or where devices that
+    compute the function together compute each for itself."""
 
 
 class PartitionerError(ValueError):

@@ -41,13 +41,14 @@ from jax.interpreters import mlir
 __all__ = [
     "CALLBACKS",
     "PLATFORM_INDEX",
+    "Devices",
     "Lowering",
     "ShardingTypeError",
     "add_function",
     "calling_configuration",
     "constraint_texts",
     "default_rule",
-    "device_count",
+    "devices_of",
     "effect_classes",
     "equation_frames",
     "geqp3_p",
@@ -194,6 +195,7 @@ PRIVATE_NAMES = {
     "jax._src.interpreters.mlir.ModuleContext.axis_context": ("0.12.0.1", "the number of devices"),
     "jax._src.sharding_impls.ShardingContext.num_devices": ("0.12.0.1", "likewise"),
     "jax._src.sharding_impls.SPMDAxisContext.mesh": ("0.12.0.1", "likewise"),
+    "jax._src.sharding_impls.SPMDAxisContext.manual_axes": ("0.12.0.1", "of the `jax.shard_map` around a call"),
     "jax._src.named_sharding.NamedSharding._to_xla_hlo_sharding": ("0.12.0.1", "a sharding in XLA's own form"),
     # What is registered with `jax.export` holds here too, and sizes that its `symbolic_shape` made are taken; nothing
     # of it is imported.
@@ -463,10 +465,28 @@ def lowering_platforms(ctx: Any) -> tuple[str, ...]:
     return tuple(ctx.module_context.platforms)
 
 
-def device_count(ctx: Any) -> int:
-    """Number of devices of the program that is being lowered."""
-    devices = ctx.module_context.axis_context
-    return int(devices.mesh.size if hasattr(devices, "mesh") else devices.num_devices)
+@dataclass(frozen=True)
+class Devices:
+    """The devices of a program that is being lowered, where a rule is applied.
+
+    Attributes:
+      count: How many there are, all together.
+      axes: Of their mesh: names and sizes, if there is one.
+      manual: The names of those over which each device, or row of devices, computes for itself: of the `jax.shard_map`,
+        or `jax.pmap`, that the rule is applied in.
+    """
+
+    count: int
+    axes: tuple[tuple[Any, int], ...] = ()
+    manual: frozenset[Any] = frozenset()
+
+
+def devices_of(ctx: Any) -> Devices:
+    """The devices of the program that is being lowered."""
+    context = ctx.module_context.axis_context
+    if not hasattr(context, "mesh"):
+        return Devices(int(context.num_devices))
+    return Devices(int(context.mesh.size), tuple(context.mesh.shape.items()), frozenset(context.manual_axes))
 
 
 def add_function(ctx: Any, name: str, module: ir.Module) -> tuple[str, Any]:

@@ -24,7 +24,8 @@ from jax.extend.mlir.dialects import func, stablehlo
 from jax.interpreters import mlir, xla
 
 from jaxtf.serialization import _jax
-from jaxtf.serialization._call.placement import constrained, fit_to_devices, spell_out_meshes, typed_shardings
+from jaxtf.serialization._call.devices import fit_to_devices
+from jaxtf.serialization._call.placement import constrained, spell_out_meshes, typed_shardings
 from jaxtf.serialization._errors import ArgumentMismatch, PlatformError, VjpUnavailable
 from jaxtf.serialization._jax_values.avals import to_dtype, to_shaped_array
 from jaxtf.serialization._jax_values.effects import from_effect
@@ -149,7 +150,7 @@ def _lower_call(ctx: Any, *arguments: Any, callee: Callee) -> Sequence[Any]:
     if exported.uses_global_constants:
         _jax.require_refinement(ctx)
     module = load_module(exported, _jax.mlir_context(ctx))
-    fit_to_devices(exported, module, _jax.device_count(ctx))
+    fit_to_devices(exported, module, _jax.devices_of(ctx))
     spell_out_meshes(module)
     name, main = _jax.add_function(ctx, f"call_exported_{exported.fun_name}", module)
     ordered = tuple(map(from_effect, exported.ordered_effects))
