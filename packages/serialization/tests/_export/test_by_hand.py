@@ -84,6 +84,23 @@ def test_a_module_that_is_not_of_the_record_is_refused_when_it_is_used():
         Exported.from_parts(**parts(made(), mlir_module_serialized=b"module {}"))
 
 
+@pytest.mark.skipif(jax.device_count() < 8, reason="XLA was started with fewer devices")
+@pytest.mark.parametrize("version", [9, 10])
+@pytest.mark.parametrize("count", [1, 2, 8])
+def test_a_module_for_another_number_of_devices_than_recorded_is_refused_when_it_is_called(version, count):
+    mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("a", "b"))
+    rows = jax.jit(lambda x: x.cumsum(0), in_shardings=NamedSharding(mesh, P("a")))
+    exported = export(rows, calling_convention_version=version)(jax.ShapeDtypeStruct((4, 2), F32))
+    by_hand = Exported.from_parts(**parts(exported, nr_devices=count))
+    everywhere = NamedSharding(Mesh(np.array(jax.devices()[:count]), ("all",)), P())
+    with pytest.raises(ArtifactError) as caught:
+        by_hand.call(jax.device_put(np.ones((4, 2), np.float32), everywhere))
+    assert str(caught.value).startswith(
+        "the module of '<lambda>' is not the one that its record describes: it says num_partitions=4, and nr_devices "
+        f"of the record is {count}\n  remedy: give the record nr_devices=4"
+    )
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jax.extend.mlir import ir
+from jax.extend.mlir.dialects import sdy
 
 from jaxtf.serialization._call.module_shardings import (
     GROUPED,
@@ -25,7 +26,7 @@ from jaxtf.serialization._call.module_shardings import (
     splits,
     take_out_shardings,
 )
-from jaxtf.serialization._errors import DeviceCountError, PartitionerError
+from jaxtf.serialization._errors import ArtifactError, DeviceCountError, PartitionerError
 from jaxtf.serialization._jax import Devices
 from jaxtf.serialization._jax_values.settings import uses_shardy
 from jaxtf.serialization._record.exported import Exported
@@ -50,8 +51,10 @@ def fit_to_devices(exported: Exported, module: ir.Module, devices: Devices) -> N
       DeviceCountError: It is for another number of devices, or for one, by whose number it computes; or its devices
         compute together, and those of the program each for itself.
       PartitionerError: It is split by Shardy, which is switched off.
+      ArtifactError: It says another number of devices than the record.
     """
     operations = all_operations(module)
+    _check_count(exported, module, operations)
     if devices.manual:
         if not _runs_beside(exported, operations, devices) and (found := take_out_shardings(module)):
             raise _across(exported, found, devices)
@@ -68,6 +71,28 @@ def fit_to_devices(exported: Exported, module: ir.Module, devices: Devices) -> N
             "shardings would be ignored\n"
             "  remedy: jax.config.update('jax_use_shardy_partitioner', True), or export it with Shardy disabled"
         )
+
+
+def _check_count(exported: Exported, module: ir.Module, operations: Sequence[Any]) -> None:
+    """Refuses a module that says that it is for several devices, and for another number of them than the record."""
+    attributes = module.operation.attributes
+    said = [
+        (f"{name.removeprefix('mhlo.')}={count}", count)
+        for name in ("mhlo.num_partitions", "mhlo.num_replicas")
+        if name in attributes and (count := ir.IntegerAttr(attributes[name]).value) > 1
+    ]
+    for operation in operations:
+        if operation.name == "sdy.mesh":
+            axes = [sdy.MeshAxisAttr(axis) for axis in sdy.MeshAttr(operation.attributes["mesh"]).axes]
+            sizes = _of_sizes((axis.name, axis.size) for axis in axes)
+            said += [(f"a mesh {sizes}", math.prod(axis.size for axis in axes))] * bool(axes)
+    for what, count in said:
+        if count != exported.nr_devices:
+            raise ArtifactError(
+                f"the module of '{exported.fun_name}' is not the one that its record describes: it says {what}, and "
+                f"nr_devices of the record is {exported.nr_devices}\n"
+                f"  remedy: give the record nr_devices={count}"
+            )
 
 
 def _across(exported: Exported, found: Sequence[str], devices: Devices) -> DeviceCountError:
