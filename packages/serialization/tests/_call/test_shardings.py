@@ -284,6 +284,25 @@ def test_results_still_to_be_reduced_are_so_after_a_call(explicit):
         assert_close(jax.reshard(found, P(None, None)), X @ W)
 
 
+def test_results_still_to_be_reduced_are_differentiated(explicit):
+    """Their cotangents are the same on all devices that they are to be reduced over."""
+    with jax.set_mesh(explicit):
+        x, w = jax.device_put(X, P(None, "a")), jax.device_put(W, P("a", None))
+
+        def product(x, w):
+            return jnp.einsum("ij,jk->ik", x, w, out_sharding=P(None, None, unreduced={"a"}))
+
+        def squares(call):
+            return lambda x, w: (jax.reshard(call(x, w), P(None, None)) ** 2).sum()
+
+        exported = export(jax.jit(product))(x, w)
+        for record in (exported, deserialize(exported.serialize(vjp_order=1))):
+            found = jax.jit(jax.grad(squares(record.call), (0, 1)))(x, w)
+            for one, other in zip(found, jax.grad(squares(product), (0, 1))(x, w), strict=True):
+                assert one.sharding.spec == other.sharding.spec
+                assert_close(one, other)
+
+
 # --- memory ---
 
 
@@ -317,6 +336,31 @@ def test_results_in_host_memory_are_differentiated(mesh):
         return jax.device_put(exported.call(x), jax.memory.Space.Device).sum()
 
     assert_close(jax.jit(jax.grad(total))(jax.device_put(X, NamedSharding(mesh, P("a")))), np.full_like(X, 2))
+
+
+@pytest.mark.parametrize("read_again", [False, True])
+def test_an_argument_in_host_memory_that_is_a_result_too_is_differentiated(mesh, read_again):
+    host = NamedSharding(mesh, P(), memory_kind="pinned_host")
+    exported = export(jax.jit(lambda x: (x, x + 1), in_shardings=host, out_shardings=(host, host)))(X)
+    if read_again:
+        exported = deserialize(exported.serialize(vjp_order=1))
+
+    def total(x):
+        one, other = (jax.device_put(result, jax.memory.Space.Device) for result in exported.call(x))
+        return one.sum() + 2 * other.sum()
+
+    assert_close(jax.jit(jax.grad(total))(jax.device_put(X, host)), np.full_like(X, 3))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_the_gradient_of_an_argument_in_host_memory_is_there(mesh, wrap):
+    own, host = (NamedSharding(mesh, P(), memory_kind=kind) for kind in ("device", "pinned_host"))
+    exported = export(jax.jit(lambda x: x**2, in_shardings=own))(X)
+    found = wrap(jax.grad(lambda x: exported.call(x).sum()))(jax.device_put(X, host))
+    assert_close(found, 2 * X)
+    assert found.sharding.memory_kind == "pinned_host"
+    transpose = jax.linear_transpose(exported.call, jax.device_put(X, host))
+    assert_close(wrap(transpose)(jax.device_put(X, own))[0], np.zeros_like(X))
 
 
 def test_a_single_device_is_recorded_with_the_memory_that_it_is_to_use():

@@ -102,8 +102,18 @@ def is_differentiable(dtype: Any) -> bool:
     return bool(jax.dtypes.issubdtype(dtype, np.inexact))
 
 
+def _of_cotangent(sharding: Any) -> Any:
+    spec = getattr(sharding, "spec", None)
+    if spec is None or not (spec.reduced or spec.unreduced):
+        return sharding
+    return sharding.update(spec=spec.update(reduced=spec.unreduced, unreduced=spec.reduced))
+
+
 def tangent_spec(spec: Any) -> Any:
-    """The specification of a cotangent: the same for inexact dtypes, `float0` for the others."""
+    """The specification of a cotangent: the same for inexact dtypes, `float0` for the others.
+
+    That of a value which is still to be reduced over some axes is the same on all of them, and the reverse.
+    """
     if is_differentiable(spec.dtype):
-        return specification(spec.shape, spec.dtype, placement(spec))
+        return specification(spec.shape, spec.dtype, _of_cotangent(placement(spec)))
     return jax.ShapeDtypeStruct(spec.shape, jax.dtypes.float0)

@@ -119,7 +119,10 @@ def linear_transpose(pull_back: Callable[..., Sequence[Any]]) -> Rule:
         if all(map(is_zero, cotangents)):
             return [None] * len(operands)
         pulled = iter(pull_back(cotangents, operands[:count], wanted, **params))
-        return [None] * count + [next(pulled) if is_unknown else None for is_unknown in unknown]
+        return [None] * count + [
+            _in_memory_of(tangent.aval, next(pulled)) if is_unknown else None
+            for tangent, is_unknown in zip(operands[count:], unknown, strict=True)
+        ]
 
     return rule
 
@@ -143,7 +146,10 @@ def transpose_at_zero(pull_back: Callable[..., Sequence[Any]]) -> Rule:
         ]
         wanted = tuple(i for i, is_unknown in enumerate(unknown) if is_unknown)
         pulled = iter(pull_back(cotangents, at, wanted, **params))
-        return [next(pulled) if is_unknown else None for is_unknown in unknown]
+        return [
+            _in_memory_of(arg.aval, next(pulled)) if is_unknown else None
+            for arg, is_unknown in zip(args, unknown, strict=True)
+        ]
 
     return rule
 
@@ -157,16 +163,15 @@ def vjp_function(traced: Any, argument_count: int) -> Callable[..., tuple[Any, .
 
     def vjp(*flat: Any) -> tuple[Any, ...]:
         arguments, cotangents = flat[:argument_count], flat[argument_count:]
-        _, pull_back = jax.vjp(primal, *arguments)
-        results = traced.jaxpr.out_avals
-        return tuple(pull_back([_in_memory_of(aval, x) for aval, x in zip(results, cotangents, strict=True)]))
+        results, pull_back = jax.vjp(primal, *arguments)
+        return tuple(pull_back([_in_memory_of(jax.typeof(y), x) for y, x in zip(results, cotangents, strict=True)]))
 
     vjp.__name__ = vjp.__qualname__ = f"{traced.fun_name}_vjp"
     return vjp
 
 
 def _in_memory_of(aval: Any, cotangent: Any) -> Any:
-    """A cotangent in the memory in which its value was computed: `out_shardings` may have put that elsewhere."""
+    """A cotangent in the memory that its value is in: it may have been computed for another one."""
     space = getattr(aval, "memory_space", None)
     found = getattr(jax.typeof(cotangent), "memory_space", None)
     return cotangent if space == found or is_zero(cotangent) else jax.device_put(cotangent, space)
