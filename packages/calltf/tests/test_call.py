@@ -4,6 +4,7 @@ import doctest
 import gc
 import importlib
 import weakref
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,29 @@ X = jnp.array([1.0, 2.0])
 class Pair(NamedTuple):
     left: object
     right: object
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class Polar:
+    angle: object
+    radius: object
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class Backwards:
+    radius: object
+    angle: object
+
+
+@pytest.mark.parametrize("stage", [lambda f: f, jax.jit, jax.grad], ids=["eager", "jit", "grad"])
+def test_two_dataclasses_with_as_many_fields_are_traced_each(stage):
+    call = call_tf(lambda point: point.radius * 10 + point.angle)
+    for _ in range(2):
+        for made in (Polar, Backwards):
+            found = stage(call)(made(angle=1.0, radius=2.0))
+            assert (found.radius, found.angle) == (10, 1) if stage is jax.grad else found == 21
 
 
 def test_arguments_and_results_are_pytrees_of_any_kind():
@@ -339,6 +363,12 @@ class TestDeclaredResults:
         message = "The pytree of the TensorFlow function results does not match the pytree of the declared"
         with pytest.raises(ValueError, match=message):
             stage(call_tf(lambda x: [x], output_shape_dtype=STRUCT((), np.float32)))(1.0)
+
+    def test_a_dataclass_of_another_class_is_refused(self, stage):
+        declared = Polar(STRUCT((), np.float32), STRUCT((), np.float32))
+        assert stage(call_tf(lambda x: Polar(x, 2 * x), output_shape_dtype=declared))(1.0).radius == 2
+        with pytest.raises(DeclarationError, match=r"results pytree: .*Backwards.*\n.*tree: .*Polar"):
+            stage(call_tf(lambda x: Backwards(x, 2 * x), output_shape_dtype=declared))(1.0)
 
     @pytest.mark.parametrize(
         ("declared", "found"),

@@ -3,7 +3,7 @@
 import inspect
 import pydoc
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -102,6 +102,20 @@ def test_a_function_without_arguments_or_results_converts():
 
 def test_unused_arguments_are_accepted():
     identical(convert(lambda x, y: x + 1)(np.float32(1), np.ones(3, np.float32)), np.float32(2))
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class Polar:
+    angle: object
+    radius: object
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class Backwards:
+    radius: object
+    angle: object
 
 
 class Pair(NamedTuple):
@@ -279,6 +293,14 @@ class TestCache:
         for value in (tf.ones(3), np.ones(3, np.float32), tf.Variable(tf.ones(3)), tf.ones(4), tf.ones(3)):
             converted(value)
         assert len(traces) == 2
+
+    def test_two_dataclasses_with_as_many_fields_are_traced_each(self):
+        converted, one = convert(lambda point: point.radius * 10 + point.angle), tf.constant(1.0)
+        for _ in range(2):
+            for made in (Polar, Backwards):
+                assert converted(made(angle=one, radius=2 * one)) == 21
+                graph = tf.function(lambda: converted(made(angle=one, radius=2 * one)))  # noqa: B023
+                assert graph() == 21
 
     def test_a_setting_that_no_argument_shows_traces_again(self):
         converted = convert(lambda: jnp.arange(3))

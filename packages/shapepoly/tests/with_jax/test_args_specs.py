@@ -1,6 +1,7 @@
 """`symbolic_args_specs`: pytrees of specifications."""
 
 import collections
+import dataclasses
 
 import jax
 import numpy as np
@@ -258,3 +259,13 @@ def test_a_constraint_may_mention_a_variable_that_equalities_tie_to_the_shapes()
 def test_a_scope_may_have_constraints_on_variables_of_other_shapes():
     (x,) = symbolic_args_specs((X,), ("b, _",), scope=SymbolicScope(["n >= 2"]))
     assert str(x.shape) == "(b, 4)"
+
+
+def test_a_dataclass_of_another_class_is_no_specification():
+    made = [dataclasses.make_dataclass(name, ["a", "b"]) for name in ("One", "Other")]
+    one, other = (jax.tree_util.register_dataclass(each, ["a", "b"], []) for each in made)
+    argument = one(X, X)
+    assert shapes(symbolic_args_specs((argument,), (one("n, _", None),))) == (one("(n, 4) float32", "(2, 4) float32"),)
+    assert refused((argument,), (other("n, _", None),)) == (
+        f"in the specification of args[0]: found an Other, but args[0] is an One\n  {ENTRY}"
+    )

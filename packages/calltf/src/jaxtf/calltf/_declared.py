@@ -21,6 +21,7 @@ from jax.tree_util import PyTreeDef
 from jaxtf.calltf._errors import DeclarationError
 from jaxtf.calltf._jax import is_symbolic
 from jaxtf.calltf._transfer import canonical_dtype, jax_dtype, tensorflow_dtype
+from jaxtf.serialization.interop import is_same_structure
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Declared:
 
     def check_tree(self, tree: PyTreeDef) -> None:
         """Raises `DeclarationError` unless the results have the declared structure."""
-        if tree != self.tree:
+        if not is_same_structure(tree, self.tree):
             raise DeclarationError(
                 "The pytree of the TensorFlow function results does not match the pytree of the declared "
                 f"output_shape_dtype:\n  results pytree: {tree}\n  output_shape_dtype tree: {self.tree}"

@@ -11,6 +11,7 @@
   `tracing_settings`: JAX set as it is now, later.
 - `custom_call_targets`, `lapack_function`: what a module calls, from its bytes; LAPACK's name for it.
 - `has_bounded_sizes`: whether sizes in a module depend on values, from its bytes.
+- `is_same_structure`: whether two treedefs are equal, also in the classes of their nodes.
 - `equation_line`: the line of the user's program that an equation of a jaxpr comes from. `of_one_equation`: a jaxpr of
   it alone; `is_literal`: whether an operand in it is a value.
 - `lazy_names`: names that are imported at first use.
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._record.called import CalledFunction
     from jaxtf.serialization._record.containers import plain_containers
     from jaxtf.serialization._record.locations import users_files, users_line
+    from jaxtf.serialization._record.treedefs import is_same_structure
     from jaxtf.serialization._requires import require_jax
     from jaxtf.serialization._weights.model import read_artifact
 
@@ -163,6 +165,7 @@ __all__ = [
     "has_requirements",
     "is_differentiable",
     "is_literal",
+    "is_same_structure",
     "is_zero",
     "lapack_function",
     "lazy_names",
@@ -247,6 +250,7 @@ _MODULES = {
     "has_requirements": "_program.requirements",
     "is_differentiable": "_jax_values.avals",
     "is_literal": "_jax",
+    "is_same_structure": "_record.treedefs",
     "is_zero": "_jax_values.derivatives",
     "lapack_function": "_export.lapack",
     "linear_jvp": "_jax_values.derivatives",

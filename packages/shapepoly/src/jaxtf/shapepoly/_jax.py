@@ -163,7 +163,8 @@ def container(node: Any) -> Container | None:
     children, structure = tree_util.tree_flatten_with_path(node, is_leaf=lambda inner: inner is not node)
     if any(not path for path, _ in children):
         return None
-    return Container(structure, tuple((tree_util.keystr(path), child) for path, child in children))
+    # With the type: JAX's structures of two dataclasses are equal if they have as many fields (JAX 0.10.2).
+    return Container((type(node), structure), tuple((tree_util.keystr(path), child) for path, child in children))
 
 
 def flat(tree: Any) -> tuple[list[tuple[str, Any]], Any]:

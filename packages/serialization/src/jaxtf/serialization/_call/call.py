@@ -61,7 +61,7 @@ def flat_arguments(exported: Exported, args: tuple[Any, ...], kwargs: dict[str, 
         positional, by_name = exported.in_structure.children
         return [*positional.flatten(args, "args"), *by_name.flatten(kwargs, "kwargs")]
     flat, tree = jax.tree.flatten((args, kwargs))
-    if tree != exported.in_tree:
+    if not exported.in_structure.is_of(tree):
         raise ArgumentMismatch(_structure_mismatch(exported, tree, flat))
     return list(flat)
 
@@ -109,6 +109,8 @@ def _structure_mismatch(exported: Exported, found: Any, leaves: Sequence[Any]) -
         lines[_LINES_SHOWN:] = [f"  and {len(lines) - _LINES_SHOWN} more"]
     if not lines:
         lines = [f"  exported with {exported.in_tree}", f"  called with   {found}"]
+        if str(found) == str(exported.in_tree):
+            lines.append("  a class of one of them was defined twice: export again, or make the arguments of the first")
     return (
         "The invocation args and kwargs must have the same pytree structure as when the function "
         f"'{exported.fun_name}' was exported, but they differ:\n" + "\n".join(lines)
