@@ -1,5 +1,6 @@
 """Exported functions and artifacts in TensorFlow."""
 
+import copy
 import dataclasses
 from collections import OrderedDict
 from functools import partial
@@ -328,6 +329,33 @@ def test_an_integer_that_the_dtype_does_not_have_is_refused(dtype, least, greate
                 f"with, has integers from {least} to {greatest}\n"
                 "  remedy: pass a number in that range, or export the function with a wider dtype"
             )
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["native", "graph"])
+@pytest.mark.parametrize("calls_before", [0, 1])
+def test_a_deep_copy_has_the_variables_that_it_uses(tmp_path, native, calls_before):
+    spec = jax.ShapeDtypeStruct((2,), np.float32)
+    weights = {"w": np.float32([1, 2])}
+    weights["tied"] = weights["w"]
+    exported = export(lambda weights, x: x * weights["w"] * weights["tied"])({"w": spec, "tied": spec}, spec)
+    save(tmp_path / "model", exported, weights, vjp_order=1)
+    converted = convert_exported(tmp_path / "model", native_serialization=native)
+    for _ in range(calls_before):
+        converted(tf.ones(2))
+    converted.version = {"number": 1}
+    copied, variables = copy.deepcopy((converted, converted.variables))
+    assert len(copied.variables) == len(variables) == 1
+    assert copied.variables[0] is variables[0] or not calls_before
+    copied.variables[0].assign([7, 7])
+    assert copied.__name__ == converted.__name__
+    assert copied.version == converted.version
+    assert copied.version is not converted.version
+    for function, factor in ((copied, 7), (copied.__wrapped__, 7), (copy.copy(copied), 7), (converted, [1, 2])):
+        np.testing.assert_array_equal(function(tf.ones(2)), np.square(factor) * np.ones(2))
+    for function, factor in ((copied, 7), (converted, [1, 2])):
+        with tf.GradientTape() as tape:
+            value = function(tf.ones(2))
+        np.testing.assert_array_equal(tape.gradient(value, function.variables)[0], 2 * np.ones(2) * factor)
 
 
 @pytest.mark.parametrize("first", ["graph", "eager"])

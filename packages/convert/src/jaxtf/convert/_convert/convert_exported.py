@@ -7,10 +7,11 @@ orders of VJP, and saves it. JAX is needed only where the module is newer than T
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -106,6 +107,12 @@ def convert_exported(
         run=run_differentiable if with_gradient else run_without_gradient,
     )
 
+    return _callable(conversion)
+
+
+def _callable(conversion: ExportedConversion) -> Callable[..., Any]:
+    """The function that `convert_exported` returns."""
+
     def converted(*args: Any, **kwargs: Any) -> Any:
         return conversion.call(args, kwargs)
 
@@ -113,18 +120,25 @@ def convert_exported(
     converted.__name__ = converted.__qualname__ = f"converted_{name}" if name.isidentifier() else "converted_fun"
     _tf.left_alone_by_autograph(converted)
     converted.__doc__ = f"{conversion.function.exported}, converted by jaxtf.convert."
-    if conversion.weights is None:
-        return converted
-    return _WithVariables(converted, conversion.weights)
+    return converted if conversion.weights is None else _WithVariables(converted, conversion, conversion.weights)
 
 
 class _WithVariables:
     """A converted function whose weights are variables."""
 
-    def __init__(self, converted: Callable[..., Any], weights: Weights) -> None:
+    def __init__(self, converted: Callable[..., Any], conversion: ExportedConversion, weights: Weights) -> None:
         functools.update_wrapper(self, converted)
         self._converted = converted
+        self._conversion = conversion
         self._weights = weights
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        # Python copies no closure: the function would go on with the variables of this one.
+        copied = _callable(replace(self._conversion, weights=copy.deepcopy(self._weights, memo)))
+        for name, value in vars(self).items():
+            if name not in vars(copied):
+                setattr(copied, name, copy.deepcopy(value, memo))
+        return copied
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._converted(*args, **kwargs)
@@ -196,6 +210,11 @@ class Weights:
     def __init__(self, model: ExportedModel) -> None:
         self.model = model
         self._by_graph: dict[tf.Graph | None, _Variables] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Weights:
+        copied = Weights(self.model)
+        copied._by_graph = {graph: copy.deepcopy(made, memo) for graph, made in self._by_graph.items()}
+        return copied
 
     @property
     def flat(self) -> list[tf.Variable]:
