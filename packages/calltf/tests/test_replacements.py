@@ -90,3 +90,50 @@ def test_what_has_no_compiler_and_is_not_used_keeps_nothing_from_being_replaced(
 
     x = np.float32([1, np.nan, 5, 7])
     assert int(jax.jit(call_tf(place))(x)) == int(place(tf.constant(x))) == 0
+
+
+@pytest.fixture
+def checked_numerics():
+    tf.debugging.enable_check_numerics()
+    yield
+    tf.debugging.disable_check_numerics()
+
+
+def _loop(x):
+    return tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, tf.sin(y) + x), (0, x), maximum_iterations=3)[1]
+
+
+WITHIN = tf.function(lambda x: tf.cos(x) * 2, autograph=False)
+VARIABLE = tf.Variable(2.0)
+CHECKED = {
+    "operations": lambda x: tf.sin(x) + 1,
+    "function": lambda x: WITHIN(x) + WITHIN(x + 1),
+    "loop": _loop,
+    "branch": lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: tf.exp(x), lambda: tf.sin(x)),
+    "variable": lambda x: x * tf.tanh(VARIABLE),
+    "replaced": lambda x: x * tf.cast(tf.argmax(x), x.dtype),
+}
+
+
+@pytest.mark.parametrize("name", CHECKED)
+@pytest.mark.filterwarnings("ignore::jaxtf.calltf.CaptureWarning")
+@pytest.mark.usefixtures("checked_numerics")
+def test_a_function_is_staged_while_numerics_are_checked(name):
+    call, x = call_tf(CHECKED[name]), np.float32([0.25, 0.5])
+    due, slopes = call(x), squares(call)(x)
+    np.testing.assert_allclose(jax.jit(call)(x), due, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(squares(call))(x), slopes, rtol=1e-5)
+    np.testing.assert_allclose(jax.vmap(call)(x[None])[0], due, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.vmap(squares(call)))(x[None])[0], slopes, rtol=1e-5)
+    exported = export(call)(jax.ShapeDtypeStruct(jax.export.symbolic_shape("b"), x.dtype))
+    np.testing.assert_allclose(exported.call(x), due, rtol=1e-6)
+
+
+@pytest.mark.usefixtures("checked_numerics")
+def test_numerics_are_checked_where_tensorflow_runs_also_after_a_staged_call():
+    within = tf.function(tf.math.log, autograph=False)
+    call = call_tf(lambda x: within(x) + 0)
+    assert np.isnan(jax.jit(call)(np.float32(-1)))
+    for function in (call, within):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Detected Infinity or NaN in output 0 of"):
+            function(np.float32(-1))

@@ -42,7 +42,7 @@ from jaxtf.calltf._lists import misread_lists
 from jaxtf.calltf._replacements import with_replacements
 from jaxtf.calltf._sizes import symbolic_sizes
 from jaxtf.calltf._symbolic_traced import SymbolicTraced
-from jaxtf.calltf._tf import outside_of_graphs
+from jaxtf.calltf._tf import hidden_from_debuggers, outside_of_graphs
 from jaxtf.calltf._traced import Signature, Traced
 from jaxtf.calltf._transfer import as_tensor, canonical_dtype, jax_dtype, tensorflow_dtype
 from jaxtf.serialization.interop import unwrapped
@@ -213,7 +213,8 @@ class Function:
         return concrete
 
     def _written(self, body: _Body, specs: Sequence[Any], run: Callable[[Sequence[Any]], list[Any]]) -> Any:
-        return self._concrete_as_is(_Body(body.__name__, lambda tensors: Results(run(tensors), body.tree)), specs)
+        with hidden_from_debuggers():  # they have added to the trace that is written again
+            return self._concrete_as_is(_Body(body.__name__, lambda tensors: Results(run(tensors), body.tree)), specs)
 
     def _concrete_as_is(self, body: _Body, specs: Sequence[Any]) -> Any:
         # Above any graph being built: a trace inside somebody's tf.function is its own.

@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.calltf._tf import outside_of_graphs
+from jaxtf.calltf._tf import hidden_from_debuggers, outside_of_graphs
 from jaxtf.calltf._writer import Writer
 
 __all__ = ["opened"]
@@ -35,7 +35,7 @@ def opened(name: str, concrete: Any, captured: Sequence[Any], specs: Sequence[An
 
     body.__name__ = name
     own = [tf.TensorSpec(each.shape, each.dtype) for each in captured]
-    with outside_of_graphs():
+    with outside_of_graphs(), hidden_from_debuggers():
         return tf.function(body, autograph=False, jit_compile=True).get_concrete_function(*specs, *own)
 
 

@@ -1,7 +1,8 @@
-"""Operations that TensorFlow's compiler computes wrongly, written with others that it computes rightly.
+"""Operations that TensorFlow's compiler computes wrongly or not at all, written with others that it computes rightly.
 
 A bilinear resize takes neighbouring rows at some sizes; a mean of integers overflows before it is divided; the place of
-the largest number is that of a NaN; `-0.` is less than `0.`. A trace that has them is written again. What writes to
+the largest number is that of a NaN; `-0.` is less than `0.`; `tf.debugging.enable_check_numerics` adds what does not
+compile. A trace that has them is written again. What writes to
 variables stays as it is, to be refused.
 
 Source: what TensorFlow 2.21 computes where it does not compile.
@@ -124,6 +125,11 @@ def _unique(op: Any, operands: list[Any]) -> Sequence[Any]:
     return emitted(op, [tf.where(tf.equal(values, 0), tf.zeros([], values.dtype), values), *others])
 
 
+def _no_summary(op: Any, operands: list[Any]) -> Sequence[Any]:
+    """That there is no NaN: what `enable_check_numerics` adds asserts it, and assertions are left out."""
+    return [tf.zeros([3], op.outputs[0].dtype)]
+
+
 def _enums(*dtypes: Any) -> frozenset[int]:
     return frozenset(dtype.as_datatype_enum for dtype in dtypes)
 
@@ -132,6 +138,7 @@ _FLOATING = _enums(tf.float16, tf.bfloat16, tf.float32, tf.float64)
 # Of which dtypes of their first operand.
 _REPLACEMENTS: Mapping[str, tuple[frozenset[int], Callable[[Any, list[Any]], Sequence[Any]]]] = {
     **dict.fromkeys(("ArgMax", "ArgMin"), (_FLOATING, _place)),
+    "DebugNumericSummaryV2": (_FLOATING, _no_summary),
     "Mean": (_enums(tf.int32, tf.uint32), _mean),
     "ResizeBilinear": (_FLOATING | _enums(tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.int64), _resize),
     "ResizeBilinearGrad": (_FLOATING, _resize_gradient),

@@ -23,7 +23,7 @@ from jaxtf.calltf._operations import RULES
 from jaxtf.calltf._scope import CallScope, Required, Requirement
 from jaxtf.calltf._sizes import Numbers, Sample, first_sample, samples, symbolic_sizes
 from jaxtf.calltf._symbolic_values import Shape, same_shape
-from jaxtf.calltf._tf import outside_of_graphs
+from jaxtf.calltf._tf import hidden_from_debuggers, outside_of_graphs
 from jaxtf.calltf._traced import Signature, Traced
 from jaxtf.calltf._transfer import canonical_dtype, jax_dtype, tensorflow_dtype
 from jaxtf.shapepoly import ScopeError
@@ -215,6 +215,6 @@ class _Written:
             tf.TensorSpec(sample.shape(shape), dtype)
             for shape, dtype in zip(traced.argument_shapes, dtypes, strict=True)
         ]
-        with outside_of_graphs():
+        with outside_of_graphs(), hidden_from_debuggers():
             concrete = tf.function(body, autograph=False, jit_compile=True).get_concrete_function(*specs)
         return cls(tuple(shapes), tuple(interpreter.expressions), concrete)

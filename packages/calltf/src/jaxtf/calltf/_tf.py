@@ -64,6 +64,7 @@ __all__ = [
     "executing_eagerly",
     "from_dlpack",
     "function_graph",
+    "hidden_from_debuggers",
     "is_compilable",
     "is_declared_not_differentiable",
     "is_function",
@@ -145,6 +146,20 @@ def executing_eagerly() -> bool:
     return is_eager
 
 
+@contextmanager
+def hidden_from_debuggers() -> Iterator[None]:
+    """Keeps what `tf.debugging` does to operations, as `enable_check_numerics`, from those that run or are built in it.
+
+    Stands for what the context of this thread calls after each operation; seen in TensorFlow 2.21.
+    """
+    state = _context.context()._thread_local_data
+    was, state.op_callbacks = state.op_callbacks, []
+    try:
+        yield
+    finally:
+        state.op_callbacks = was
+
+
 def outside_of_graphs() -> AbstractContextManager[None]:
     """A context in which TensorFlow is eager, whatever graph is being built around it."""
     if _context.context().executing_eagerly():  # saves 3 us
@@ -187,7 +202,7 @@ def _of_compiler(op_type: str) -> bool:
 def _register_compiler() -> None:
     """Has the kernels of the compiler registered, which TensorFlow does when it compiles first."""
     if not _of_compiler("Identity"):
-        with outside_of_graphs():
+        with outside_of_graphs(), hidden_from_debuggers():
             concrete = tf.function(tf.identity, autograph=False, jit_compile=True).get_concrete_function(
                 tf.TensorSpec([])
             )

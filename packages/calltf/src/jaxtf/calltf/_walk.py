@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from jaxtf.calltf._tf import function_graph, outside_of_graphs
+from jaxtf.calltf._tf import function_graph, hidden_from_debuggers, outside_of_graphs
 
 __all__ = [
     "BRANCHES",
@@ -140,7 +140,8 @@ def left_out(graph: Any) -> Iterator[Any]:
 
 def constant_array(op: Any) -> Any:
     """The array that an operation Const makes."""
-    with outside_of_graphs():  # tf.make_ndarray reads bfloat16 by what NumPy deprecates
+    # tf.make_ndarray reads bfloat16 by what NumPy deprecates. Debuggers would refuse an infinity.
+    with outside_of_graphs(), hidden_from_debuggers():
         return tf.io.parse_tensor(op.get_attr("value").SerializeToString(), op.outputs[0].dtype).numpy()
 
 
