@@ -69,10 +69,11 @@ class AvalReader:
     def _aval(self, table: schema.AbstractValueTable) -> Aval:
         if kind_of(AbstractValueKind, table.kind, "an aval") is not AbstractValueKind.SHAPED_ARRAY:
             raise ArtifactError("the artifact has an argument or result that is a token, no array")
+        space = memory_space(table.memory_space)
+        if space == "any":  # JAX has it within kernels alone
+            raise ArtifactError("the artifact has an argument or result in any memory, which is none")
         return Aval(
-            tuple(map(self._size, table.shape or ())),
-            dtype_from_name(dtype_name(table.dtype)),
-            memory_space=memory_space(table.memory_space),
+            tuple(map(self._size, table.shape or ())), dtype_from_name(dtype_name(table.dtype)), memory_space=space
         )
 
     def _size(self, text: str) -> Any:

@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from jaxtf.serialization._artifact import schema
 from jaxtf.serialization._artifact.avals import AvalReader, scope
@@ -33,7 +34,7 @@ from jaxtf.serialization._bytecode.portable import stablehlo_facts
 from jaxtf.serialization._container.parts import parts_of
 from jaxtf.serialization._container.source import Readable, opened
 from jaxtf.serialization._errors import ArtifactError, VersionError
-from jaxtf.serialization._record.avals import Aval, in_memory
+from jaxtf.serialization._record.avals import Aval, ExtendedDtype, in_memory
 from jaxtf.serialization._record.checks import DisabledSafetyCheck
 from jaxtf.serialization._record.effects import Effect
 from jaxtf.serialization._record.exported import Exported
@@ -44,7 +45,7 @@ from jaxtf.serialization._record.versions import (
     maximum_supported_calling_convention_version,
     minimum_supported_calling_convention_version,
 )
-from jaxtf.shapepoly import SymbolicScope
+from jaxtf.shapepoly import SymbolicScope, is_symbolic_dim
 
 __all__ = ["deserialize", "deserialize_bytes"]
 
@@ -157,6 +158,7 @@ class _Function:
             in_structure = with_steps(in_structure, in_names, has_roots=True)
             out_structure = with_steps(out_structure, out_names, has_roots=False)
             in_structure, out_structure = with_static_fields((in_structure, out_structure), notes.static_fields)
+        _check_variables(in_avals, out_names, out_avals)
         return Exported(
             fun_name=required(table.function_name, "the name of the function"),
             in_structure=in_structure,
@@ -201,6 +203,13 @@ class _Function:
         if not shardings:
             return (None,) * len(avals)
         check_count(f"shardings of {what}", len(avals), len(shardings))
+        for sharding, aval in zip(shardings, avals, strict=True):
+            if (
+                sharding is not None
+                and len(sharding.partitions) > aval.ndim
+                and not isinstance(aval.dtype, ExtendedDtype)
+            ):
+                raise ArtifactError(f"among the {what}, {aval} has a sharding of {len(sharding.partitions)} axes")
         return shardings
 
     def _platforms(self) -> tuple[str, ...]:
@@ -227,3 +236,21 @@ class _Function:
         if any(name != "shape_assertions" for name in noted):
             raise ArtifactError(f"the notes of the artifact disable safety checks that do not exist: {noted[:20]}")
         return (*stored, *(DisabledSafetyCheck.shape_assertions() for _ in noted))
+
+
+def _check_variables(in_avals: Sequence[Aval], out_names: Sequence[str], out_avals: Sequence[Aval]) -> None:
+    """Refuses results whose sizes no call could compute."""
+    known = frozenset[str]().union(*(size.expression.variables() for size in _distinct(in_avals).values()))
+    lacking = {key: size.expression.variables() - known for key, size in _distinct(out_avals).items()}
+    for name, aval in zip(out_names, out_avals, strict=True):
+        for size in aval.shape:
+            if unknown := lacking.get(id(size)):
+                raise ArtifactError(
+                    f"{name} has the size {size!s:.200}, and no size of an argument has "
+                    f"{', '.join(sorted(unknown)):.200}"
+                )
+
+
+def _distinct(avals: Sequence[Aval]) -> dict[int, Any]:
+    """Symbolic sizes, each once."""
+    return {id(size): size for aval in avals for size in aval.shape if is_symbolic_dim(size)}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from jaxtf.serialization._artifact import schema
 from jaxtf.serialization._artifact.fields import at, kind_of, required
 from jaxtf.serialization._artifact.hlo_sharding import named_sharding
 from jaxtf.serialization._errors import ArtifactError
 from jaxtf.serialization._record.kinds import AxisType
-from jaxtf.serialization._record.shardings import AbstractDevice, AbstractMesh, NamedSharding
+from jaxtf.serialization._record.shardings import MEMORY_KINDS, AbstractDevice, AbstractMesh, NamedSharding
 
 __all__ = ["ShardingReader"]
 
@@ -50,18 +52,22 @@ class ShardingReader:
         meshes = self._table.unique_abstract_meshes
         mesh = at(meshes, table.abstract_mesh_idx, "meshes") if meshes else required(table.mesh, "a mesh")
         spec = required(table.spec, "a partition spec")
-        return NamedSharding(
+        found = NamedSharding(
             mesh=self._mesh(mesh),
             partitions=tuple(axis.axes or () for axis in spec.partitions or ()),
             reduced=frozenset(spec.reduced or ()),
             unreduced=frozenset(spec.unreduced or ()),
             memory_kind=table.memory_kind,
         )
+        _check(found)
+        return found
 
     def _mesh(self, table: schema.AbstractMeshTable) -> AbstractMesh:
         sizes, names, types = table.axis_sizes or (), table.axis_names or (), table.axis_types or b""
         if not len(sizes) == len(names) == len(types):
             raise ArtifactError(f"a mesh has {len(sizes)} sizes, {len(names)} names and {len(types)} types of axes")
+        if len(set(names)) < len(names) or min(sizes, default=1) < 1:
+            raise ArtifactError(f"a mesh has the axes {names} of the sizes {sizes}")
         device = table.abstract_device
         return AbstractMesh(
             axis_sizes=sizes,
@@ -70,4 +76,19 @@ class ShardingReader:
             device=None
             if device is None
             else AbstractDevice(required(device.device_kind, "a kind of device"), device.num_cores, device.platform),
+        )
+
+
+def _check(sharding: NamedSharding) -> None:
+    """Refuses what no sharding of JAX is."""
+    used = [*chain(*sharding.partitions), *sharding.reduced, *sharding.unreduced]
+    if len(set(used)) < len(used) or not set(used) <= set(sharding.mesh.axis_names):
+        raise ArtifactError(
+            f"a sharding refers to the axes {', '.join(sorted(used)):.200}, each of which must be one of its mesh "
+            f"({sharding.mesh!s:.200}), and once"
+        )
+    if sharding.memory_kind not in MEMORY_KINDS:
+        raise ArtifactError(
+            f"a sharding is in memory of the kind {sharding.memory_kind!r:.100}; there are "
+            f"{', '.join(filter(None, MEMORY_KINDS))}"
         )

@@ -15,7 +15,7 @@ import jax
 from jaxtf.serialization._call import batching, derivatives
 from jaxtf.serialization._call.placement import in_memory_spaces
 from jaxtf.serialization._call.primitive import Callee, call_exported_p
-from jaxtf.serialization._errors import ArgumentMismatch, CalledFunctionsRefused
+from jaxtf.serialization._errors import ArgumentMismatch, ArtifactError, CalledFunctionsRefused
 from jaxtf.serialization._jax_values.paths import argument_paths
 from jaxtf.serialization._jax_values.varying import vary_alike
 from jaxtf.serialization._record.exported import Exported
@@ -27,6 +27,9 @@ _LINES_SHOWN = 12
 
 # In a diagnostic of MLIR: up to a line of source, which is indented by 4, or the next location.
 _DIAGNOSTIC = re.compile(r"error: (?P<text>.*?)\n(?:    |[^\n ]+:\d+:\d+: |note: |\Z)", re.DOTALL)
+
+# Where a result of a module that was refined has not the size that its record computes.
+_OTHER_SIZES = "'stablehlo.convert' op requires the same shape for all operands and results"
 
 FlatCall = Callable[..., Sequence[Any]]
 
@@ -47,6 +50,12 @@ def call_exported(exported: Exported, flat_call: FlatCall, args: tuple[Any, ...]
     except ValueError as error:
         if refusal := _failed_assertion(error):
             raise ArgumentMismatch(f"in the call of the exported function '{exported.fun_name}': {refusal}") from error
+        if _OTHER_SIZES in str(error.__cause__):
+            raise ArtifactError(
+                f"the module of '{exported.fun_name}' is not the one that its record describes: for these arguments a "
+                "result has other sizes than recorded\n"
+                "  remedy: export the function again; whoever wrote the artifact changed one without the other"
+            ) from error
         raise
     return jax.tree.unflatten(exported.out_tree, results)
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["OWN_MEMORY", "AbstractDevice", "AbstractMesh", "NamedSharding"]
+__all__ = ["MEMORY_KINDS", "OWN_MEMORY", "AbstractDevice", "AbstractMesh", "NamedSharding"]
 
 # Kinds of memory that a device has its arrays in by default; the second is that of CPUs in JAX 0.10.
 OWN_MEMORY = (None, "device", "unpinned_host")
+
+MEMORY_KINDS = (*OWN_MEMORY, "pinned_host")
+"""Kinds of memory in which an array may be."""
 
 
 @dataclass(frozen=True)
