@@ -207,7 +207,7 @@ class _Parser:
         result = self._term()
         while self._peek.text in ("+", "-"):
             operator = self._take()
-            result = self._apply(operator, _SUMS[operator.text], result, self._term(), result.size // 4)
+            result = self._apply(operator, _SUMS[operator.text], result, self._term(), result.size)
         return result
 
     def _term(self) -> Expression:
