@@ -210,3 +210,20 @@ def test_the_transpose_of_a_linear_function_is_its_vjp():
     call = export(linear)(ShapeDtypeStruct((4,), F32), ShapeDtypeStruct((4,), F32)).call
     assert_close(jax.linear_transpose(lambda x: call(x, 0 * X), X)(X), (3 * X,))
     assert_close(jax.linear_transpose(call, X, X)(X), (3 * X, 2 * X))
+
+
+def test_forward_mode_of_a_function_with_a_reference_inside_is_refused_and_lifted():
+    def squared(x):
+        reference = jax.new_ref(x)
+        reference[...] = reference[...] * 2
+        return reference[...] ** 2
+
+    exported = export(squared)(ShapeDtypeStruct(X.shape, F32))
+    np.testing.assert_allclose(jax.grad(lambda x: exported.call(x).sum())(X), 8 * X, rtol=1e-6)
+    message = (
+        r"which has a reference \(jax.new_ref\).*\n  made at: .*test_forward_mode.py.*\n  remedy: exported.lift\(\)"
+    )
+    for ask in (lambda: jax.jvp(exported.call, (X,), (X,)), lambda: exported.serialize(vjp_order=2)):
+        with pytest.raises(VjpUnavailable, match=message):
+            ask()
+    assert_close(jax.jvp(exported.lift(), (X,), (X,)), (4 * X**2, 8 * X**2))

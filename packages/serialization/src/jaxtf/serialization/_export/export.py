@@ -44,6 +44,7 @@ from jaxtf.serialization._export.unlowered import (
     rule_has_arrays,
     rule_missing,
     value_of_another_trace,
+    vjp_of_references,
     vjp_unavailable,
 )
 from jaxtf.serialization._jax_values.avals import placement, tangent_spec, to_aval, to_shaped_array, to_spec
@@ -288,6 +289,10 @@ def _export_vjp(
             return _export(jitted, target, specs, {}, least_bytes, is_vjp=True)
     except UnexpectedTracerError as error:
         raise vjp_unavailable(traced) from error
+    except AttributeError as error:
+        if refusal := vjp_of_references(traced):
+            raise refusal from error
+        raise
 
 
 def _as_specs(tree: Any) -> Any:

@@ -43,6 +43,7 @@ __all__ = [
     "rule_has_arrays",
     "rule_missing",
     "value_of_another_trace",
+    "vjp_of_references",
     "vjp_unavailable",
 ]
 
@@ -107,6 +108,31 @@ def vjp_unavailable(traced: Any) -> VjpUnavailable:
                 *(f"  called at: {line}" for line in lines),
                 "  remedy: make the array an argument that the rule differentiates, or export the gradient itself: "
                 "jax.grad of the function, with jax.jit nowhere within it",
+            ]
+        )
+    )
+
+
+def vjp_of_references(traced: Any) -> VjpUnavailable | None:
+    """The error for a traced function with a reference inside, of which JAX finds no VJP; None if it has none.
+
+    JAX 0.10.2 then asks a value for what only references have, where what it differentiates is a VJP.
+    """
+    made = [
+        equation
+        for equation in equations(traced.jaxpr)
+        if any(type(out.aval).__name__ == "AbstractRef" for out in equation.outvars)
+    ]
+    if not made:
+        return None
+    line = next(filter(None, map(equation_line, made)), None)
+    return VjpUnavailable(
+        "\n".join(
+            [
+                f"JAX makes no VJP of '{traced.fun_name}', which has a reference (jax.new_ref); forward mode and "
+                "vjp_order=2 need the VJP of a VJP",
+                *[f"  made at: {line}"] * (line is not None),
+                "  remedy: exported.lift() has all derivatives; or export a function without references",
             ]
         )
     )
