@@ -90,11 +90,15 @@ def arithmetic(draw: Draw) -> Case:
         if not draw(st.integers(0, 7)):
             return _several(draw, arguments, written)
         if not draw(st.integers(0, 4)):
-            unary = draw(st.sampled_from([*UNARY, "floor", "sqrt", "to -1", "by its size", "by numbers"]))
+            names = [*UNARY, "floor", "sqrt", "to -1", "by its size", "by numbers", *["with itself"] * 3]
+            unary = draw(st.sampled_from(names))
             operand = tree(operations - 1)
             written.append(unary)
             if unary == "by numbers":
                 return by_number(by_number(operand))
+            if unary == "with itself":
+                both = _with_itself(draw(st.sampled_from(["*", "*", "*", "+", "-", "/"])), operand)
+                return by_number(both) if draw(st.booleans()) else both
             if unary == "by its size":
                 return lambda given, apply: _by_its_size(operand(given, apply), apply)
             return lambda given, apply: apply(unary, operand(given, apply))
@@ -127,6 +131,14 @@ def arithmetic(draw: Draw) -> Case:
         reference=computed(_in_numpy),
         tags=frozenset({dtype, *written}),
     )
+
+
+def _with_itself(name: str, operand: Node) -> Node:
+    def both(given: Sequence[Any], apply: Apply) -> Any:
+        x = operand(given, apply)
+        return apply(name, x, x)
+
+    return both
 
 
 def _by_its_size(x: Any, apply: Apply) -> Any:

@@ -58,6 +58,8 @@ __all__ = [
 _SUMS = frozenset(("Add", "AddV2", "AddN", "Sub"))
 _TAKEN_TOGETHER = _SUMS | PRODUCTS | {"Exp", "Softmax", "Sqrt"}
 
+_square = elementwise("Square", tf.square)
+
 _SQUARED_DIFFERENCE = (
     *(tf.bfloat16, tf.float16, tf.float32, tf.float64),
     *(tf.int32, tf.int64, tf.complex64, tf.complex128),
@@ -69,12 +71,14 @@ def in_order(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[[tf.T
 
     Grappler takes sums of sums, and products of products, of floating point for sums and products of many, and brings
     constants, or what is smaller, together: `(x * a) * b` becomes `x * (a * b)`, which may be infinite where the
-    product is a number, and `1e-8 - (1 - x)` becomes `x + (1e-8 - 1)`.
+    product is a number, and `1e-8 - (1 - x)` becomes `x + (1e-8 - 1)`. Of a square it takes no factors.
     """
     make = elementwise(op_type, function)
     kind = _SUMS if op_type in _SUMS else PRODUCTS
 
     def apply(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+        if kind is PRODUCTS and not left.dtype.is_integer:
+            left, right = _by_constant(left, right), _by_constant(right, left)
         left, right = _beside_matmul(op_type, left, _beside_equal(op_type, right))
         result = make(left, right)
         if result.dtype.is_integer or not tf.is_symbolic_tensor(result):
@@ -86,11 +90,24 @@ def in_order(op_type: str, function: Callable[..., tf.Tensor]) -> Callable[[tf.T
             if kind is PRODUCTS:
                 keep_kernel(maker, [(op_type, other)])
             is_one = (operand is left or op_type == "Mul") and _is_exact_as_one(maker, op_type, other)
-            if maker.type in kind and not is_one:
-                _left(maker)
+            if maker.type in kind and not (is_one or _is_square(maker)):
+                left_by_grappler(maker)
         return result
 
     return apply
+
+
+def _is_square(maker: tf.Operation | None) -> bool:
+    return maker is not None and maker.type == "Mul" and maker.inputs[0] is maker.inputs[1]
+
+
+def _by_constant(operand: tf.Tensor, other: tf.Tensor) -> tf.Tensor:
+    """One side of a product or quotient: a square beside a constant as what has no factors.
+
+    Other squares stay products, as which consumers know them in larger forms; Grappler makes squares of them at once.
+    """
+    maker = maker_of(operand)
+    return _square(maker.inputs[0]) if maker is not None and _is_square(maker) and may_be_constant(other) else operand
 
 
 def _is_exact_as_one(maker: tf.Operation, op_type: str, factor: tf.Tensor) -> bool:
@@ -130,12 +147,6 @@ def _beside_equal(op_type: str, right: tf.Tensor) -> tf.Tensor:
     return hidden(right) if is_sum else right
 
 
-def _left(maker: tf.Operation) -> None:
-    """Keeps an operation; not a square, which Grappler computes at once, and then once more if the product is kept."""
-    if maker.type != "Mul" or maker.inputs[0] is not maker.inputs[1]:
-        left_by_grappler(maker)
-
-
 def _beside_matmul(op_type: str, left: tf.Tensor, right: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The operands of a sum or product, one of which Grappler may fuse with a product of matrices that the other is.
 
@@ -162,8 +173,8 @@ def before_matmul(left: tf.Tensor) -> None:
     Of `matmul(x * c, y) + z` Grappler with oneDNN makes `matmul(x, y) * c + z`, where the product may be infinite.
     """
     maker = maker_of(left) if left.dtype.is_floating else None
-    if maker is not None and maker.type in PRODUCTS:
-        _left(maker)
+    if maker is not None and maker.type in PRODUCTS and not _is_square(maker):
+        left_by_grappler(maker)
 
 
 def after_matmul(product: tf.Tensor, contracted: int | None, columns: int | None) -> tf.Tensor:
