@@ -72,6 +72,7 @@ class Step:
       type: Of the result.
       compute: From the operands to the result.
       looks: Whether what is computed takes what is looked at, first: of a step with blocks.
+      needs: The positions of the operands without which it is not computed; all, if there are none.
     """
 
     text: Text
@@ -79,6 +80,7 @@ class Step:
     type: Type
     compute: Callable[..., Any]
     looks: bool = False
+    needs: Sequence[int] = ()
 
 
 @dataclass(repr=False)
@@ -128,23 +130,25 @@ class Body:
         """
         values = dict(enumerate(given))
         wanted = range(len(self.returned)) if only is None or looks else only
-        for number in self.needed(wanted) if looks < Looks.ALL else range(len(given), len(self.types)):
+        for number in self.needed(wanted, looks) if looks < Looks.ALL else range(len(given), len(self.types)):
             step = self.steps[number - len(given)]
-            operands = [values[i] for i in step.operands]
+            operands = [values.get(i) for i in step.operands]
             value = values[number] = step.compute(looks, *operands) if step.looks else step.compute(*operands)
             if step.type != INTEGER:
                 require(all(known in (None, size) for size, known in zip(value.shape, step.type, strict=True)))
                 assume(value.size <= MOST_ELEMENTS)
         return [values[number] if i in wanted else None for i, number in enumerate(self.returned)]
 
-    def needed(self, wanted: Sequence[int], *, arguments: bool = False) -> Sequence[int]:
+    def needed(self, wanted: Sequence[int], looks: Looks = Looks.NEEDED, *, arguments: bool = False) -> Sequence[int]:
         """The numbers of the values that are computed for some of the results, or of the arguments for them."""
         left, found = [self.returned[i] for i in wanted], set()
         while left:
             number = left.pop()
             if number not in found:
                 found.add(number)
-                left += self.steps[number - len(self.arguments)].operands if number >= len(self.arguments) else ()
+                if number >= len(self.arguments):
+                    step = self.steps[number - len(self.arguments)]
+                    left += [step.operands[i] for i in step.needs] if step.needs and not looks else step.operands
         return sorted(number for number in found if (number < len(self.arguments)) == arguments)
 
 
@@ -483,7 +487,8 @@ class Drawing:
         def computed(looks: Looks, *values: Any) -> Any:
             return -function.run(values, looks, [which])[which]
 
-        body.add(Step(text, operands, types[which], computed, looks=True))
+        needs = function.needed([which], arguments=True)
+        body.add(Step(text, operands, types[which], computed, looks=True, needs=needs))
 
     def _branch(self, body: Body) -> None:
         x, y, size = self._array(body), self._array(body), self._integer(body)
@@ -508,7 +513,8 @@ class Drawing:
                 other.run(values, looks)
             return taken.run(values, looks)[0]
 
-        body.add(Step(text, [x, y, size], result, computed, looks=True))
+        needs = sorted({2, *(i for way in ways for i in way.needed([0], arguments=True))})
+        body.add(Step(text, [x, y, size], result, computed, looks=True, needs=needs))
 
     def _loop(self, body: Body) -> None:
         """Two arrays are carried, often of one shape at first; one from outside is used beside them."""
@@ -537,18 +543,20 @@ class Drawing:
                 }}
                 {r} = stablehlo.negate {p}r#{1 + which} : {(a, b)[which]}"""
 
+        needed = [which]
+        while (more := sorted({*needed, *(i for i in made.needed(needed, arguments=True) if i < 2)})) != needed:
+            needed = more
+        needs = sorted({*needed, *made.needed(needed, arguments=True)})
+
         def computed(looks: Looks, *values: Any) -> Any:
             *state, last = values
-            needed = [which]
-            while (more := sorted({*needed, *(i for i in made.needed(needed, arguments=True) if i < 2)})) != needed:
-                needed = more
             for _ in range(turns):
                 state = made.run([*state, last], looks, needed)
             if looks == Looks.ALL:
                 made.run([*state, last], looks)
             return -state[which]
 
-        body.add(Step(text, operands, carried[which], computed, looks=True))
+        body.add(Step(text, operands, carried[which], computed, looks=True, needs=needs))
 
     _OPERATIONS = (
         *(_unary, _known, _binary, _binary, _binary, _select, _transpose, _reduce, _product, _batched, _concatenate),

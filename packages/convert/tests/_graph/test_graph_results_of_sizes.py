@@ -78,3 +78,28 @@ def test_operands_that_are_computed_from_sizes_are_not_broadcast(is_compiled):
     with pytest.raises(tf.errors.InvalidArgumentError):
         run(tf.ones(3), tf.ones(1))
     assert run(tf.ones(3), tf.ones(3)).numpy().tolist() == [0, 2, 4]
+
+
+CLAIMED = """func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %one = stablehlo.negate %x : (tensor<?xf32>) -> tensor<1xf32>
+  %n = stablehlo.get_dimension_size %one, dim = 0 : (tensor<1xf32>) -> tensor<i32>
+  %i = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %r = stablehlo.dynamic_iota %i, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}"""
+OF_A_SIZE = CLAIMED.replace(
+    "%one = stablehlo.negate %x : (tensor<?xf32>)",
+    """%m = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %j = stablehlo.reshape %m : (tensor<i32>) -> tensor<1xi32>
+  %one = stablehlo.dynamic_iota %j, dim = 0 : (tensor<1xi32>)""",
+)
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+@pytest.mark.parametrize("text", [CLAIMED, OF_A_SIZE], ids=["of a value", "of a size"])
+def test_a_size_that_a_type_claims_is_compared_where_nothing_else_is_used(text, is_compiled):
+    run = tf.function(convert_stablehlo(text), OPEN, autograph=False, jit_compile=is_compiled)
+    for size in (0, 2):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            run(tf.ones(size), tf.ones(1))
+    assert run(tf.ones(1), tf.ones(1)).numpy().tolist() == [0]

@@ -20,6 +20,7 @@ import tensorflow as tf
 from jaxtf.convert._errors import ArgumentTypeError
 from jaxtf.convert._function.checked_sizes import checked_before
 from jaxtf.convert._graph import nodes
+from jaxtf.convert._graph._support import typed
 from jaxtf.convert._graph.agreement import at_broadcast_places, of_own_sizes, with_required_sizes
 from jaxtf.convert._graph.broadcasts import EXPAND, is_left_a_broadcast
 from jaxtf.convert._graph.calls import functions_kept
@@ -388,7 +389,10 @@ def _settled(tensor: Any, value: Value, scope: _Scope, checked: Operation | None
                     f"a result has shape {found}, and its type {known}, from {checked.name}\n"
                     "  remedy: correct the module, or call it with arguments whose sizes fit its types"
                 )
-            return tf.ensure_shape(tensor if scope.runs_always else of_own_sizes(tensor), known)
+            ensured = tf.ensure_shape(tensor if scope.runs_always else of_own_sizes(tensor), known)
+            # Where nothing but its sizes is used, which are known now, nothing else would run it.
+            scope.effects.append(tf.raw_ops.Assert(condition=typed(True, tf.bool), data=[ensured]))
+            return ensured
         tensor.set_shape(known)
     return tensor
 

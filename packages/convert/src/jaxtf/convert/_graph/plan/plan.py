@@ -26,7 +26,16 @@ from jaxtf.convert._graph.plan.transposes import leave_to_products
 from jaxtf.convert._graph.reshapes import as_matrices, joined, kept_dimensions
 from jaxtf.convert._graph.table import entry_of
 from jaxtf.serialization import Exported
-from jaxtf.serialization.interop import Block, Function, Operation, Program, Value, operations_of, read_in
+from jaxtf.serialization.interop import (
+    Block,
+    Function,
+    Operation,
+    Program,
+    TensorType,
+    Value,
+    operations_of,
+    read_in,
+)
 
 __all__ = ["check", "plan"]
 
@@ -61,7 +70,7 @@ def plan(
         partial(_with_regions, functions=program.functions),
         *((with_derivatives, marked) if is_differentiated else ()),
         Bounds(program),
-        _sizes_known,
+        partial(_sizes_known, only_agreed=checks_operands),
         Folding(program),
         partial(recognized, patterns=PATTERNS if allows_xla else PATTERNS_FOR_CONSUMERS, only_agreed=checks_operands),
         *((partial(before_relus, functions=program.functions),) if allows_xla else ()),
@@ -91,14 +100,27 @@ def _with_regions(block: Block, sources: Mapping[Value, Operation], functions: M
     return replace(block, operations=tuple(operations))
 
 
-def _sizes_known(block: Block, sources: Mapping[Value, Operation]) -> Block:
-    """The block with constants for sizes that types know."""
-    return replace(block, operations=tuple(map(_size_known, block.operations)))
+def _sizes_known(block: Block, sources: Mapping[Value, Operation], *, only_agreed: bool) -> Block:
+    """The block with constants for sizes that types know; `only_agreed` for those that nothing has to compare first."""
+    operations = (
+        operation
+        if operation.name != "stablehlo.get_dimension_size"
+        or (only_agreed and _tells_sizes(sources.get(operation.operands[0])))
+        else _size_known(operation)
+        for operation in block.operations
+    )
+    return replace(block, operations=tuple(operations))
+
+
+def _tells_sizes(operation: Operation | None) -> bool:
+    """Whether the types of the results may know sizes that do not follow from those of the operands."""
+    if operation is None:  # of an argument
+        return False
+    types = (value.type for value in operation.operands)
+    return "dynamic" in operation.name or any(isinstance(t, TensorType) and None in t.shape for t in types)
 
 
 def _size_known(operation: Operation) -> Operation:
-    if operation.name != "stablehlo.get_dimension_size":
-        return operation
     size = operation.operands[0].type.shape[operation.attributes["dimension"]]  # type: ignore[union-attr]
     if size is None or size > np.iinfo(np.int32).max:
         return operation
