@@ -90,14 +90,15 @@ MAY_IMPORT = {
         "_captures": "_errors _tf _notes _declared",
         "_vectorizations": "_walk",
         "_dynamic_sizes": "_walk _vectorizations",
-        "_traced": "_errors _jax _tf _graph _opened _transfer _notes _declared _captures _dynamic_sizes",
+        "_compared": "_tf",
+        "_traced": "_errors _jax _tf _graph _compared _opened _transfer _notes _declared _captures _dynamic_sizes",
         "_symbolic_traced": "_errors _jax _tf _symbolic_values _scope _sizes _interpreter _operations _transfer"
         " _declared _captures _traced",
         "_function": "_errors _jax _tf _graph _lists _conjugates _replacements _sizes _transfer _configuration"
         " _declared _captures _traced _symbolic_traced",
         "_lost_derivatives": "_tf _walk",
         "_observed": "_tf _walk _lost_derivatives",
-        "_vjp": "_errors _tf _graph _transfer _declared _traced _function _lost_derivatives _observed",
+        "_vjp": "_errors _tf _graph _compared _transfer _declared _traced _function _lost_derivatives _observed",
         "_vectorized": "_graph _transfer _traced _function _vectorizations _vjp",
         "_recorded": "_jax _tf _transfer _function _vjp",
         "_primitive": "_errors _jax _tf _effects _graph _transfer _captures _traced _function _recorded",

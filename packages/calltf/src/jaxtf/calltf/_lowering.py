@@ -96,6 +96,13 @@ def _lower_by_name(ctx: mlir.LoweringRuleContext, args: Sequence[ir.Value], trac
         raise _refused_captures(traced)
     if not isinstance(traced, SymbolicTraced):
         traced.refuse_lost_sizes()
+    elif traced.unfound_size is not None:
+        raise UnsupportedError(
+            f"call_tf: {traced.function} has call_tf_graph=True, and output_shape_dtype declares a size "
+            f"{traced.unfound_size}, which native mode does not compare with what the function returns\n"
+            "  remedy: declare sizes that are sums and products of sizes of the arguments, leave output_shape_dtype "
+            "out, or convert in graph mode (native_serialization=False)"
+        )
     return _call_by_name(ctx, args, traced)
 
 

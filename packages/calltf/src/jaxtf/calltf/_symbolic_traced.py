@@ -5,6 +5,8 @@ Knows TensorFlow, avals and pytrees; nothing of primitives, lowering or differen
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,7 @@ from jaxtf.calltf._errors import DeclarationError, UnsupportedError
 from jaxtf.calltf._interpreter import Interpreter
 from jaxtf.calltf._jax import dimension_variables, is_symbolic, short_text
 from jaxtf.calltf._operations import RULES
-from jaxtf.calltf._scope import CallScope, Required, Requirement
+from jaxtf.calltf._scope import CallScope, Required, Requirement, evaluated_text
 from jaxtf.calltf._sizes import Numbers, Sample, first_sample, samples, symbolic_sizes
 from jaxtf.calltf._symbolic_values import Shape, same_shape
 from jaxtf.calltf._tf import hidden_from_debuggers, outside_of_graphs
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from jaxtf.calltf._function import Function
 
 _MOST_REQUIREMENTS = 32
+_CHOICE = re.compile(r"\b(max|min)\(")  # in the text of a size
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +109,41 @@ class SymbolicTraced(Traced):
         traced = self._interpreted(dtypes)[0]
         avals = tuple(traced._result_aval(index) for index in range(len(traced.result_shapes)))
         return replace(self, scope=traced.scope, avals=avals)
+
+    @property
+    def is_open(self) -> bool:
+        """As for `Traced`; sizes that were inferred are right, and of declared ones some are not found again."""
+        return self.scope is None and super().is_open and self.unfound_size is None
+
+    @functools.cached_property
+    def unfound_size(self) -> Any:
+        """A size of a result that is not computed again from those of the arguments; None if there is none."""
+        if self.scope is not None:
+            return None
+        places = self._places
+        sizes = (size for aval in self.avals for size in aval.shape if is_symbolic(size) and str(size) not in places)
+        return next((x for x in sizes if _CHOICE.search(str(x)) or dimension_variables(x) - places.keys()), None)
+
+    def result_sizes(self, tensors: Sequence[Any]) -> list[Any]:
+        """As for `Traced`."""
+        values = {text: tf.shape(tensors[i])[axis] for text, (i, axis) in self._places.items()}
+
+        def value(size: Any) -> Any:
+            if not is_symbolic(size):
+                return size
+            found = values.get(str(size))
+            return evaluated_text(str(size), values) if found is None else found
+
+        return [
+            tf.stack([tf.convert_to_tensor(value(x), tf.int32) for x in aval.shape] or tf.zeros([0], tf.int32))
+            for aval in self.avals
+        ]
+
+    @property
+    def _places(self) -> dict[str, tuple[int, int]]:
+        """Where among the arguments each symbolic size is, by its text."""
+        shapes = self.given_shapes[: len(self.specs)]
+        return {str(x): (i, axis) for i, shape in enumerate(shapes) for axis, x in enumerate(shape) if is_symbolic(x)}
 
     def _interpreted(self, dtypes: Sequence[Any]) -> tuple[SymbolicTraced, Sample, list[Any]]:
         """The trace in the scope that it needs, written for one sample; that one; and the sizes that were met."""

@@ -17,6 +17,7 @@ from jax.tree_util import PyTreeDef
 
 from jaxtf.calltf import _graph
 from jaxtf.calltf._captures import Captures, captures_text
+from jaxtf.calltf._compared import compared
 from jaxtf.calltf._dynamic_sizes import unsafe_operations
 from jaxtf.calltf._errors import (
     LIMITATIONS,
@@ -37,6 +38,10 @@ Signature = tuple[tuple[tuple[Any, ...], np.dtype[Any]], ...]
 
 # Custom calls that are operations of XLA: its compilers for CPU, GPU and TPU know what they mean.
 _OF_EVERY_COMPILER = ("Eigh", "ProductOfElementaryHouseholderReflectors", "Qr", "Sharding")
+
+
+def _has_open_sizes(concrete: Any) -> bool:
+    return not all(output.shape.is_fully_defined() for output in concrete.outputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +86,7 @@ class Traced:
         """
         self.refuse_lost_sizes()
         try:
-            return list(self.concrete(*tensors))
+            return list(self.called_function.value(*tensors))
         except tf.errors.OpError:
             self.hlo("CPU")  # raises if it is for this that it failed
             raise
@@ -95,16 +100,32 @@ class Traced:
     def has_effect(self) -> bool:
         """Whether a call must neither be dropped nor repeated."""
         staging = self.function.staging
-        does_more = bool(self.stateful_ops) or (staging.by_name and _graph.has_assertions(self.concrete))
-        return staging.has_side_effects and does_more
+        is_checked = staging.by_name and (self._is_compared or _graph.has_assertions(self.concrete))
+        return staging.has_side_effects and (bool(self.stateful_ops) or is_checked)
+
+    @property
+    def _is_compared(self) -> bool:
+        """Whether results have declared sizes that are compared when it has run."""
+        return self.function.declared is not None and _has_open_sizes(self.concrete)
 
     @functools.cached_property
     def called_function(self) -> CalledFunction:
         """For the exporter: what a call by name calls, with the arguments and, unless it captures these, captures."""
-        called = self.concrete
-        if self.captured and not self.function.staging.by_name:
-            called = opened(f"call_tf_{self.function.symbol}", self.concrete, self.captured, self.specs)
+        name = f"call_tf_{self.function.symbol}"
+        if self.function.staging.by_name:
+            called = compared(name, self.concrete, self.specs, self.result_sizes) if self.is_open else self.concrete
+        else:
+            called = opened(name, self.concrete, self.captured, self.specs) if self.captured else self.concrete
         return CalledFunction(called.name.decode(), called)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether results have sizes that TensorFlow does not know, and that follow from the arguments as declared."""
+        return _has_open_sizes(self.concrete)
+
+    def result_sizes(self, tensors: Sequence[Any]) -> list[Any]:
+        """The shape that each result is to have, where these are the arguments in a graph."""
+        return [aval.shape for aval in self.avals]
 
     @functools.cached_property
     def captured(self) -> list[Any]:

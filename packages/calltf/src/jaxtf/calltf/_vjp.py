@@ -20,6 +20,7 @@ import tensorflow as tf
 from jax.core import ShapedArray
 
 from jaxtf.calltf import _graph
+from jaxtf.calltf._compared import if_like
 from jaxtf.calltf._declared import shape_text
 from jaxtf.calltf._errors import ResultError, UnsupportedError
 from jaxtf.calltf._function import SIGNATURES_KEPT, Derived, Function, Results
@@ -87,6 +88,11 @@ class VectorJacobian(Derived):
         with Seen(self._function, {i: args[i] for i in self._arguments}) as seen:
             results = self._function.run(args).leaves
             self._check_results(results, cotangents)
+        # Compiled for symbolic sizes, those of results are known.
+        is_open = self.staging.by_name or all(cotangent.shape.is_fully_defined() for cotangent in cotangents)
+        if is_open and not tf.executing_eagerly():
+            of_each = zip(cotangents, self._results, strict=True)
+            cotangents = [if_like(cotangent, results[index]) for cotangent, index in of_each]
         return Results(*jax.tree.flatten(self.pulled_back(seen, args, results, cotangents)))
 
     def pulled_back(

@@ -7,7 +7,7 @@ error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
@@ -35,6 +35,7 @@ class Bound(BoundOperation):
       scans: Whether cumulative sums and products are to be associative scans.
       is_differentiated: Whether TensorFlow's tapes see the operations, so that results need gradients of their own
         where those of the operations are not right (`derivatives`).
+      effects: Takes operations of the current graph that are to run before the results of the program are there.
     """
 
     regions: tuple[Apply, ...]
@@ -44,6 +45,7 @@ class Bound(BoundOperation):
     functions: Sequence[Any] = ()
     scans: bool = False
     is_differentiated: bool = False
+    effects: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from jaxtf.convert._graph.ops import (
     batch_norm,
+    called,
     comparison,
     control,
     conversion,
@@ -30,6 +31,7 @@ from jaxtf.convert._graph.ops import (
 
 __all__ = [
     "batch_norm",
+    "called",
     "comparison",
     "control",
     "conversion",

@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert._function.checked_sizes import refused_unless
-from jaxtf.convert._graph._support import refuse, typed, where
+from jaxtf.convert._graph._support import typed, where
 from jaxtf.convert._graph.kernels import without_switches
 from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.optimizer import computed_before_xla
@@ -276,18 +276,3 @@ def sharding(bound: Bound, operand: tf.Tensor, *sizes: tf.Tensor) -> tf.Tensor:
 def placement(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The operand; in which memory it lies changes no value."""
     return operand
-
-
-@translates("custom_call.tf.call_tf_function")
-def call_tf_function(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]:
-    """A call of a TensorFlow function that the exported function was given, as it is, with what it captures.
-
-    Operands after its arguments are the sizes of the results, for the compiler.
-    """
-    index = bound["tf.backend_config"]["called_index"]
-    if index >= len(bound.functions):
-        refuse(bound, "it calls a TensorFlow function that the module does not hold; convert the function it came from")
-    function = bound.functions[index]
-    count = len(function.inputs) - len(function.captured_inputs)
-    results: list[tf.Tensor] = tf.nest.flatten(function(*operands[:count]))
-    return results
