@@ -28,14 +28,14 @@ RUN = {"lift": trace_lifted, "eager": eager}
 ACCURACY = "a wish for the compiler: TensorFlow has one implementation"
 HINT = "it allows a faster implementation, and changes no result"
 UNREAD = {
+    ("lift", "name"): "of a composite: it is its decomposition, unless StableHLO wrote it for an operation",
     ("lift", "composite_attributes"): "given to the entry that the composite has by its name, as its attributes",
-    ("lift", "version"): "the decomposition is what that version means",
     ("lift", "known_expanding_dimensions"): HINT,
     ("lift", "known_nonexpanding_dimensions"): HINT,
     ("lift", "dimensions"): "of `map`: all of them, in order (C3)",
     ("lift", "is_stable"): "of `top_k`, since JAX 0.12: `jax.lax.top_k` is stable",
     ("eager", "composite_attributes"): "as for lift",
-    ("eager", "version"): "as for lift",
+    ("eager", "name"): "as for lift",
     ("eager", "known_expanding_dimensions"): HINT,
     ("eager", "known_nonexpanding_dimensions"): HINT,
     ("eager", "dimensions"): "as for lift",

@@ -20,8 +20,8 @@
 - `read_artifact`: an exported function, with its weights if the file has them.
 - `require_jax`: the refusal of what needs JAX where there is none.
 - `read_program`, `Reading`: a StableHLO module as plain data: a `Program` of `Function`s, `Block`s, `Operation`s and
-  `Value`s, which have a `TensorType`, `TokenType` or `TupleType`. `operations_of`, `read_in`, `uses_in`, `callee_of`:
-  what is in one; `for_platform`: it on one of its platforms; `scope_of`: the name of a location.
+  `Value`s, which have a `TensorType`, `TokenType` or `TupleType`. `operations_of`, `read_in`, `uses_in`,
+  `callee_of`, `of_chlo`: what is in one; `for_platform`: it on one of its platforms; `scope_of`: a location's name.
 - `BoundOperation`, `refusal_text`, `COLLECTIVES`, `EFFECTS`, `PYTHON_CALLBACKS`: what those who translate operations
   one by one have in common.
 - `requirements` (of `Requirement`s), `has_requirements`: what sizes of operands have to be.
@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._program.bound import COLLECTIVES, EFFECTS, PYTHON_CALLBACKS, BoundOperation
     from jaxtf.serialization._program.calls import callee_of
     from jaxtf.serialization._program.complex_functions import operations_of_complex_function
+    from jaxtf.serialization._program.composites import of_chlo
     from jaxtf.serialization._program.for_xla import rewrite_for_xla
     from jaxtf.serialization._program.locations import scope_of
     from jaxtf.serialization._program.parse import read_program
@@ -174,6 +175,7 @@ __all__ = [
     "lowering_platforms",
     "lowers_by",
     "misread_by_xla",
+    "of_chlo",
     "of_one_equation",
     "operations_of",
     "operations_of_complex_function",
@@ -231,6 +233,7 @@ _MODULES = {
     "as_jitted": "_export.jitted",
     "closed_over": "_export.closed_over",
     "callee_of": "_program.calls",
+    "of_chlo": "_program.composites",
     "operations_of_complex_function": "_program.complex_functions",
     "calling_configuration": "_jax",
     "comparator_keys": "_program.regions",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -34,7 +33,7 @@ from jaxtf.convert._graph.registry import Bound, Entry
 from jaxtf.convert._graph.reshapes import RESHAPE
 from jaxtf.convert._graph.table import entries, entry_of
 from jaxtf.convert._tf import NameScope, current_place, traces_compiled
-from jaxtf.serialization.interop import Block, Operation, Program, TensorType, Value, operations_of
+from jaxtf.serialization.interop import Block, Operation, Program, TensorType, Value, of_chlo, operations_of
 
 __all__ = ["Emitter"]
 
@@ -239,10 +238,10 @@ class Emitter:
         ]
 
     def _looked_up(self, operation: Operation) -> tuple[Operation, Entry]:
-        """The entry of an operation, and the operation as the entry takes it: a composite that has one itself."""
-        if operation.name == "stablehlo.composite" and operation.attributes["name"] in self._named:
-            attributes = operation.attributes.get("composite_attributes", {})
-            operation = replace(operation, name=operation.attributes["name"], attributes=attributes)
+        """The entry of an operation, and the operation as the entry takes it: one of CHLO for its composite."""
+        of_name = of_chlo(operation)
+        if of_name is not None and of_name.name in self._named:
+            operation = of_name
         return operation, entry_of(operation)
 
 

@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -33,6 +32,7 @@ from jaxtf.serialization._lift.registry import Bound, Entry
 from jaxtf.serialization._lift.sizes import Known
 from jaxtf.serialization._lift.table import entries, entry_of
 from jaxtf.serialization._program.calls import callee_of
+from jaxtf.serialization._program.composites import of_chlo
 from jaxtf.serialization._program.program import Block, Operation, Program, TensorType, Value, operations_of
 from jaxtf.serialization._program.refusal import type_text
 from jaxtf.serialization._program.requirements import has_requirements, requirements
@@ -285,10 +285,10 @@ class _Scope(dict[Value, Any]):
 
 
 def _looked_up(operation: Operation) -> tuple[Operation, Entry]:
-    """The entry of an operation, and the operation as the entry takes it: a composite that has one itself."""
-    if operation.name == "stablehlo.composite" and operation.attributes["name"] in entries():
-        attributes = operation.attributes.get("composite_attributes", {})
-        operation = replace(operation, name=operation.attributes["name"], attributes=attributes)
+    """The entry of an operation, and the operation as the entry takes it: one of CHLO for its composite."""
+    of_name = of_chlo(operation)
+    if of_name is not None and of_name.name in entries():
+        operation = of_name
     return operation, entry_of(operation)
 
 

@@ -8,6 +8,7 @@ from jaxtf.serialization._lift import ops
 from jaxtf.serialization._lift.errors import unsupported
 from jaxtf.serialization._lift.registry import Entry, registered
 from jaxtf.serialization._program.calls import callee_of
+from jaxtf.serialization._program.composites import of_chlo
 from jaxtf.serialization._program.program import Operation, Program, operations_of
 
 __all__ = ["FAMILIES", "check", "entries", "entry_of"]
@@ -37,7 +38,7 @@ def entry_of(operation: Operation) -> Entry:
 def check(program: Program) -> None:
     """Refuses a program with an operation that is not lifted, before any of it is evaluated.
 
-    The body of a composite with an entry of its own does not count.
+    The body of a composite that is an operation of CHLO with an entry does not count.
 
     Raises:
       LiftUnsupported: Names the first.
@@ -52,7 +53,8 @@ def check(program: Program) -> None:
         for operation in operations_of(program.functions[name].body):
             if operation.name == "stablehlo.constant":
                 continue
-            if operation.name == "stablehlo.composite" and operation.attributes["name"] in registered():
+            of_name = of_chlo(operation)
+            if of_name is not None and of_name.name in registered():
                 continue
             entry_of(operation)
             callee = callee_of(operation)
