@@ -207,6 +207,18 @@ def test_assertions_of_a_call_by_name_are_checked_where_nobody_uses_its_results(
         converted(np.float32([1, -2, 3]))
 
 
+@pytest.mark.parametrize("unused", sorted(UNUSED.keys() - {"cond"}))
+def test_assertions_of_a_call_by_name_are_checked_in_a_session(unused):
+    call = call_tf(positive, call_tf_graph=True)
+    converted = in_graph_mode(lambda x: (UNUSED[unused](call, x), x + 1)[1])
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x = tf.compat.v1.placeholder(tf.float32, [3])
+        y = converted(x)
+        np.testing.assert_array_equal(session.run(y, {x: [1, 2, 3]}), [2, 3, 4])
+        with pytest.raises((tf.errors.InvalidArgumentError, tf.errors.CancelledError)):
+            session.run(y, {x: [1, -2, 3]})
+
+
 def test_assertions_of_a_call_by_name_are_kept_where_a_gradient_is_written_again():
     """That of a root of a complex number, which TensorFlow compiles without a conjugate."""
 

@@ -162,8 +162,9 @@ class Emitter:
         results = self._block(block, scope)
         if scope.place == outer.place:
             outer.effects += scope.effects
-        elif scope.graph is outer.graph and scope.effects:  # TensorFlow 1: of a branch that may not run
-            with tf.control_dependencies(scope.effects):
+        elif scope.effects:
+            outer.has_effects_within = True
+            with tf.control_dependencies(scope.effects):  # which in TensorFlow 1 nothing else runs
                 results = [tf.identity(result) for result in results]
         return [_widened(result, wider) for result in results]
 
@@ -231,6 +232,7 @@ class Emitter:
         if not operation.results:
             scope.effects += results if not tf.executing_eagerly() else []
             return []
+        scope.add_effects_within(results)
         results = operation.of_one_tuple(results)
         return [
             result if isinstance(result, tuple) else _settled(result, value, scope, operation if checks else None)
@@ -259,6 +261,7 @@ class _Scope:
       place: Where they are: the graph, and in one of TensorFlow 1 the branch or loop, of which other parts use none.
       graph: The graph of that; None in eager mode.
       effects: Operations without results that are to run before the results are there.
+      has_effects_within: Whether a region of the operation that is being emitted has some in another graph.
       late_constants: The tensors of the graph that may be found to be constants.
       is_lifted: Whether the block is applied to arrays elementwise.
       runs_always: Whether it runs whenever the program does, as a branch and the body of a loop do not.
@@ -275,6 +278,7 @@ class _Scope:
         self.place = current_place()
         self.graph = self.place[0]
         self.effects: list[Any] = []
+        self.has_effects_within = False
         self._outer = outer
         shared = caller if caller is not None and caller.place == self.place else None
         self._constants: dict[Any, tf.Tensor] = {} if shared is None else shared._constants
@@ -288,6 +292,12 @@ class _Scope:
         self.is_lifted: bool = (outer is not None and outer.is_lifted) or any(
             map(_is_larger, arguments, block.arguments)
         )
+
+    def add_effects_within(self, results: Sequence[Any]) -> None:
+        """After an operation with regions: TensorFlow 1 runs no branch or loop of which nobody uses the results."""
+        if self.has_effects_within:
+            self.effects += [result.op for result in results if tf.is_symbolic_tensor(result)]
+            self.has_effects_within = False
 
     def constant(self, value: Any) -> tf.Tensor:
         """A constant of the current graph; small ones that are equal are one. Python numbers are int32 or int64."""

@@ -50,6 +50,8 @@ def call_tf_function(bound: Bound, *operands: tf.Tensor) -> list[tf.Tensor]:
     types = bound.result_types
     if not types:
         return results
+    if bound.get("has_side_effect") and not tf.executing_eagerly():  # TensorFlow 1 runs what is asked for alone
+        bound.effects.append(results[0].op)
     wanted = operands[count:] or [bound.constant(list(type_.shape)) for type_ in types]
     return [
         _as_declared(bound, result, type_, sizes, f"result[{i}] of {name}")
