@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from jaxtf.convert import convert, convert_stablehlo
 
@@ -57,6 +58,32 @@ def test_sizes_that_do_not_fit_are_refused(name, way):
         run(tf.ones(5), tf.ones(3))
     if name != "half a size":
         tf.nest.map_structure(lambda result: result.numpy(), run(tf.ones(5), tf.ones(5)))
+
+
+BESIDE_CONSTANTS = {
+    "a product by a size": lambda x, y: (x * y.shape[0], jnp.float32(7)),
+    "an argument": lambda x, y: (jnp.float32(7), x),
+    "values and sizes": lambda x, y: {"a": x + 1, "b": jnp.zeros(y.shape), "c": jnp.arange(3)},
+}
+
+
+@pytest.mark.parametrize("with_gradient", [False, True])
+@pytest.mark.parametrize("name", BESIDE_CONSTANTS)
+def test_sessions_and_frozen_graphs_refuse_them_beside_constants(name, with_gradient):
+    function = convert(
+        BESIDE_CONSTANTS[name], native_serialization=False, polymorphic_shapes=["b", "b"], with_gradient=with_gradient
+    )
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        x, y = (tf.compat.v1.placeholder(tf.float32, [None]) for _ in range(2))
+        results = function(x, y)
+        session.run(results, {x: [1, 2], y: [1, 2]})
+        for fetched in (results, tf.nest.flatten(results)[:1], tf.nest.flatten(results)[-1:]):
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                session.run(fetched, {x: [1, 2, 3], y: [1, 2]})
+    frozen = convert_variables_to_constants_v2(tf.function(function, OPEN, autograph=False).get_concrete_function())
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        frozen(tf.ones(3), tf.ones(2))
+    frozen(tf.ones(2), tf.ones(2))
 
 
 MODULE = """func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {

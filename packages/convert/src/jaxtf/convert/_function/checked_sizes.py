@@ -91,7 +91,11 @@ def checked_before(checks: Sequence[tf.Operation], results: Sequence[tf.Tensor])
     with tf.control_dependencies(checks):
         if not results:
             tf.raw_ops.Assert(condition=tf.constant(True, tf.bool), data=["sizes"])
-        return [tf.identity(result) for result in results]
+        given = [tf.identity(result) for result in results]
+    if not _tf.is_vectorized():  # there it would keep what nobody reads: there may be no element 0
+        for result in given:  # of those that one operation takes with a constant Grappler forgets what they come after
+            _tf.left_by_grappler(result.op)
+    return given
 
 
 def refused_unless(
