@@ -67,7 +67,7 @@ def _of_real_diagonal(operand: tf.Tensor) -> tf.Tensor:
 def cholesky(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     """The triangular factor of a positive definite matrix, of which one triangle is read, and the real diagonal.
 
-    Differs: raises for a matrix that is not positive definite, where XLA gives NaN.
+    Differs: compiled, XLA gives NaN for the whole triangle of a matrix with NaN, and for infinity; LAPACK in parts.
     Source: StableHLO specification, `cholesky`.
     """
     operand = _of_real_diagonal(operand)
@@ -80,7 +80,7 @@ def cholesky(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
 def triangular_solve(bound: Bound, matrix: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     """X where op(matrix) X = right, or X op(matrix) = right; op transposes, conjugates, or does nothing.
 
-    Differs: raises for a matrix with a zero on its diagonal.
+    Differs: compiled, XLA gives NaN for a matrix with 0 or infinity on its diagonal, where LAPACK has infinity and 0.
     Source: StableHLO specification, `triangular_solve`.
     """
     operation, lower = bound.get("transpose_a", "NO_TRANSPOSE"), bound["lower"]
