@@ -117,15 +117,15 @@ def all_cases(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def matrix(session: nox.Session) -> None:
-    """`all_cases` on every supported Python, with the newest JAX and TensorFlow each can have; in CI a third of them.
+    """`all_cases` on every supported Python, with the newest JAX and TensorFlow each can have; in CI a quarter of them.
 
-    Which third the hash of the commit decides.
+    Which quarter the hash of the commit decides.
     """
-    third: tuple[str, ...] = ()
+    quarter: tuple[str, ...] = ()
     if "CI" in os.environ:
         commit = str(session.run("git", "rev-parse", "HEAD", external=True, silent=True))
-        third = in_ci(1 + int(commit, 16) % 3, 3)
-    all_tests(session, options=third)
+        quarter = in_ci(1 + int(commit, 16) % 4, 4)
+    all_tests(session, options=quarter)
 
 
 @nox.session(python=NEXT_PYTHON)
