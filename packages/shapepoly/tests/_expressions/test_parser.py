@@ -112,8 +112,6 @@ def test_an_unknown_operation_is_named_with_the_known_ones():
         ("a, b²", "unexpected character '²'", 4),
         ("٣, b", "unexpected character '٣'", 0),
         ("a, 3é", "expected an operator, ',' or the end, found 'é'", 4),
-        (f"a, {'1' * 4001}", "more than 4000 digits", 3),
-        (f"a^{'1' * 4301}", f"expected an integer exponent up to 64, found '{'1' * 4301}'", 2),
         ("b * (((2^64)^64)^64)^64", "the expression has integers of more than 4000 digits", 17),
         ("((a^64)^64)^64", "the expression has products of more than 4096 factors", 12),
         ("(a + b + c + d + e + f)^64", "the expression has more than 5000 terms", 24),
@@ -121,6 +119,25 @@ def test_an_unknown_operation_is_named_with_the_known_ones():
 )
 def test_a_mistake_gets_a_caret_under_it(text, problem, column):
     assert rendered(text) == f"syntax error in symbolic shape {text!r}: {problem}\n  {text}\n  {' ' * column}^"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "near", "column"),
+    [
+        (f"a, {'1' * 4001}", "more than 4000 digits", f"a, {'1' * 197}...", 3),
+        (
+            f"a^{'1' * 4301}",
+            f"expected an integer exponent up to 64, found '{'1' * 200}...'",
+            f"a^{'1' * 198}...",
+            2,
+        ),
+        (f"{'a + ' * 1000}b.c", "unexpected character '.'", f"...{('a + ' * 50)[3:]}b.c", 201),
+        (f"b.{'c' * 60000}", "unexpected character '.'", f"b.{'c' * 198}...", 1),
+        (f"{'a + ' * 1000}b.{'c' * 60000}", "unexpected character '.'", f"...{('a + ' * 25)[1:]}b.{'c' * 99}...", 103),
+    ],
+)
+def test_of_a_long_text_a_mistake_shows_what_is_near_it(text, problem, near, column):
+    assert rendered(text) == f"syntax error in symbolic shape {near!r}: {problem}\n  {near}\n  {' ' * column}^"
 
 
 @pytest.mark.parametrize(

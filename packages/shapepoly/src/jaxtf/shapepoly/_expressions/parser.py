@@ -47,6 +47,7 @@ _OTHER_RELATIONS = {
 
 _TOKEN = re.compile(r"\s*(?:([0-9]+)|([^\W\d]\w*)|(\.\.\.|//|\*\*|[<>=!]=|=[<>]|<>|[-+*%^(),<>=≥≤≠])|(\S))")
 _SHAPE = "symbolic shape"
+_SHOWN = 200  # characters of a text, in a message
 _DEEPEST_NESTING = 64
 _MOST_DIGITS = 4000  # Python prints and reads integers up to 4,300 digits
 _MOST_BITS = 13_288  # of an integer with as many digits
@@ -117,8 +118,17 @@ def parse_constraint(text: str, algebra: Algebra, budget: Budget = UNBOUNDED) ->
 
 def error_at(text: str, heading: str, position: int, problem: str) -> ShapeSpecError:
     """Returns the error for a problem at a position of a text; the heading says what is wrong with what."""
+    text, position = _near(text, position)
     line = " ".join(text.split("\n"))
     return ShapeSpecError(f"{heading} {text!r}: {problem}\n  {line}\n  {' ' * position}^")
+
+
+def _near(text: str, position: int) -> tuple[str, int]:
+    """What a message shows of a text, with a position in it: of a long one what is near the position."""
+    start = max(0, min(position - _SHOWN // 2, len(text) - _SHOWN))
+    before = "..." if start else ""
+    after = "..." if start + _SHOWN < len(text) else ""
+    return f"{before}{text[start : start + _SHOWN]}{after}", position - start + len(before)
 
 
 class _Token(NamedTuple):
@@ -128,7 +138,7 @@ class _Token(NamedTuple):
 
     @property
     def described(self) -> str:
-        return "the end of the text" if self.kind == "end" else f"'{self.text}'"
+        return "the end of the text" if self.kind == "end" else f"'{_near(self.text, 0)[0]}'"
 
 
 class _Parser:
