@@ -456,7 +456,7 @@ def test_cumulative_sums_in_16_bits_are_accurate(dtype, mode):
 COUNTS = {"eager": 60, "graph": 40, "compiled": 25}
 
 
-@pytest.mark.slow(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_any_reduction_of_any_windows_agrees(mode):
     first = 1000 * MODES.index(mode)

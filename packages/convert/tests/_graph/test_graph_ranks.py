@@ -102,7 +102,7 @@ def test_a_size_of_1_in_every_other_dimension_is_broadcast(shape, name, mode):
         np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-5)
 
 
-@pytest.mark.slow(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(2, 3), (1, 3), (1, 1)])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_open_sizes_in_every_other_dimension_are_broadcast(sizes, compiled):
