@@ -28,6 +28,7 @@ _FEW_ELEMENTS = 4096
 _LONG_STEP = 16
 """Of a part an element at a time is not slower with longer steps, of which all that lies between is copied."""
 _WHOLE = slice(None)
+_NOTHING = slice(0, 0)
 
 
 class _Rows(NamedTuple):
@@ -55,7 +56,7 @@ class _Rows(NamedTuple):
         return self.begin + self.count * self.step
 
 
-def strided(operand: tf.Tensor, parts: Sequence[slice]) -> tf.Tensor:
+def strided(operand: tf.Tensor, parts: Sequence[slice], *, is_differentiated: bool = False) -> tf.Tensor:
     """One slice in each dimension; nothing is emitted where all are taken whole.
 
     Not compiled, every second of 8 elements is the first of the two columns of 4 rows, and so on in each dimension:
@@ -64,9 +65,10 @@ def strided(operand: tf.Tensor, parts: Sequence[slice]) -> tf.Tensor:
     Args:
       operand: An array.
       parts: Each within its dimension, with a positive step; starts and ends may be tensors.
+      is_differentiated: Whether TensorFlow may be asked for a gradient.
     """
     shape = operand.shape.as_list()
-    parts = [_WHOLE if _is_whole(part, size) else part for part, size in zip(parts, shape, strict=True)]
+    parts = [_plainest(part, size) for part, size in zip(parts, shape, strict=True)]
     if len(shape) > MOST_DIMENSIONS:
         axes = [axis for axis, part in enumerate(parts) if part is not _WHOLE]
         return one_by_one(operand, axes, lambda array, axis: array[:, parts[axis]])
@@ -79,10 +81,43 @@ def strided(operand: tf.Tensor, parts: Sequence[slice]) -> tf.Tensor:
         for axis, own in rows.items():
             parts[axis] = slice(own.begin, own.end)
             parts[axis] = _WHOLE if _is_whole(parts[axis], operand.shape[axis]) else parts[axis]
-    operand = _cut(operand, parts)
+    parts, kept = _with_one_more(operand, parts) if is_differentiated else (parts, {})
+    operand = _cut(_with_last_rows(operand, {axis: parts[axis].step for axis in kept}), parts)
+    for axis, count in kept.items():
+        operand = operand[(*[_WHOLE] * axis, slice(count))]
     for axis, own in rows.items():
         operand = _column(operand, axis, own)
     return operand
+
+
+def _with_one_more(operand: tf.Tensor, parts: Sequence[slice]) -> tuple[list[slice], dict[int, Size]]:
+    """Slices that take one more element where steps may take none (see `_plainest`), and how many are to be kept."""
+    found, kept = list(parts), {}
+    shape = _sizes(operand)
+    for axis, part in enumerate(parts):
+        start, stop, step = part.start or 0, shape[axis] if part.stop is None else part.stop, part.step
+        if step in (None, 1) or all(isinstance(n, int) for n in (start, stop)):
+            continue
+        kept[axis] = at_least_zero(stop - start + step - 1) // step
+        found[axis] = slice(start, start + kept[axis] * step + 1, step)
+    return found, kept
+
+
+def _with_last_rows(operand: tf.Tensor, steps: Mapping[int, int]) -> tf.Tensor:
+    """An array with zeros at the end of dimensions, as many as a step."""
+    return pad(operand, None, [0] * operand.shape.rank, [steps.get(i, 0) for i in range(operand.shape.rank)])
+
+
+def _plainest(part: slice, size: int | None) -> slice:
+    """The same elements without a step where there are none, or all.
+
+    XLA gives the gradient of steps that take nothing another shape than that of what they are taken from (TensorFlow
+    2.21).
+    """
+    stop = size if part.stop is None else part.stop
+    if isinstance(stop, int) and isinstance(part.start, int | None) and stop <= (part.start or 0):
+        return _NOTHING
+    return _WHOLE if _is_whole(part, size) else part
 
 
 def _is_whole(part: slice, size: int | None) -> bool:

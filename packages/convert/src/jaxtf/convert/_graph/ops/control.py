@@ -16,9 +16,10 @@ from jaxtf.convert._function.checked_sizes import refused_unless
 from jaxtf.convert._graph._support import typed, where
 from jaxtf.convert._graph.kernels import without_switches
 from jaxtf.convert._graph.known import known_value
+from jaxtf.convert._graph.ops.loop_turns import most_turns
 from jaxtf.convert._graph.optimizer import computed_before_xla
 from jaxtf.convert._graph.registry import Bound, refuses, translates
-from jaxtf.convert._tf import asserted, evaluated
+from jaxtf.convert._tf import asserted, evaluated, traces_compiled
 from jaxtf.serialization.interop import COLLECTIVES, EFFECTS, PYTHON_CALLBACKS, TensorType
 
 __all__: list[str] = []
@@ -87,7 +88,8 @@ def while_loop(bound: Bound, *initial: tf.Tensor) -> list[tf.Tensor]:
         return [results[i] for i in carried]
 
     start, invariants = ([of[i] for i in carried] for of in (initial, shapes))
-    results = list(tf.while_loop(goes_on, turn, start, shape_invariants=invariants))
+    most = most_turns(bound.operation, initial) if bound.is_differentiated and traces_compiled() else None
+    results = list(tf.while_loop(goes_on, turn, start, shape_invariants=invariants, maximum_iterations=most))
     without_switches(results)
     return of_all(results)
 

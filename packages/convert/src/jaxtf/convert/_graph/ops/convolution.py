@@ -439,6 +439,8 @@ def _plain(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str
     before_convolution(operand, kernel)
     operand, kernel = with_even_terms(operand, -1, kernel, -2)
     if operand.shape.rank == 4:
+        if operand.dtype == tf.float64 and set(windows.kernel_dilation) != {1} and not traces_compiled():
+            return in_phases(operand, windows, padding, lambda phases: tf.nn.conv2d(phases, kernel, [1, 1], "VALID"))
         operand, kernel = apart_from_pads(operand, kernel, padding)
         return tf.nn.conv2d(operand, kernel, windows.stride, padding, dilations=windows.kernel_dilation)
     operand, kernel = widened(operand, kernel)

@@ -1,7 +1,8 @@
-"""Convolutions with dilated kernels in three dimensions, and depthwise ones.
+"""Convolutions with dilated kernels in three dimensions, depthwise ones, and those of float64.
 
-Those of TensorFlow for CPU know no dilation there (without oneDNN). Zeros between the elements of the kernel would do
-for numbers, but make NaN of an operand that is infinite or NaN; for XLA they are slower too.
+Those of TensorFlow for CPU know no dilation there (without oneDNN), nor do the gradients of those of float64. Zeros
+between the elements of the kernel would do for numbers, but make NaN of an operand that is infinite or NaN; for XLA
+they are slower too.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from jaxtf.convert._graph._support import (
     index_dtype,
     is_empty,
     one_by_one,
-    pad,
     refuse,
     same,
     sizes,
@@ -19,7 +18,7 @@ from jaxtf.convert._graph._support import (
     typed,
 )
 from jaxtf.convert._graph.known import known_value
-from jaxtf.convert._graph.ops.shapes import broadcast_by, counting
+from jaxtf.convert._graph.ops.shapes import broadcast_by, counting, padded_by
 from jaxtf.convert._graph.ops.sorting import greatest
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._graph.strided import strided
@@ -104,7 +103,7 @@ def dynamic_pad(bound: Bound, operand: tf.Tensor, value: tf.Tensor, *amounts: tf
     between = known_value(interior)
     if between is None:
         refuse(bound, "interior padding that is known only at run time")
-    return pad(operand, value, listed(low), listed(high), [int(n) for n in between])
+    return padded_by(bound, operand, value, listed(low), listed(high), [int(n) for n in between])
 
 
 @translates("stablehlo.real_dynamic_slice", computed_in=MOVED)
@@ -119,7 +118,8 @@ def real_dynamic_slice(
     if steps is None:
         return tf.strided_slice(operand, *(as_shape(listed(vector)) for vector in (start, limit, stride)))
     if (steps != 1).any():
-        return strided(operand, [slice(*part) for part in zip(*map(listed, (start, limit, stride)), strict=True)])
+        parts = [slice(*part) for part in zip(*map(listed, (start, limit, stride)), strict=True)]
+        return strided(operand, parts, is_differentiated=bound.is_differentiated)
     # Compiled, TensorFlow knows the sizes of a slice only if they are given.
     extent = listed(limit - start, bound.result_type.shape)
     return sliced(operand, listed(start), extent)

@@ -8,7 +8,7 @@ dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -103,7 +103,9 @@ def scatter(bound: Bound, *tensors: tf.Tensor) -> list[tf.Tensor]:
     flat = [_flatten(x, rows.order, rows.walked) for x in operands]
     changes = [tf.reshape(tf.transpose(u, update_order), as_shape([-1, *rows.row_shape])) for u in updates]
     kind = _kind(bound.operation.regions[0])
-    once = bool(bound.operation.attributes.get("unique_indices")) or rows.index.shape.as_list()[0] == 1
+    once = bool(bound.operation.attributes.get("unique_indices")) or _is_one(updates[0], numbers)
+    if kind == "replace" and bound.is_differentiated and not once:
+        rows = _last_ones(rows)
     if kind is not None:
         done = [_scattered(bound, kind, x, c, rows) for x, c in zip(flat, changes, strict=True)]
     elif _ignores_updates(bound.operation.regions[0]):
@@ -174,6 +176,20 @@ def _rows(
     dims = dict(zip(window_axes, window_dims, strict=True))
     batch_dims = [d for d in range(update.shape.rank) if d not in window_dims]
     return rows, [*batch_dims, *(dims[axis] for axis in windows), *(dims[axis] for axis in whole)]
+
+
+def _is_one(update: tf.Tensor, numbers: Mapping[str, Any]) -> bool:
+    """Whether there is one window of updates, each of another element."""
+    shape = sizes(update)
+    return all(same(shape[d], 1) for d in range(len(shape)) if d not in numbers["update_window_dims"])
+
+
+def _last_ones(rows: Rows) -> Rows:
+    """The rows without the updates that a later one of the same row replaces: TensorFlow's gradient takes all alike."""
+    place = tf.range(tf.size(rows.index))
+    last = tf.math.unsorted_segment_max(place, rows.index, tf.cast(rows.count + 1, rows.index.dtype))
+    is_last = tf.equal(place, tf.gather(last, rows.index))
+    return replace(rows, index=tf.where(is_last, rows.index, tf.cast(rows.count, rows.index.dtype)))
 
 
 def _flatten(operand: tf.Tensor, order: Sequence[int], walked: int) -> tf.Tensor:
@@ -316,8 +332,9 @@ def _applied(combine: Combine, flat: Sequence[tf.Tensor], rows: Rows, *, once: b
     zero = tf.zeros([], hits.dtype)
     if once:
         return list(step(zero, *flat)[1:])
-    most = tf.reduce_max(hits)
-    return list(tf.while_loop(lambda number, *_: number < most, step, (zero, *flat))[1:])
+    turns, most = tf.reduce_max(hits), _most_turns(rows)
+    done = tf.while_loop(lambda number, *_: number < turns, step, (zero, *flat), maximum_iterations=most)
+    return list(done[1:])
 
 
 def _in_turn(
@@ -350,8 +367,15 @@ def _in_turn(
         return (number + 1, *written(held, index))
 
     turns = tf.reduce_max(tf.where(rows.index < dropped, turn, -1)) + 1
-    done = tf.while_loop(lambda number, *_: number < turns, step, (zero, *spare))
+    most = _most_turns(rows)
+    done = tf.while_loop(lambda number, *_: number < turns, step, (zero, *spare), maximum_iterations=most)
     return [x[: rows.count] for x in done[1 : 1 + count]]
+
+
+def _most_turns(rows: Rows) -> int | None:
+    """How many updates one row may have, where XLA has to know that for a gradient."""
+    count: int | None = rows.index.shape.as_list()[0]
+    return count if traces_compiled() else None
 
 
 def _occurrences(rows: Rows) -> tf.Tensor:

@@ -14,9 +14,20 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._graph import nodes
-from jaxtf.convert._graph._support import MOST_DIMENSIONS, MOVED, Size, as_shape, one_by_one, pad, refuse, sizes
+from jaxtf.convert._graph._support import (
+    MOST_DIMENSIONS,
+    MOVED,
+    Size,
+    as_shape,
+    one_by_one,
+    pad,
+    refuse,
+    sizes,
+    where,
+)
 from jaxtf.convert._graph.accumulated import broadcast_in_float32
 from jaxtf.convert._graph.broadcasts import MOST_RUNS, most_runs
+from jaxtf.convert._graph.known import known_value
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.convert._tf import traces_compiled
 
@@ -191,7 +202,18 @@ def padded(bound: Bound, operand: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
 
     Source: StableHLO specification, `pad`.
     """
-    return pad(operand, value, bound["edge_padding_low"], bound["edge_padding_high"], bound["interior_padding"])
+    amounts = bound["edge_padding_low"], bound["edge_padding_high"], bound["interior_padding"]
+    return padded_by(bound, operand, value, *amounts)
+
+
+def padded_by(bound: Bound, operand: tf.Tensor, value: tf.Tensor, *amounts: Any) -> tf.Tensor:
+    """As `pad`, for an operation that may be differentiated: TensorFlow's pads have no gradient for their value."""
+    is_inexact = operand.dtype.is_floating or operand.dtype.is_complex
+    if not (bound.is_differentiated and is_inexact) or known_value(value) is not None:
+        return pad(operand, value, *amounts)
+    own = tf.ones(as_shape(sizes(operand)), tf.bool)
+    is_own, whole = (pad(x, None, *amounts) for x in (own, operand))
+    return where(is_own, whole, broadcast_by(bound, value, sizes(whole), ()))
 
 
 @translates("chlo.constant_like")

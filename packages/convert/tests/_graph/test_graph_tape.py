@@ -1,0 +1,157 @@
+"""The gradients that a tape takes of what `convert_stablehlo` makes, for every operand: of moves and of loops."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+from jax import lax
+
+from jaxtf.convert import convert_stablehlo
+from jaxtf.serialization import export
+from jaxtf.shapepoly import symbolic_shape
+
+from .graph_mode import MODES
+
+VECTOR, MATRIX = np.float32([1, -2, 0.5, 3]), np.float32([[1, -2], [0.5, 3], [-1, 4]]) / 4
+IMAGES, KERNEL = np.sin(np.arange(2 * 6 * 5 * 2.0)).reshape(2, 6, 5, 2), np.cos(np.arange(24.0)).reshape(2, 3, 2, 2)
+
+
+def scanned(x):
+    return lax.scan(lambda carry, row: (jnp.tanh(carry + row), carry * row), jnp.ones(2, x.dtype), x)
+
+
+def dilated(strides, padding):
+    numbers = ("NHWC", "HWIO", "NHWC")
+    return lambda x, k: lax.conv_general_dilated(x, k, strides, padding, rhs_dilation=(2, 1), dimension_numbers=numbers)
+
+
+PLACES = np.int32([1, 7, 1, 0, 1])
+UPDATES = np.float32([5, 6, 7, 0.25, -1])
+WINDOWS = lax.ScatterDimensionNumbers((1,), (), (0,))
+CASES = {
+    "value of a pad": (lambda x, c: lax.pad(x, c, ((1, 2, 1),)) * c, VECTOR, np.float32(0.5)),
+    "value of a pad that cuts": (
+        lambda x, c: lax.pad(x, c, ((-1, 2, 1), (1, -1, 0))),
+        MATRIX,
+        np.float32(0.5),
+    ),
+    "value of a pad in float16": (
+        lambda x, c: lax.pad(x, c, ((2000, 2000, 0),)),
+        np.float16([1, 2]),
+        np.float16(0.5),
+    ),
+    "complex value of a pad": (lambda x, c: lax.pad(x * c, c, ((1, 1, 0),)), np.complex64([1, 2j]), np.complex64(1j)),
+    "steps that take nothing": (lambda x: (x[3:3:2].sum() + x[2:1:3].sum()) * x + x[::2].sum(), VECTOR),
+    "associative scan": (lambda x: lax.associative_scan(jnp.multiply, x), VECTOR),
+    "updates of one element": (lambda x, u: x.at[PLACES].set(u), VECTOR, UPDATES),
+    "rows of one place": (lambda x, u: x.at[PLACES[:3]].set(u), MATRIX, MATRIX * 3),
+    "windows that overlap": (
+        lambda x, u: lax.scatter(x, PLACES[:, None], u, WINDOWS, mode="drop"),
+        VECTOR,
+        MATRIX[[0, 1, 2, 0, 1]],
+    ),
+    "dilated in float64": (dilated((1, 1), "VALID"), IMAGES, KERNEL),
+    "dilated with strides in float64": (dilated((2, 1), "SAME"), IMAGES, KERNEL),
+    "scan": (scanned, MATRIX),
+    "loop": (lambda x: lax.fori_loop(2, 7, lambda i, y: jnp.sin(y * i) * x, x), VECTOR),
+}
+
+
+def counted_by_threes(x):
+    return lax.while_loop(lambda s: s[0] < 8, lambda s: (s[0] + 3, s[1] * x), (1, x))[1]
+
+
+def pulled(function, *arguments):
+    """The gradients by the tape of a sum of sines of the results."""
+    with tf.GradientTape() as tape:
+        tape.watch(arguments)
+        results = tf.nest.flatten(function(*arguments))
+        total = tf.add_n([tf.reduce_sum(tf.sin(tf.cast(tf.math.real(y), tf.float64))) for y in results])
+    return [tf.convert_to_tensor(g) for g in tape.gradient(total, arguments)]
+
+
+def by_tape(converted, arguments, mode):
+    way = pulled if mode == "eager" else tf.function(pulled, autograph=False, jit_compile=mode == "compiled")
+    return way(converted, *map(tf.constant, arguments))
+
+
+def in_jax(function, arguments):
+    def total(*args):
+        return sum(jnp.sin(jnp.real(y).astype(jnp.float64)).sum() for y in jax.tree.leaves(function(*args)))
+
+    return map(np.conj, jax.grad(total, range(len(arguments)))(*arguments))  # TensorFlow's convention
+
+
+def check(found, expected):
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.shape == theirs.shape
+        rtol = 1e-2 if theirs.dtype == np.float16 else 1e-5
+        np.testing.assert_allclose(ours, theirs, rtol, rtol * np.max(np.abs(theirs)))
+
+
+@pytest.mark.parametrize("enable_xla", [True, False])
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("mode", MODES)
+def test_every_operand_has_the_gradient_of_jax(name, mode, enable_xla):
+    function, *arguments = CASES[name]
+    with jax.enable_x64(True):
+        module = jax.jit(function).lower(*arguments)
+        expected = list(in_jax(function, arguments))
+    converted = convert_stablehlo(module, enable_xla=enable_xla)
+    check(by_tape(converted, arguments, mode), expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_loop_that_counts_by_more_than_one_has_its_gradient(mode):
+    converted = convert_stablehlo(jax.jit(counted_by_threes).lower(VECTOR))
+    check(by_tape(converted, [VECTOR], mode), [np.cos(VECTOR**4) * 4 * VECTOR**3])
+
+
+EVERY_SECOND = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %one = stablehlo.constant dense<1> : tensor<1xi32>
+  %two = stablehlo.constant dense<2> : tensor<1xi32>
+  %size = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %end = stablehlo.reshape %size : (tensor<i32>) -> tensor<1xi32>
+  %y = stablehlo.real_dynamic_slice %x, %one, %end, %two
+    : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+  return %y : tensor<?xf32>
+}"""
+
+
+@pytest.mark.parametrize("size", range(1, 5))
+@pytest.mark.parametrize("mode", MODES)
+def test_steps_of_open_sizes_may_take_nothing(mode, size):
+    x = np.arange(1, size + 1, dtype=np.float32)
+    check(by_tape(convert_stablehlo(EVERY_SECOND), [x], mode), [np.where(np.arange(size) % 2, np.cos(x), 0)])
+
+
+def test_the_value_of_a_pad_of_an_open_size_has_its_gradient():
+    (b,) = symbolic_shape("b")
+    exported = export(jax.jit(lambda x, c: lax.pad(x, c, ((1, 2, 1),))))(
+        jax.ShapeDtypeStruct((b,), jnp.float32), jax.ShapeDtypeStruct((), jnp.float32)
+    )
+    found = by_tape(convert_stablehlo(exported), [VECTOR, np.float32(0.5)], "graph")
+    check(found, [np.cos(VECTOR), np.float32(6 * np.cos(0.5))])
+
+
+@pytest.mark.parametrize("divided", [lambda x, u: x.at[PLACES].divide(u), lambda x, u: x.at[PLACES].apply(jnp.sin)])
+@pytest.mark.parametrize("mode", MODES)
+def test_updates_in_turn_have_the_gradient_of_their_differences(divided, mode):
+    arguments = [VECTOR.astype(np.float64), UPDATES.astype(np.float64)]
+    with jax.enable_x64(True):
+        converted = convert_stablehlo(jax.jit(lambda x, u: divided(x, u) + u.sum() / 8).lower(*arguments))
+
+    def total(*args):
+        return float(tf.reduce_sum(tf.sin(converted(*map(tf.constant, args)))))
+
+    def slope(index, place):
+        step = np.zeros_like(arguments[index])
+        step[place] = 1e-6
+        ends = ([x + sign * step if i == index else x for i, x in enumerate(arguments)] for sign in (1, -1))
+        above, below = (total(*end) for end in ends)
+        return (above - below) / 2e-6
+
+    differences = [np.array([slope(i, place) for place in range(x.size)]) for i, x in enumerate(arguments)]
+    for ours, theirs in zip(by_tape(converted, arguments, mode), differences, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
