@@ -457,8 +457,6 @@ def test_a_branch_that_no_element_takes_has_no_part_in_the_gradient(name, mode):
 @pytest.mark.parametrize("name", [*SIMPLE, *LOOPS])
 @pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
 def test_gradients_are_differentiated_again(name, mode):
-    if mode == "compiled" and name in LOOPS and "branch" not in name:
-        pytest.skip("XLA needs to know how often a loop runs that is differentiated")
     function = (SIMPLE | LOOPS)[name]
     x = np.float32([0.25, 0.5, 0.75])
     converted = convert_stablehlo(jax.jit(function).lower(x))

@@ -204,6 +204,7 @@ class Emitter:
             self._called,
             self._scans,
             self._is_differentiated,
+            self._constants,
             scope.effects,
         )
         assert entry.emit is not None, f"{operation.name} is refused, or has an entry"

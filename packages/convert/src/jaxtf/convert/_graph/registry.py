@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.serialization.interop import BoundOperation
+from jaxtf.serialization.interop import BoundOperation, Operation, Value
 
 __all__ = ["Bound", "Entry", "refuses", "registered", "translates"]
 
@@ -35,6 +35,7 @@ class Bound(BoundOperation):
       scans: Whether cumulative sums and products are to be associative scans.
       is_differentiated: Whether TensorFlow's tapes see the operations, so that results need gradients of their own
         where those of the operations are not right (`derivatives`).
+      constants: The operations of the module that are constants, by their results.
       effects: Takes operations of the current graph that are to run before the results of the program are there.
     """
 
@@ -45,6 +46,7 @@ class Bound(BoundOperation):
     functions: Sequence[Any] = ()
     scans: bool = False
     is_differentiated: bool = False
+    constants: Mapping[Value, Operation] = field(default_factory=dict)
     effects: list[Any] = field(default_factory=list)
 
 

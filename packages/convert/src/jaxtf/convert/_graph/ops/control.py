@@ -88,7 +88,7 @@ def while_loop(bound: Bound, *initial: tf.Tensor) -> list[tf.Tensor]:
         return [results[i] for i in carried]
 
     start, invariants = ([of[i] for i in carried] for of in (initial, shapes))
-    most = most_turns(bound.operation, initial) if bound.is_differentiated and traces_compiled() else None
+    most = most_turns(bound, initial) if bound.is_differentiated and traces_compiled() else None
     results = list(tf.while_loop(goes_on, turn, start, shape_invariants=invariants, maximum_iterations=most))
     without_switches(results)
     return of_all(results)
