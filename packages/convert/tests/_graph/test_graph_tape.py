@@ -78,7 +78,7 @@ def by_tape(converted, arguments, mode):
 
 def in_jax(function, arguments):
     def total(*args):
-        return sum(jnp.sin(jnp.real(y).astype(jnp.float64)).sum() for y in jax.tree.leaves(function(*args)))
+        return sum(jnp.sin(jnp.real(y).astype(float)).sum() for y in jax.tree.leaves(function(*args)))
 
     return map(np.conj, jax.grad(total, range(len(arguments)))(*arguments))  # TensorFlow's convention
 
@@ -155,3 +155,70 @@ def test_updates_in_turn_have_the_gradient_of_their_differences(divided, mode):
     differences = [np.array([slope(i, place) for place in range(x.size)]) for i, x in enumerate(arguments)]
     for ours, theirs in zip(by_tape(converted, arguments, mode), differences, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+# Functions that JAX's exports write out, with a choice by `select`, at numbers where another branch is infinite.
+WRITTEN_OUT = {
+    "erf_inv": (lax.erf_inv, [0.3, -0.5, 1e-8, 1]),
+    "erfc": (lax.erfc, [1e-3, 1e-20, -0.4, 7]),
+    "lgamma": (lax.lgamma, [8, 20, 0.5, 60]),
+    "digamma": (lax.digamma, [8, 20, 0.5, -0.5]),
+    "bessel_i0e": (lax.bessel_i0e, [1e-8, 1e-30, 3, 20]),
+    "gelu": (lambda x: jax.nn.gelu(x, approximate=False), [1e-8, -1e-20, 1, -3]),
+    "log_ndtr": (jax.scipy.special.log_ndtr, [1e-8, 1e-20, -20, 3]),
+    "a root where there is one": (lambda x: jnp.where(x > 1, jnp.sqrt(x - 1), x * x), [1, 0.5, 3, -2]),
+}
+
+
+def tape_and_jax(name, mode):
+    function, numbers = WRITTEN_OUT[name]
+    x = np.float32(numbers)
+    # Of open sizes `jnp.where` is a call that takes the size, and is not seen to be a function of each element.
+    shape = x.shape if name == "a root where there is one" else symbolic_shape("b")
+    converted = convert_stablehlo(export(jax.jit(function))(jax.ShapeDtypeStruct(shape, np.float32)))
+
+    def slope(function, x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x)
+        return tape.gradient(y, x)
+
+    way = slope if mode == "eager" else tf.function(slope, autograph=False, jit_compile=mode == "compiled")
+    return converted, way, x, jax.vmap(jax.grad(function))
+
+
+@pytest.mark.parametrize("name", WRITTEN_OUT)
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_not_chosen_has_no_part_in_a_gradient(name, mode):
+    converted, way, x, slope = tape_and_jax(name, mode)
+    expected = np.array(slope(x))
+    if name == "a root where there is one":
+        expected = np.where(x > 1, expected, 2 * x)  # JAX has NaN, of the root of what is not positive
+    np.testing.assert_allclose(way(converted, tf.constant(x)), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["erf_inv", "erfc", "gelu"])
+@pytest.mark.parametrize("mode", MODES)
+def test_nor_in_that_of_a_gradient(name, mode):
+    converted, way, x, slope = tape_and_jax(name, mode)
+    x = x[:3]
+    second = way(lambda y: way(converted, y), tf.constant(x))
+    np.testing.assert_allclose(second, jax.vmap(jax.grad(lambda v: slope(v[None])[0]))(x), rtol=1e-4, atol=1e-6)
+
+
+def test_nor_in_a_loop_or_after_loading(tmp_path):
+    x = np.float32([1e-8, -1e-20, 1])
+
+    def repeated(x):
+        return lax.fori_loop(0, 3, lambda _, y: jax.nn.gelu(y, approximate=False) + y, x)
+
+    for function in (repeated, lambda x: jax.nn.gelu(x, approximate=False)):
+        module = tf.Module()
+        converted = convert_stablehlo(export(jax.jit(function))(x))
+        module.f = tf.function(converted, [tf.TensorSpec([3])], autograph=False)
+        np.testing.assert_allclose(pulled(module.f, tf.constant(x))[0], next(in_jax(function, [x])), rtol=1e-5)
+        if function is not repeated:
+            options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
+            tf.saved_model.save(module, tmp_path, options=options)
+            loaded = tf.saved_model.load(tmp_path).f
+            np.testing.assert_allclose(pulled(loaded, tf.constant(x))[0], next(in_jax(function, [x])), rtol=1e-5)

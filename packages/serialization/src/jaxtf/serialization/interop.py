@@ -26,6 +26,7 @@
   one by one have in common.
 - `requirements` (of `Requirement`s), `has_requirements`: what sizes of operands have to be.
 - `operations_of_complex_function`: what is written out for the parts of complex numbers.
+- `pointwise_functions`, `operations_within`, `BROADCASTS`: functions of each element that choose by `select`.
 - `single_operation`, `extreme_direction`, `comparator_keys` (of `Key`s), `comparison_direction`: what one computes;
   `counts_in`: whether indices of a dtype ascend; `defining`: the operations that the values of a block come from;
   `dtype_of_products`: in which dtype products are summed.
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._program.locations import scope_of
     from jaxtf.serialization._program.parse import read_program
     from jaxtf.serialization._program.platforms import for_platform
+    from jaxtf.serialization._program.pointwise import BROADCASTS, operations_within, pointwise_functions
     from jaxtf.serialization._program.product_dtypes import dtype_of_products
     from jaxtf.serialization._program.program import (
         Block,
@@ -127,6 +129,7 @@ if TYPE_CHECKING:
     from jaxtf.serialization._weights.model import read_artifact
 
 __all__ = [
+    "BROADCASTS",
     "COLLECTIVES",
     "EFFECTS",
     "PYTHON_CALLBACKS",
@@ -179,7 +182,9 @@ __all__ = [
     "of_one_equation",
     "operations_of",
     "operations_of_complex_function",
+    "operations_within",
     "plain_containers",
+    "pointwise_functions",
     "pushed_forward",
     "read_artifact",
     "read_in",
@@ -214,6 +219,7 @@ _MODULES = {
     "ArgumentTypeError": "_errors",
     "Block": "_program.program",
     "BoundOperation": "_program.bound",
+    "BROADCASTS": "_program.pointwise",
     "COLLECTIVES": "_program.bound",
     "CalledFunction": "_record.called",
     "EFFECTS": "_program.bound",
@@ -235,6 +241,8 @@ _MODULES = {
     "callee_of": "_program.calls",
     "of_chlo": "_program.composites",
     "operations_of_complex_function": "_program.complex_functions",
+    "operations_within": "_program.pointwise",
+    "pointwise_functions": "_program.pointwise",
     "calling_configuration": "_jax",
     "comparator_keys": "_program.regions",
     "comparison_direction": "_program.regions",

@@ -19,6 +19,7 @@ from jaxtf.convert._graph.plan.complex_functions import with_derivatives
 from jaxtf.convert._graph.plan.empty_batches import with_empty_batches
 from jaxtf.convert._graph.plan.folding import Folding
 from jaxtf.convert._graph.plan.patterns import PATTERNS, PATTERNS_FOR_CONSUMERS, recognized
+from jaxtf.convert._graph.plan.pointwise import with_slopes
 from jaxtf.convert._graph.plan.pools import before_relus
 from jaxtf.convert._graph.plan.rounds import kept_apart
 from jaxtf.convert._graph.plan.sums import in_one
@@ -68,7 +69,7 @@ def plan(
         program = with_agreed_sizes(program)
     passes: tuple[Pass, ...] = (
         partial(_with_regions, functions=program.functions),
-        *((with_derivatives, marked) if is_differentiated else ()),
+        *((with_derivatives, partial(with_slopes, program=program), marked) if is_differentiated else ()),
         Bounds(program),
         partial(_sizes_known, only_agreed=checks_operands),
         Folding(program),
