@@ -258,8 +258,9 @@ def random_programs(session: nox.Session) -> None:
 def random_families(session: nox.Session) -> None:
     """Each family of operations, all attributes drawn, against JAX: `python3 run.py random_families -- 500 scatter`.
 
-    The number is of programs for each family, the names after it are families; all of them, 500 each, without. About an
-    hour for all. XLA keeps NaN in maxima here, by its flag (docs/convert.md), so that NaN is compared there too.
+    Then a third as many gradients that TensorFlow's tape takes of their modules. The number is of programs for each
+    family, the names after it are families; all of them, 500 each, without. More than an hour for all. XLA
+    keeps NaN in maxima here, by its flag (docs/convert.md), so that NaN is compared there too.
     """
     environment = ON_CPU | {"JAXTF_FULL": "1", "XLA_FLAGS": "--xla_cpu_enable_fast_min_max=false"}
     install(session, *from_tree(*EVERYTHING), *PYTEST)
@@ -271,7 +272,7 @@ def random_families(session: nox.Session) -> None:
         try:
             session.run(
                 "pytest",
-                "tests/test_random_families.py",
+                *("tests/test_random_families.py", "tests/test_random_tapes.py"),
                 "--sample",
                 f"{part}/4",
                 *only,

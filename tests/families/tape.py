@@ -1,6 +1,7 @@
 """One random case of which TensorFlow's tape takes the gradient, as `convert_stablehlo` makes it, compared with JAX's.
 
 The numbers are drawn so that few are where there is no derivative, and TensorFlow's convention another than JAX's.
+Where JAX's gradient is not finite, none is compared.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert import convert_stablehlo
-from jaxtf.serialization import export
+from jaxtf.serialization import LapackNeeded, export
 from jaxtf.shapepoly import symbolic_args_specs
 
 from .case import Argument, Case
@@ -27,14 +28,19 @@ __all__ = ["compare_by_tape"]
 _MAX_ERROR_IN_EPS = 64  # of numbers that are not whole, also in sums and products of many
 
 
-def compare_by_tape(case: Case, trial: Trial) -> None:
+def compare_by_tape(case: Case, trial: Trial, *, numbers: str = "normal") -> None:
     """Takes the gradient of a case at all its sizes, and compares it with that of JAX.
+
+    Args:
+      case: The case.
+      trial: Its backend, x64 mode and seed.
+      numbers: What `values` its arguments have in floating point.
 
     Raises:
       AssertionError: They differ.
       NotACase: JAX has no gradient, or TensorFlow has none of an operation.
     """
-    case = replace(case, arguments=tuple(map(_smooth, case.arguments)))
+    case = replace(case, arguments=tuple(_smooth(argument, numbers) for argument in case.arguments))
     with enable_x64(trial.x64), warnings.catch_warnings():
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
         warnings.filterwarnings("ignore", "Explicitly requested dtype", UserWarning)
@@ -44,10 +50,10 @@ def compare_by_tape(case: Case, trial: Trial) -> None:
         asked = derived(case.in_jax or case.function, "vjp")
         expected = [list(map(np.conj, in_jax(asked, values, True))) for values in arguments]  # TensorFlow's convention
         try:
-            exported = export(jax.jit(case.function))(
+            exported = export(jax.jit(case.function), expand_linear_algebra=True)(
                 *symbolic_args_specs(tuple(arguments[0]), polymorphic_shapes(case, len(arguments[0])))
             )
-        except REFUSED as error:
+        except (*REFUSED, LapackNeeded) as error:
             raise NotACase(str(error)) from error
         backend, _, xla = trial.backend.partition("+")
         pull = _pulling(convert_stablehlo(exported, enable_xla=bool(xla)), exported.module_kept_var_idx)
@@ -58,13 +64,23 @@ def compare_by_tape(case: Case, trial: Trial) -> None:
                 found = [gradient.numpy() for gradient in pull(*map(tf.constant, values))]
             except LookupError as error:
                 raise NotACase(str(error)) from error
-            difference = differs(found, wanted, max(case.max_error_in_eps, _MAX_ERROR_IN_EPS), case.scale)
+            pairs = [_finite(*pair) for pair in zip(found, wanted, strict=True)]
+            ours, theirs = ([pair[i] for pair in pairs] for i in range(2))
+            difference = differs(ours, theirs, max(case.max_error_in_eps, _MAX_ERROR_IN_EPS), case.scale)
             assert difference is None, f"{case.label} at {sizes}: {difference}"
 
 
-def _smooth(argument: Argument) -> Argument:
+def _finite(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The two with 0 where the second is not finite."""
+    if ours.shape != theirs.shape:
+        return ours, theirs
+    is_finite = np.isfinite(theirs)
+    return np.where(is_finite, ours, 0).astype(ours.dtype), np.where(is_finite, theirs, 0).astype(theirs.dtype)
+
+
+def _smooth(argument: Argument, numbers: str) -> Argument:
     is_inexact = jax.dtypes.issubdtype(getattr(ml_dtypes, argument.dtype, argument.dtype), np.inexact)
-    return replace(argument, values="normal") if is_inexact and isinstance(argument.values, str) else argument
+    return replace(argument, values=numbers) if is_inexact and isinstance(argument.values, str) else argument
 
 
 def _pulling(function: Callable[..., Any], used: Sequence[int]) -> Callable[..., list[tf.Tensor]]:
