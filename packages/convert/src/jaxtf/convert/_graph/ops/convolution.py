@@ -440,12 +440,12 @@ def _plain(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str
     operand, kernel = with_even_terms(operand, -1, kernel, -2)
     if operand.shape.rank == 4:
         if operand.dtype == tf.float64 and set(windows.kernel_dilation) != {1} and not traces_compiled():
-            return in_phases(operand, windows, padding, lambda phases: tf.nn.conv2d(phases, kernel, [1, 1], "VALID"))
+            return in_phases(operand, kernel, windows, padding, lambda x, k: tf.nn.conv2d(x, k, [1, 1], "VALID"))
         operand, kernel = apart_from_pads(operand, kernel, padding)
         return tf.nn.conv2d(operand, kernel, windows.stride, padding, dilations=windows.kernel_dilation)
     operand, kernel = widened(operand, kernel)
     if set(windows.kernel_dilation) != {1}:
-        return in_phases(operand, windows, padding, lambda phases: tf.nn.conv3d(phases, kernel, [1] * 5, "VALID"))
+        return in_phases(operand, kernel, windows, padding, lambda x, k: tf.nn.conv3d(x, k, [1] * 5, "VALID"))
     operand, kernel = apart_from_pads(operand, kernel, padding)
     return tf.nn.conv3d(operand, kernel, [1, *windows.stride, 1], padding)
 
@@ -461,9 +461,7 @@ def _depthwise(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding:
     vertical, horizontal = windows.stride
     ones = [1] * 4
     if set(windows.kernel_dilation) != {1}:
-        return in_phases(
-            operand, windows, padding, lambda phases: tf.nn.depthwise_conv2d(phases, kernel, ones, "VALID")
-        )
+        return in_phases(operand, kernel, windows, padding, lambda x, k: tf.nn.depthwise_conv2d(x, k, ones, "VALID"))
     if vertical == horizontal:
         return tf.nn.depthwise_conv2d(operand, kernel, [1, vertical, horizontal, 1], padding)
     operand = padded(operand, windows, padding)

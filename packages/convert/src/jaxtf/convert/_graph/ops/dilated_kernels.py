@@ -20,29 +20,40 @@ _Edges = Sequence[tuple[Size, Size]]
 
 
 def in_phases(
-    operand: tf.Tensor, windows: Windows, padding: str, convolve: Callable[[tf.Tensor], tf.Tensor]
+    operand: tf.Tensor,
+    kernel: tf.Tensor,
+    windows: Windows,
+    padding: str,
+    convolve: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
 ) -> tf.Tensor:
     """The convolution by a dilated kernel, by one of stride 1 without dilation or padding.
 
     That one has phases of the operand in the batch: along a dimension of dilation d, every d-th element, from each of
-    the first d. A stride is taken out of the result.
+    the first d. A stride is taken out of the result, padded as one of stride 1 is by SAME: TFLite's converter (2.21)
+    makes one operation of the phases, and any other padding, but none, that of stride 1.
 
     Args:
       operand: `[batch, *spatial, features]`, of two or three spatial dimensions.
+      kernel: Its spatial dimensions come first.
       windows: Their `dilation` is 1.
       padding: VALID or SAME.
-      convolve: From an operand to its convolution.
+      convolve: From an operand and the kernel to their convolution.
     """
     apart = windows.kernel_dilation
-    edges: _Edges = list(zip(windows.low, windows.high, strict=True)) if padding == "SAME" else [(0, 0)] * len(apart)
+    edges: _Edges = [(0, 0)] * len(apart)
+    begins: Sequence[Size] = [0] * len(apart)
+    if padding == "SAME":
+        edges = [((reach - 1) // 2, reach // 2) for reach in windows.reach(kernel)]
+        begins = [low - needed for (low, _), needed in zip(edges, windows.low, strict=True)]
     extent = sizes(operand)[1:-1]
     missing = [-(size + sum(edge)) % d for size, edge, d in zip(extent, edges, apart, strict=True)]
     padded = [(low, high + more) for (low, high), more in zip(edges, missing, strict=True)]
-    result = convolve(_to_batch(operand, apart, padded))
+    result = convolve(_to_batch(operand, apart, padded), kernel)
     result = _from_batch(result, apart, [(0, more) for more in missing])
     if set(windows.stride) == {1}:
         return result
-    return result[(slice(None), *(slice(None, None, stride) for stride in windows.stride))]
+    kept = (slice(begin, None, stride) for begin, stride in zip(begins, windows.stride, strict=True))
+    return result[(slice(None), *kept)]
 
 
 def _to_batch(operand: tf.Tensor, blocks: Integers, edges: _Edges) -> tf.Tensor:
