@@ -6,6 +6,9 @@ another number where indices repeat, and NaN where x is not finite. Differences 
 constant it writes with their operands swapped if the other one is transposed. Each such node becomes a call of a
 function made of operations that TFLite has, which the converter writes in its place. Graph mode itself keeps
 TensorFlow's own operations: they are right there, and faster.
+
+In 8 bits what is small is lost in any case, and what is computed between has ranges of its own: there `exp(x) - 1` and
+`log(1 + x)` are nearer, and stay. But sums of updates are of floats there: its own have the scale of one update.
 """
 
 from __future__ import annotations
@@ -48,17 +51,29 @@ def _log1p(x: tf.Tensor) -> tf.Tensor:
     return tf.where(tf.equal(rounded, 0), x, tf.math.log(u) * (tf.minimum(x, _LARGE) / rounded))
 
 
-def _updated(array: tf.Tensor, indices: tf.Tensor, updates: tf.Tensor) -> tf.Tensor:
-    """Rows of the array, or the last update of each that has one, by one gather from both."""
+def _rows_of(array: tf.Tensor, indices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The numbers of an array's rows, the shape of one, and the number of that which each of the indices is of."""
     depth, shape = tf.shape(indices)[-1], tf.shape(array)
     leading, row = shape[:depth], shape[depth:]
-    count = tf.reduce_prod(leading)
-    numbers = tf.range(count)
-    place = tf.reshape(tf.gather_nd(tf.reshape(numbers, leading), indices), [-1])
+    numbers = tf.range(tf.reduce_prod(leading))
+    return numbers, row, tf.reshape(tf.gather_nd(tf.reshape(numbers, leading), indices), [-1])
+
+
+def _increased(array: tf.Tensor, indices: tf.Tensor, updates: tf.Tensor) -> tf.Tensor:
+    """With sums of updates, of float; a ScatterNd of 8 bits gives its sums the scale of what it sums."""
+    numbers, row, place = _rows_of(array, indices)
+    rows = tf.reshape(updates, tf.concat([[-1], row], 0))
+    return array + tf.reshape(tf.math.unsorted_segment_sum(rows, place, tf.size(numbers)), tf.shape(array))
+
+
+def _updated(array: tf.Tensor, indices: tf.Tensor, updates: tf.Tensor) -> tf.Tensor:
+    """Rows of the array, or the last update of each that has one, by one gather from both."""
+    numbers, row, place = _rows_of(array, indices)
+    count = tf.size(numbers)
     last = tf.math.unsorted_segment_max(tf.range(tf.size(place)), place, count)
     source = tf.where(last >= 0, last + count, numbers)
     rows = [tf.reshape(x, tf.concat([[-1], row], 0)) for x in (array, updates)]
-    return tf.reshape(tf.gather(tf.concat(rows, 0), source), shape)
+    return tf.reshape(tf.gather(tf.concat(rows, 0), source), tf.shape(array))
 
 
 def _negated(x: tf.Tensor) -> tf.Tensor:
@@ -89,6 +104,7 @@ _FUNCTIONS: dict[str, tuple[Callable[..., tf.Tensor], tuple[str, ...], str]] = {
     "Expm1": (_expm1, ("T",), "y"),
     "Log1p": (_log1p, ("T",), "y"),
     "TensorScatterUpdate": (_updated, ("T", "Tindices", "T"), "output"),
+    "TensorScatterAdd": (_increased, ("T", "Tindices", "T"), "output"),
 }
 _REORDERED: dict[str, tuple[Callable[..., tf.Tensor], tuple[str, ...], str]] = {
     "Neg": (_negated, ("T",), "y"),
@@ -103,58 +119,67 @@ _DTYPES = {
     "Expm1": (tf.float32,),
     "Log1p": (tf.float32,),
     "TensorScatterUpdate": _GATHERED,
+    "TensorScatterAdd": (tf.float32,),
     **dict.fromkeys(_REORDERED, (tf.float32, tf.int32, tf.int64)),
 }
 
 
-def _is_replaced(node: Any, reordered_nodes: Container[str]) -> bool:
+# Replaced in models of floats alone: in 8 bits the converter's own form is as near, or nearer.
+_IN_FLOAT = frozenset(("Expm1", "Log1p"))
+# In models of 8 bits alone.
+_IN_8_BITS = frozenset(("TensorScatterAdd",))
+
+
+def _is_replaced(node: Any, reordered_nodes: Container[str], is_quantized: bool) -> bool:
     """Whether a node of a graph is of an operation that the converter rewrites wrongly."""
+    if node.op in (_IN_FLOAT if is_quantized else _IN_8_BITS):
+        return False
     is_one = node.op in _FUNCTIONS or (node.op in _REORDERED and node.name in reordered_nodes)
     return is_one and tf.dtypes.as_dtype(node.attr["T"].type) in _DTYPES[node.op]
 
 
 @contextmanager
-def converter_of_function(concrete: Any, module: tf.Module) -> Iterator[Any]:
+def converter_of_function(concrete: Any, module: tf.Module, is_quantized: bool = False) -> Iterator[Any]:
     """TFLite's converter of a concrete function that a module holds."""
-    if not _has_replaced(concrete):
+    if not _has_replaced(concrete, is_quantized):
         yield tf.lite.TFLiteConverter.from_concrete_functions([concrete], module)
         return
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(module, folder, signatures={_SIGNATURE: concrete})
-        _write_replaced(Path(folder), Path(folder))
+        _write_replaced(Path(folder), Path(folder), is_quantized)
         yield tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=[_SIGNATURE])
 
 
 @contextmanager
-def converter_of_folder(folder: Path, signature: str, concrete: Any) -> Iterator[Any]:
+def converter_of_folder(folder: Path, signature: str, concrete: Any, is_quantized: bool = False) -> Iterator[Any]:
     """TFLite's converter of a signature of a SavedModel, which is that concrete function."""
-    if not _has_replaced(concrete):
+    if not _has_replaced(concrete, is_quantized):
         yield tf.lite.TFLiteConverter.from_saved_model(str(folder), signature_keys=[signature])
         return
     with tempfile.TemporaryDirectory() as place:
         for entry in folder.iterdir():
             if entry.name != _PROGRAM:
                 os.symlink(entry.resolve(), Path(place, entry.name))
-        _write_replaced(folder, Path(place))
+        _write_replaced(folder, Path(place), is_quantized)
         yield tf.lite.TFLiteConverter.from_saved_model(place, signature_keys=[signature])
 
 
-def _has_replaced(concrete: Any) -> bool:
+def _has_replaced(concrete: Any, is_quantized: bool) -> bool:
     """Whether it may have nodes to replace: which of its inputs are constants, its SavedModel shows."""
     graph = concrete.graph.as_graph_def()
     names = {node.name for node in nodes_of(graph) if node.op in _REORDERED} if may_reorder(graph) else set()
-    return any(_is_replaced(node, names) for node in nodes_of(graph))
+    return any(_is_replaced(node, names, is_quantized) for node in nodes_of(graph))
 
 
-def _write_replaced(folder: Path, place: Path) -> None:
+def _write_replaced(folder: Path, place: Path, is_quantized: bool) -> None:
     """Writes the program of a SavedModel to another place, or to the same one, with functions for those nodes."""
     message = _tf.saved_model_message((folder / _PROGRAM).read_bytes())
     for graph in message.meta_graphs:
         functions: dict[str, Any] = {}
         places = reordered(graph.graph_def)
-        _replace(graph.graph_def.node, places.get("", ()), functions)
+        _replace(graph.graph_def.node, places.get("", ()), functions, is_quantized)
         for function in graph.graph_def.library.function:
-            names = _replace(function.node_def, places.get(function.signature.name, ()), functions)
+            names = _replace(function.node_def, places.get(function.signature.name, ()), functions, is_quantized)
             if names:
                 _rename(function, names)
         for made in functions.values():
@@ -162,11 +187,13 @@ def _write_replaced(folder: Path, place: Path) -> None:
     (place / _PROGRAM).write_bytes(message.SerializeToString())
 
 
-def _replace(nodes: Iterable[Any], reordered_nodes: Container[str], functions: dict[str, Any]) -> dict[str, str]:
+def _replace(
+    nodes: Iterable[Any], reordered_nodes: Container[str], functions: dict[str, Any], is_quantized: bool
+) -> dict[str, str]:
     """Makes calls of nodes, and functions where there are none; gives the names of results that have new ones."""
     names, of_sigmoids = {}, sigmoids(nodes)
     for node in nodes:
-        if not _is_replaced(node, reordered_nodes):
+        if not _is_replaced(node, reordered_nodes, is_quantized):
             continue
         if node.name in of_sigmoids:
             names[f"{node.name}:z:0"] = f"{node.name}:y:0"

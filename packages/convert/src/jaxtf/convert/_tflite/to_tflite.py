@@ -69,9 +69,10 @@ def to_tflite(
     >>> model[4:8]
     b'TFL3'
     """
+    is_quantized = representative_data is not None
     if isinstance(target, str | Path):
         concrete, specs = _of_saved_model(Path(target), signature)
-        conversion = converter_of_folder(Path(target), signature, concrete)
+        conversion = converter_of_folder(Path(target), signature, concrete, is_quantized)
     elif callable(target):
         require_jax("to_tflite of a function", "jaxtf-convert")
         if input_signature is None:
@@ -81,7 +82,7 @@ def to_tflite(
         from jaxtf.convert._tflite.of_function import of_function
 
         module, concrete, specs = of_function(target, input_signature, polymorphic_shapes, polymorphic_constraints)
-        conversion = converter_of_function(concrete, module)
+        conversion = converter_of_function(concrete, module, is_quantized)
     else:
         raise ConversionOptionError(
             f"to_tflite needs a JAX function or the folder of a SavedModel, found {type(target).__name__}"

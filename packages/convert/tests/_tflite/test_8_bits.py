@@ -1,0 +1,62 @@
+"""Models of 8 bits: what `to_tflite` writes in place of the converter's forms is near in them too."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from jaxtf.convert import to_tflite
+
+INSIDE = np.linspace(-0.9, 0.9, 32, dtype=np.float32).reshape(4, 8)
+SAMPLES = np.linspace(0.6, 1, 20, dtype=np.float32)
+
+
+def assert_near(fun, x, share):
+    """The results of 8 bits are off by no more than a share of the range of the right ones."""
+    signature, data = [tf.TensorSpec(x.shape)], [[x * scale] for scale in SAMPLES]
+    model = to_tflite(fun, input_signature=signature, representative_data=data)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # tf.lite.Interpreter moves to ai_edge_litert
+        runner = tf.lite.Interpreter(model_content=model).get_signature_runner()
+    [found] = runner(**dict.fromkeys(runner.get_input_details(), x)).values()
+    expected = np.asarray(fun(jnp.asarray(x)))
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max() <= share * np.ptp(expected)
+
+
+# Each is one operation or a few; a step of 8 bits is 0.004 of the range.
+@pytest.mark.parametrize(
+    ("fun", "x"),
+    [
+        (jnp.log1p, INSIDE + np.float32(1.2)),
+        (jnp.log1p, INSIDE),
+        (jnp.expm1, INSIDE),
+        (jax.lax.erf_inv, INSIDE),
+        (jnp.arctanh, INSIDE),
+        (jnp.sinh, INSIDE),
+        (jax.nn.log_sigmoid, INSIDE),
+        (lambda x: 5 - x.T, INSIDE),
+    ],
+    ids=["log1p", "log1p near 0", "expm1", "erf_inv", "arctanh", "sinh", "log_sigmoid", "difference"],
+)
+def test_functions_are_near_in_8_bits(fun, x):
+    assert_near(fun, x, 0.015)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: x.at[jnp.array([1, 1])].add(0.5),
+        lambda x: x.at[jnp.array([1, 1, 1, 3])].add(x),
+        lambda x: x.at[jnp.array([1, 1, 2]), jnp.array([3, 3, 4])].add(2.0),
+        lambda x: x.at[jnp.array([1, 5])].add(x[:2], mode="drop"),
+        lambda x: jax.ops.segment_sum(x, jnp.array([1, 1, 1, 0]), 2),
+        jax.grad(lambda x: (x[jnp.array([1, 1, 1, 2])] ** 2).sum()),
+        lambda x: x.at[jnp.array([1, 3, 1])].set(0.7),
+    ],
+    ids=["constants", "rows", "elements", "dropped", "segments", "gradient", "set"],
+)
+def test_updates_of_repeated_indices_are_near_in_8_bits(fun):
+    assert_near(fun, INSIDE, 0.015)
