@@ -60,3 +60,37 @@ def test_functions_are_near_in_8_bits(fun, x):
 )
 def test_updates_of_repeated_indices_are_near_in_8_bits(fun):
     assert_near(fun, INSIDE, 0.015)
+
+
+EDGES = [((1, 1), (1, 1)), ((0, 1), (2, 0)), ((2, 2), (1, 0))]
+
+
+@pytest.mark.parametrize("edges", EDGES, ids=str)
+@pytest.mark.parametrize("first", [1, 2], ids=["NHWC", "NCHW"])
+@pytest.mark.parametrize("function", [jax.nn.relu, jnp.tanh])
+def test_padded_maxima_of_windows_are_near_in_8_bits(function, first, edges):
+    x = np.random.default_rng(0).normal(size=(2, 7, 8, 7)).astype(np.float32)
+
+    def around(pair, rest):
+        return [rest] * first + list(pair) + [rest] * (2 - first)
+
+    def pooled(x):
+        # Of both signs: where all are below 0, maxima of zeros would show.
+        y = function(x) - 2
+        return jax.lax.reduce_window(
+            y, -jnp.inf, jax.lax.max, around((3, 3), 1), around((2, 1), 1), around(edges, (0, 0))
+        )
+
+    assert_near(pooled, x, 0.015)
+
+
+def test_what_has_the_least_float_elsewhere_keeps_it():
+    def padded(x):
+        y = jnp.pad(x, ((1, 1), (1, 1)), constant_values=-jnp.inf)
+        maxima = jax.lax.reduce_window(y, -jnp.inf, jax.lax.max, (1, 3), (1, 1), "VALID")
+        return maxima, y
+
+    model = to_tflite(padded, input_signature=[tf.TensorSpec([4, 8])], representative_data=[[INSIDE]])
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        results = tf.lite.Interpreter(model_content=model).get_signature_runner()(x=INSIDE)
+    assert all(np.abs(array[0]).min() > 1e38 for array in results.values())

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._tflite.left_over import nodes_of
+from jaxtf.convert._tflite.padded_pools import padded_pools, with_edges
 from jaxtf.convert._tflite.reordered import DIFFERENCES_AND_QUOTIENTS, RECIPROCALS, may_reorder, reordered, sigmoids
 
 __all__ = ["converter_of_folder", "converter_of_function"]
@@ -167,6 +168,8 @@ def converter_of_folder(folder: Path, signature: str, concrete: Any, is_quantize
 def _has_replaced(concrete: Any, is_quantized: bool) -> bool:
     """Whether it may have nodes to replace: which of its inputs are constants, its SavedModel shows."""
     graph = concrete.graph.as_graph_def()
+    if is_quantized and any(node.op == "PadV2" for node in nodes_of(graph)):
+        return True
     names = {node.name for node in nodes_of(graph) if node.op in _REORDERED} if may_reorder(graph) else set()
     return any(_is_replaced(node, names, is_quantized) for node in nodes_of(graph))
 
@@ -177,9 +180,11 @@ def _write_replaced(folder: Path, place: Path, is_quantized: bool) -> None:
     for graph in message.meta_graphs:
         functions: dict[str, Any] = {}
         places = reordered(graph.graph_def)
-        _replace(graph.graph_def.node, places.get("", ()), functions, is_quantized)
+        pads = padded_pools(graph.graph_def.node) if is_quantized else {}
+        _replace(graph.graph_def.node, places.get("", ()), functions, pads, is_quantized)
         for function in graph.graph_def.library.function:
-            names = _replace(function.node_def, places.get(function.signature.name, ()), functions, is_quantized)
+            pads = padded_pools(function.node_def, function.ret.values()) if is_quantized else {}
+            names = _replace(function.node_def, places.get(function.signature.name, ()), functions, pads, is_quantized)
             if names:
                 _rename(function, names)
         for made in functions.values():
@@ -188,21 +193,31 @@ def _write_replaced(folder: Path, place: Path, is_quantized: bool) -> None:
 
 
 def _replace(
-    nodes: Iterable[Any], reordered_nodes: Container[str], functions: dict[str, Any], is_quantized: bool
+    nodes: Iterable[Any],
+    reordered_nodes: Container[str],
+    functions: dict[str, Any],
+    pads: Mapping[str, list[tuple[int, int]]],
+    is_quantized: bool,
 ) -> dict[str, str]:
     """Makes calls of nodes, and functions where there are none; gives the names of results that have new ones."""
     names, of_sigmoids = {}, sigmoids(nodes)
     for node in nodes:
-        if not _is_replaced(node, reordered_nodes, is_quantized):
+        edges = pads.get(node.name)
+        if edges is None and not _is_replaced(node, reordered_nodes, is_quantized):
             continue
         if node.name in of_sigmoids:
             names[f"{node.name}:z:0"] = f"{node.name}:y:0"
             node.op = "Sigmoid"
             node.input[:] = [of_sigmoids[node.name]]
             continue
-        function, dtypes, result = _FUNCTIONS.get(node.op) or _REORDERED[node.op]
-        specs = [tf.TensorSpec(None, tf.dtypes.as_dtype(node.attr[name].type)) for name in dtypes]
-        key = "_".join(["jaxtf_tflite", node.op, *(spec.dtype.name for spec in specs)])
+        if edges is None:
+            function, dtypes, result = _FUNCTIONS.get(node.op) or _REORDERED[node.op]
+        else:
+            function, dtypes, result = with_edges(edges), ("T", "Tpaddings", "T"), "output"
+        # A SavedModel leaves out what is the default: of places and paddings int32.
+        types = [node.attr[name].type or tf.int32.as_datatype_enum for name in dtypes]
+        specs = [tf.TensorSpec(None, tf.dtypes.as_dtype(dtype)) for dtype in types]
+        key = "_".join(["jaxtf_tflite", node.op, *(spec.dtype.name for spec in specs), *map(str, edges or ())])
         if key not in functions:
             functions[key] = tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
         made = functions[key].function_def.signature
