@@ -24,6 +24,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._tflite.left_over import nodes_of
+from jaxtf.convert._tflite.loops import has_loops, keep_nothing
 from jaxtf.convert._tflite.padded_pools import padded_pools, with_edges
 from jaxtf.convert._tflite.reordered import DIFFERENCES_AND_QUOTIENTS, RECIPROCALS, may_reorder, reordered, sigmoids
 
@@ -168,7 +169,7 @@ def converter_of_folder(folder: Path, signature: str, concrete: Any, is_quantize
 def _has_replaced(concrete: Any, is_quantized: bool) -> bool:
     """Whether it may have nodes to replace: which of its inputs are constants, its SavedModel shows."""
     graph = concrete.graph.as_graph_def()
-    if is_quantized and any(node.op == "PadV2" for node in nodes_of(graph)):
+    if is_quantized and (has_loops(graph) or any(node.op == "PadV2" for node in nodes_of(graph))):
         return True
     names = {node.name for node in nodes_of(graph) if node.op in _REORDERED} if may_reorder(graph) else set()
     return any(_is_replaced(node, names, is_quantized) for node in nodes_of(graph))
@@ -179,6 +180,8 @@ def _write_replaced(folder: Path, place: Path, is_quantized: bool) -> None:
     message = _tf.saved_model_message((folder / _PROGRAM).read_bytes())
     for graph in message.meta_graphs:
         functions: dict[str, Any] = {}
+        if is_quantized:
+            keep_nothing(graph.graph_def)
         places = reordered(graph.graph_def)
         pads = padded_pools(graph.graph_def.node) if is_quantized else {}
         _replace(graph.graph_def.node, places.get("", ()), functions, pads, is_quantized)
