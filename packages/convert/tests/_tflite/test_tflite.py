@@ -587,6 +587,31 @@ def test_wrong_arguments_are_refused(target, options, message):
         to_tflite(target, **options)
 
 
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: x.astype(jnp.int4).astype(jnp.int32),
+        lambda x: x.astype(jnp.int4),
+        lambda x: x.astype(jnp.float32).astype(jnp.int4).astype(jnp.float32),
+        lambda x: jax.lax.cond(x.sum() > 0, lambda x: x.astype(jnp.int4).astype(jnp.int32), lambda x: x, x),
+    ],
+    ids=["there and back", "there", "of floats", "in a branch"],
+)
+def test_casts_to_int4_are_refused_for_no_interpreter_has_them(fun):
+    with pytest.raises(
+        TFLiteUnsupported, match=r"no builtin operation for tf\.Cast\n  found:  Cast \(\w+\) -> \(int4\) at"
+    ):
+        to_tflite(fun, input_signature=[tf.TensorSpec([3], tf.int32)])
+
+
+def test_constants_may_be_int4():
+    x = np.int32([1, 2, 3])
+    model = to_tflite(
+        lambda x: x + jnp.int4([7, -8, 5]).astype(jnp.int32), input_signature=[tf.TensorSpec([3], tf.int32)]
+    )
+    assert_same(run(model, x), np.int32([8, -6, 8]))
+
+
 def test_what_is_refused_in_loops_and_branches_has_its_place():
     def looped(n):
         return jax.lax.fori_loop(0, 3, lambda i, v: jax.lax.cond(v[0] > 0, lambda v: v & 5, lambda v: v + 1, v), n)

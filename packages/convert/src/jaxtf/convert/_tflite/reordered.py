@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxtf.convert._tflite.left_over import nodes_of
 
-__all__ = ["DIFFERENCES_AND_QUOTIENTS", "RECIPROCALS", "may_reorder", "reordered", "sigmoids"]
+__all__ = ["DIFFERENCES_AND_QUOTIENTS", "RECIPROCALS", "constants", "may_reorder", "reordered", "sigmoids"]
 
 DIFFERENCES_AND_QUOTIENTS = ("Sub", "RealDiv", "Div", "TruncateDiv", "Xdivy")
 RECIPROCALS = ("Reciprocal", "Inv")
@@ -42,8 +42,7 @@ def reordered(graph: Any) -> dict[str, set[str]]:
     if not may_reorder(graph):
         return {}
     functions = {function.signature.name: function for function in graph.library.function}
-    bodies = {_MAIN: list(graph.node), **{name: list(function.node_def) for name, function in functions.items()}}
-    known = _known(bodies, {name: _arguments(function) for name, function in functions.items()})
+    bodies, known = _bodies(graph), constants(graph)
     if not any(
         # A product of a constant and an array is one of both transposed, and that is transposed.
         _is_transposed(node) or ("MatMul" in node.op and _names(node.input)[0] in known[name])
@@ -117,8 +116,15 @@ def _reordered(nodes: list[Any], known: set[str], results: list[str]) -> set[str
     return names
 
 
-def _known(bodies: dict[str, list[Any]], arguments: dict[str, list[str]]) -> dict[str, set[str]]:
+def _bodies(graph: Any) -> dict[str, list[Any]]:
+    """The nodes of each function in a graph, by its name, and of the graph itself: of none."""
+    return {_MAIN: list(graph.node), **{each.signature.name: list(each.node_def) for each in graph.library.function}}
+
+
+def constants(graph: Any) -> dict[str, set[str]]:
     """The nodes and arguments of each body that may depend on no input: in any call, of those of functions."""
+    bodies = _bodies(graph)
+    arguments = {function.signature.name: _arguments(function) for function in graph.library.function}
     known: dict[str, set[str]] = {name: set() for name in bodies}
     count = -1
     while count < (count := sum(map(len, known.values()))):

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
+from jaxtf.convert._tflite.casts import casts_of_int4
 from jaxtf.convert._tflite.left_over import left_over_in, nodes_of
 from jaxtf.convert._tflite.replaced import converter_of_folder, converter_of_function
 from jaxtf.convert._tflite.representative import checked_samples
@@ -100,6 +101,9 @@ def _model(
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
         converter.representative_dataset = lambda: progress.over(data, "sample", len(data))
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8, tf.lite.OpsSet.TFLITE_BUILTINS]
+    casts = casts_of_int4(concrete.graph.as_graph_def())
+    if casts:
+        raise _refused(casts)
     progress.at("TFLite's converter")
     try:
         with warnings.catch_warnings():
@@ -139,10 +143,15 @@ def _refusal(error: Exception, graph: Any) -> Exception:
             f"TFLite's converter could not convert the function: {first}\n"
             "  remedy: see its own error above; a static batch size often helps"
         )
+    return _refused(left)
+
+
+def _refused(left: Sequence[tuple[str, str, list[str]]]) -> TFLiteUnsupported:
+    """The error for operations that are left over: their names, types and nodes."""
     lines = []
     for name, types, places in left:
         first, more = "".join(places[:1]), f" and {len(places) - 1} more" if len(places) > 1 else ""
         lines.append(f"  found:  {name} {types}{f' at {first}{more}' if places else ''}")
-    names = ", ".join(f"tf.{name}" for name, _, _ in left)
+    names = ", ".join(dict.fromkeys(f"tf.{name}" for name, _, _ in left))
     remedy = "  remedy: compute that part outside of the model, or write it with other operations or dtypes"
     return TFLiteUnsupported("\n".join([f"TFLite has no builtin operation for {names}", *lines, remedy]))
