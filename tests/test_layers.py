@@ -55,7 +55,7 @@ MAY_IMPORT = {
         "_graph": "_errors _tf _values _function",
         "_convert": "_errors _jax _tf _values _function _native _graph",
         "_saved_model": "_errors _tf _values _function _convert",
-        "_tflite": "_errors _tf _values _convert _saved_model",
+        "_tflite": "_errors _tf _values _function _convert _saved_model",
         "_verify": "_errors _jax _values _native _graph _convert _tflite",
         "_as_jax2tf": "_errors _convert",
     },

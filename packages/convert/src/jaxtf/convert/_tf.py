@@ -35,6 +35,9 @@ Each private name is listed once, with why it is needed and the versions it was 
 - `tensorflow.core.protobuf.saved_model_pb2` (2.21): the message of `saved_model.pb`, of which `tf.compat.v1` has the
   parts and not the whole. Loading a SavedModel to know the names of its files would load its functions and variables.
 - `tensorflow.lite.python.convert_phase.ConverterError` (2.21): what TFLite's converter raises.
+- `tensorflow.lite.python.schema_py_generated` (2.21): what the bytes of a TFLite model hold, to be read and written.
+- `convert_variables_to_constants_v2` of `tensorflow.python.framework.convert_to_constants` (2.21): a graph with the
+  functions that it calls written out, as TFLite's converter sees it.
 - `GraphOrParentsInXlaContext` of `tensorflow.python.ops.control_flow_util` (2.19.1, 2.20.0, 2.21): whether the graph
   that is being traced is of `tf.function(jit_compile=True)`.
 - `EagerTensor` and its `_shape_tuple` and `_datatype_enum` (2.21): shape and dtype as plain values,
@@ -69,6 +72,7 @@ Each private name is listed once, with why it is needed and the versions it was 
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
 import uuid
@@ -93,7 +97,7 @@ from tensorflow.python.autograph.impl.api import autograph_artifact
 from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.compiler.xla.experimental import xla_sharding
 from tensorflow.python.eager import context, execute
-from tensorflow.python.framework import kernels, ops, tensor_util
+from tensorflow.python.framework import convert_to_constants, kernels, ops, tensor_util
 from tensorflow.python.framework.func_graph import FuncGraph
 from tensorflow.python.framework.ops import EagerTensor
 from tensorflow.python.ops import control_flow_util
@@ -137,7 +141,9 @@ __all__ = [
     "scatter_rows",
     "set_number",
     "stablehlo_version",
+    "tflite_bytes",
     "tflite_converter_error",
+    "tflite_model",
     "traces_compiled",
     "traces_control_flow",
     "traces_saved_gradient",
@@ -145,6 +151,7 @@ __all__ = [
     "variadic_sort",
     "vectorized_by",
     "vectorized_slice",
+    "without_calls",
 ]
 
 
@@ -362,11 +369,39 @@ def saved_model_message(data: bytes) -> Any:
 
 
 def tflite_converter_error() -> type[Exception]:
-    """The class of error of TFLite's converter. Imported at first use: TensorFlow loads TFLite when it is used."""
-    from tensorflow.lite.python.convert_phase import ConverterError
-
-    error: type[Exception] = ConverterError
+    """The class of error of TFLite's converter."""
+    error: type[Exception] = _of_tflite("convert_phase").ConverterError
     return error
+
+
+def tflite_model(data: bytes) -> Any:
+    """What the bytes of a TFLite model hold, a `ModelT`."""
+    schema = _of_tflite("schema_py_generated")
+    return schema.ModelT.InitFromObj(schema.Model.GetRootAsModel(data, 0))
+
+
+def tflite_bytes(model: Any) -> bytes:
+    """The bytes of a TFLite model, in which the arrays begin where its schema has them: at a multiple of 16."""
+    schema = _of_tflite("schema_py_generated")
+
+    class Builder(schema.flatbuffers.Builder):  # type: ignore[name-defined, misc]  # the module has no types
+        def StartVector(self, elemSize: int, numElems: int, alignment: int) -> Any:
+            return super().StartVector(elemSize, numElems, 16 if elemSize == 1 else alignment)
+
+    builder = Builder(1024)
+    builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
+    return bytes(builder.Output())
+
+
+def _of_tflite(name: str) -> Any:
+    """A module of TFLite. Imported at first use: TensorFlow loads TFLite when it is used."""
+    return importlib.import_module(f"tensorflow.lite.python.{name}")
+
+
+def without_calls(concrete: Any) -> Any:
+    """The graph of a concrete function with those in place that it calls; not those of loops and branches."""
+    frozen = convert_to_constants.convert_variables_to_constants_v2(concrete, lower_control_flow=False)
+    return frozen.graph.as_graph_def()
 
 
 def newest_calling_convention_version() -> int:

@@ -16,6 +16,7 @@ from jaxtf.shapepoly import is_symbolic_dim
 
 __all__ = [
     "COMPARED",
+    "REQUIRED",
     "checked_before",
     "checks_of",
     "compiled_if_constants",
@@ -28,6 +29,9 @@ _CHECK = "EnsureShape"
 
 # What operations are named after that refuse to compare sizes that are known only when a program runs.
 COMPARED = "compared_sizes_depend_on_values/remedy_constant_sizes"
+
+# What assertions say of a module that JAX did not export.
+REQUIRED = "another size than StableHLO requires"
 
 # Whatever calls the graph, these have the sizes that the graph knows.
 _OF_KNOWN_SIZES = frozenset(("Const", "ReadVariableOp"))

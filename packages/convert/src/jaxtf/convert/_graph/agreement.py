@@ -14,7 +14,7 @@ from functools import reduce
 import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError
-from jaxtf.convert._function.checked_sizes import refused_unless
+from jaxtf.convert._function.checked_sizes import REQUIRED, refused_unless
 from jaxtf.convert._graph._support import Size, as_shape, sizes
 from jaxtf.convert._graph.accumulated import is_added_in_steps
 from jaxtf.convert._graph.broadcasts import MOST_RUNS, most_runs
@@ -113,7 +113,7 @@ def _checked(operation: Operation, required: Requirement, *, runs_always: bool) 
         return ()
     if known is not None and runs_always:
         raise ArgumentTypeError(required._replace(size=evaluated(size), limit=evaluated(limit)).refusal(operation))
-    message = f"{operation.name}: an operand has another size than StableHLO requires; found, and "
+    message = f"{operation.name}: an operand has {REQUIRED}; found, and "
     message += "at most:" if required.is_most else "required:"
     assertion = asserted(holds, [message, size, limit])
     is_constant = traces_compiled() and operation.name in _SHAPED  # XLA compiles these of no other numbers

@@ -24,8 +24,11 @@ AVOIDED = frozenset(
 
 def of_function(
     fun: Callable[..., Any], signature: Sequence[Any], shapes: Any, constraints: Sequence[str]
-) -> tuple[tf.Module, Any, dict[str, tf.TensorSpec]]:
-    """A module with the concrete function of a JAX function, that, and what its inputs look like, by name."""
+) -> tuple[tf.Module, Any, dict[str, tf.TensorSpec], list[str]]:
+    """A module with the concrete function of a JAX function, that, and what its inputs look like, by name.
+
+    And the names of inputs that the signature left open, of which the function needs static sizes.
+    """
     check_specifications(signature, "input_signature of to_tflite")
     target = target_of(
         native_serialization=False,
@@ -49,13 +52,14 @@ def of_function(
     module, specs = tf.Module(), inputs.specs
     concrete = traced(specs)
     needed = {name: _as_needed(spec, concrete) for name, spec in specs.items()}
-    if needed != specs:
-        specs, concrete = needed, traced(needed)
-    return module, concrete, specs
+    narrowed = [name for name in specs if needed[name] != specs[name]]
+    if narrowed:
+        concrete = traced(needed)
+    return module, concrete, needed, narrowed
 
 
 def _as_needed(spec: tf.TensorSpec, concrete: Any) -> tf.TensorSpec:
-    """An input with the sizes that the function checks it for: those of a TFLite model are checked before it runs."""
+    """An input with the sizes that the function checks it for: TFLite's converter knows no operation that does."""
     [given] = [tensor for tensor in concrete.inputs if tensor.op.name == spec.name]
     checks = [operation for operation in given.consumers() if operation.type == "EnsureShape"]
     return tf.TensorSpec(checks[0].outputs[0].shape, spec.dtype, spec.name) if checks else spec

@@ -7,13 +7,14 @@ another where they do not. So the samples are given by name, and TFLite finds th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from jaxtf.convert._errors import ConversionOptionError
+from jaxtf.convert._tflite.size_checks import SizeChecks
 from jaxtf.convert._values.arguments import refuse_masked
 
 __all__ = ["checked_samples"]
@@ -21,12 +22,15 @@ __all__ = ["checked_samples"]
 _Sample = dict[str, np.ndarray[Any, Any]]
 
 
-def checked_samples(representative_data: Any, specs: Mapping[str, tf.TensorSpec]) -> list[_Sample]:
+def checked_samples(
+    representative_data: Any, specs: Mapping[str, tf.TensorSpec], checks: SizeChecks | None
+) -> list[_Sample]:
     """The samples, each with its arrays by the names of the inputs.
 
     Args:
       representative_data: For each sample a list with an array for each input.
       specs: Of the inputs by name, in the order of the lists.
+      checks: What else is required of their sizes: the converter runs the function without that.
 
     Raises:
       ConversionOptionError: There are no samples, or one is not such a list: its shapes or dtypes are others.
@@ -42,7 +46,22 @@ def checked_samples(representative_data: Any, specs: Mapping[str, tf.TensorSpec]
             "representative_data holds no samples: without any there are no ranges to make int8 of\n"
             "  remedy: give a hundred or so; a generator that was read before is empty, so make a list of it"
         )
+    if checks is not None:
+        _check_sizes(samples, checks)
     return samples
+
+
+def _check_sizes(samples: Sequence[_Sample], checks: SizeChecks) -> None:
+    """Refuses samples of sizes that do not fit together."""
+    seen: set[tuple[tuple[int, ...], ...]] = set()
+    for index, sample in enumerate(samples):
+        shapes = tuple(array.shape for array in sample.values())
+        if shapes not in seen and not checks.allow(sample):
+            found = ", ".join(f"'{name}' of shape {array.shape}" for name, array in sample.items())
+            raise ConversionOptionError(
+                f"representative_data[{index}] must have sizes that the polymorphic shapes allow. Got: {found}"
+            )
+        seen.add(shapes)
 
 
 def _sample(sample: Any, specs: Mapping[str, tf.TensorSpec], where: str) -> _Sample:

@@ -17,17 +17,17 @@ import tensorflow as tf
 from jaxtf.convert import _tf
 from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
 from jaxtf.convert._tflite.casts import casts_of_int4
+from jaxtf.convert._tflite.first import run_first
 from jaxtf.convert._tflite.left_over import left_over_in, nodes_of
 from jaxtf.convert._tflite.replaced import converter_of_folder, converter_of_function
 from jaxtf.convert._tflite.representative import checked_samples
+from jaxtf.convert._tflite.size_checks import size_checks
 from jaxtf.convert._values.progress import Progress
 from jaxtf.serialization.interop import require_jax
 
 __all__ = ["to_tflite"]
 
 _SIGNATURE = "serving_default"
-
-# What the converter says of an operation that it leaves as it is: `tf.Name(types) -> types : {attributes}`.
 
 
 def to_tflite(
@@ -55,14 +55,16 @@ def to_tflite(
 
     Returns:
       What `tf.lite.Interpreter(model_content=...)` and `ai_edge_litert.interpreter.Interpreter` take. Its signature
-      runner takes the inputs by the names of the function's arguments.
+      runner takes the inputs by the names of the function's arguments. Of inputs with open sizes it refuses those that
+      do not fit (`RuntimeError`: gather index out of bounds); a static input an interpreter resizes unless strict.
 
     Raises:
       ConversionOptionError: No such folder or signature, a SavedModel of native mode, shapes left out, or
-        representative data of other shapes or without samples.
+        representative data of other shapes or without samples, or of sizes that do not fit.
       JaxRequiredError: A function, where JAX is not installed.
       GraphModeUnsupported: An operation that graph mode has no regular TensorFlow operations for.
-      TFLiteUnsupported: An operation that TFLite has no builtin operation for; with its place in the program.
+      TFLiteUnsupported: An operation that TFLite has no builtin operation for; with its place in the program. Sizes
+        that are compared in loops or branches.
 
     >>> import jax.numpy as jnp, tensorflow as tf
     >>> from jaxtf.convert import to_tflite
@@ -72,7 +74,8 @@ def to_tflite(
     """
     is_quantized = representative_data is not None
     if isinstance(target, str | Path):
-        concrete, specs = _of_saved_model(Path(target), signature)
+        module, concrete, specs = _of_saved_model(Path(target), signature)
+        narrowed: list[str] = []
         conversion = converter_of_folder(Path(target), signature, concrete, is_quantized)
     elif callable(target):
         require_jax("to_tflite of a function", "jaxtf-convert")
@@ -82,29 +85,35 @@ def to_tflite(
             )
         from jaxtf.convert._tflite.of_function import of_function
 
-        module, concrete, specs = of_function(target, input_signature, polymorphic_shapes, polymorphic_constraints)
+        module, concrete, specs, narrowed = of_function(
+            target, input_signature, polymorphic_shapes, polymorphic_constraints
+        )
         conversion = converter_of_function(concrete, module, is_quantized)
     else:
         raise ConversionOptionError(
             f"to_tflite needs a JAX function or the folder of a SavedModel, found {type(target).__name__}"
         )
+    checks = size_checks(concrete, specs, narrowed)
     with Progress("to_tflite") as progress, conversion as converter:
-        return _model(converter, concrete, representative_data, specs, progress)
+        if representative_data is not None:
+            _quantize(converter, checked_samples(representative_data, specs, checks), progress)
+        progress.at("TFLite's converter")
+        model = _converted(converter, concrete)
+    return model if checks is None else run_first(_converted(checks.converter(), concrete), model)
 
 
-def _model(
-    converter: Any, concrete: Any, representative_data: Any, specs: dict[str, tf.TensorSpec], progress: Progress
-) -> bytes:
-    """The bytes of the model that a converter makes."""
-    if representative_data is not None:
-        data = checked_samples(representative_data, specs)
-        converter.optimizations = [tf.lite.Optimize.DEFAULT]
-        converter.representative_dataset = lambda: progress.over(data, "sample", len(data))
-        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8, tf.lite.OpsSet.TFLITE_BUILTINS]
+def _quantize(converter: Any, samples: Sequence[Any], progress: Progress) -> None:
+    """Has a converter make weights and activations int8, with the ranges that these samples have."""
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: progress.over(samples, "sample", len(samples))
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8, tf.lite.OpsSet.TFLITE_BUILTINS]
+
+
+def _converted(converter: Any, concrete: Any) -> bytes:
+    """What a converter makes of a concrete function."""
     casts = casts_of_int4(concrete.graph.as_graph_def())
     if casts:
         raise _refused(casts)
-    progress.at("TFLite's converter")
     try:
         with warnings.catch_warnings():
             # Samples by name make TFLite read its own model, whose reader warns that it moves to another package.
@@ -115,8 +124,8 @@ def _model(
     return model
 
 
-def _of_saved_model(folder: Path, signature: str) -> tuple[Any, dict[str, tf.TensorSpec]]:
-    """The concrete function of a signature, and its inputs by name: it has no order of them but that of their names."""
+def _of_saved_model(folder: Path, signature: str) -> tuple[Any, Any, dict[str, tf.TensorSpec]]:
+    """A SavedModel, the concrete function of a signature, and its inputs by name, in the order of which it has them."""
     if not tf.saved_model.contains_saved_model(str(folder)):
         raise ConversionOptionError(f"there is no SavedModel in {folder}")
     loaded = tf.saved_model.load(str(folder))
@@ -131,7 +140,7 @@ def _of_saved_model(folder: Path, signature: str) -> tuple[Any, dict[str, tf.Ten
             "  remedy: save it in graph mode: save_model(..., native_serialization=False, enable_xla=False)"
         )
     _, specs = concrete.structured_input_signature
-    return concrete, dict(sorted(specs.items()))
+    return loaded, concrete, dict(sorted(specs.items()))
 
 
 def _refusal(error: Exception, graph: Any) -> Exception:
