@@ -1,4 +1,4 @@
-"""One TFLite model run before another one, of the same inputs: of the first, which may fail, nobody reads the results.
+"""TFLite models whose operations run in another one, before its own: what they find nobody reads, but they may fail.
 
 TFLite's interpreter runs all operations of a model in their order, also those whose results nobody reads, which its
 converter leaves out. So what is to run first is converted by itself, and its operations put before the others here.
@@ -6,11 +6,12 @@ converter leaves out. So what is to run first is converted by itself, and its op
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from jaxtf.convert import _tf
 
-__all__ = ["run_first"]
+__all__ = ["operations_of", "run_first"]
 
 # As the schema has it: of an operation that has no operand there.
 _ABSENT = -1
@@ -18,29 +19,40 @@ _ABSENT = -1
 
 def run_first(first: bytes, model: bytes) -> bytes:
     """A model that gives the results of another one if the first one can be run on its inputs, by their names."""
-    source, target = _tf.tflite_model(first), _tf.tflite_model(model)
-    [graph] = source.subgraphs
-    main = target.subgraphs[target.signatureDefs[0].subgraphIndex]
-    inputs = {one.name: one.tensorIndex for one in target.signatureDefs[0].inputs}
-    places = {one.tensorIndex: inputs[one.name] for one in source.signatureDefs[0].inputs}
-    buffers: dict[int, int] = {}
-    for index, tensor in enumerate(graph.tensors):
-        if index in places:
-            continue
-        if tensor.buffer not in buffers:
-            buffers[tensor.buffer] = len(target.buffers)
+    target = _tf.tflite_model(model)
+    [signature] = target.signatureDefs
+    main = target.subgraphs[signature.subgraphIndex]
+    inputs = {one.name: one.tensorIndex for one in signature.inputs}
+    main.operators = [*operations_of(first, target, main, inputs), *(main.operators or [])]
+    return _tf.tflite_bytes(target)
+
+
+def operations_of(first: bytes, target: Any, graph: Any, inputs: Mapping[bytes, int]) -> list[Any]:
+    """The operations of a model for a graph of another one, which gets what they take and give.
+
+    Args:
+      first: The model.
+      target: The other one.
+      graph: One of its graphs.
+      inputs: The tensors of that by the names of the inputs of the model.
+    """
+    source = _tf.tflite_model(first)
+    [own], [signature] = source.subgraphs, source.signatureDefs
+    places = {one.tensorIndex: inputs[one.name] for one in signature.inputs}
+    for index, tensor in enumerate(own.tensors):
+        if index not in places:
             target.buffers.append(source.buffers[tensor.buffer])
-        tensor.buffer = buffers[tensor.buffer]
-        tensor.name = b"jaxtf_sizes/" + tensor.name
-        places[index] = len(main.tensors)
-        main.tensors.append(tensor)
+            tensor.buffer = len(target.buffers) - 1
+            tensor.name = b"jaxtf_sizes/" + tensor.name
+            places[index] = len(graph.tensors)
+            graph.tensors.append(tensor)
     codes = [_code(target, code) for code in source.operatorCodes]
-    for operator in graph.operators:
+    for operator in own.operators:
         operator.opcodeIndex = codes[operator.opcodeIndex]
         operator.inputs = [places.get(index, _ABSENT) for index in operator.inputs]
         operator.outputs = [places[index] for index in operator.outputs]
-    main.operators = [*graph.operators, *(main.operators or [])]
-    return _tf.tflite_bytes(target)
+    operations: list[Any] = own.operators
+    return operations
 
 
 def _code(model: Any, code: Any) -> int:

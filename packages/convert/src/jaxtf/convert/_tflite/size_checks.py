@@ -39,15 +39,9 @@ class SizeChecks:
 
     Attributes:
       concrete: Of inputs of any sizes by their names: those of which something is asserted.
-      module: Holds it.
     """
 
     concrete: Any
-    module: tf.Module
-
-    def converter(self) -> Any:
-        """TFLite's converter of it."""
-        return tf.lite.TFLiteConverter.from_concrete_functions([self.concrete], self.module)
 
     def allow(self, inputs: Mapping[str, Any]) -> bool:
         """Whether these arrays have sizes that fit."""
@@ -92,9 +86,8 @@ def size_checks(concrete: Any, specs: Mapping[str, tf.TensorSpec], compared: Ite
                 holds.append(tf.reduce_all(tf.equal(tf.gather(tf.shape(value), axes), sizes)))
         return tf.gather(tf.constant([1]), tf.cast(reduce(tf.logical_and, holds), tf.int32) - 1)
 
-    module = tf.Module()
-    module.f = tf.function(check, autograph=False)
-    return SizeChecks(module.f.get_concrete_function(**{name: _of_any_sizes(specs[name]) for name in taken}), module)
+    of_any_sizes = {name: _of_any_sizes(specs[name]) for name in taken}
+    return SizeChecks(tf.function(check, autograph=False).get_concrete_function(**of_any_sizes))
 
 
 def _of_any_sizes(spec: tf.TensorSpec) -> tf.TensorSpec:

@@ -19,6 +19,7 @@ from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
 from jaxtf.convert._tflite.casts import casts_of_int4
 from jaxtf.convert._tflite.first import run_first
 from jaxtf.convert._tflite.left_over import left_over_in, nodes_of
+from jaxtf.convert._tflite.reductions import with_checked_reductions
 from jaxtf.convert._tflite.replaced import converter_of_folder, converter_of_function
 from jaxtf.convert._tflite.representative import checked_samples
 from jaxtf.convert._tflite.size_checks import size_checks
@@ -98,8 +99,13 @@ def to_tflite(
         if representative_data is not None:
             _quantize(converter, checked_samples(representative_data, specs, checks), progress)
         progress.at("TFLite's converter")
-        model = _converted(converter, concrete)
-    return model if checks is None else run_first(_converted(checks.converter(), concrete), model)
+        model = with_checked_reductions(_converted(converter, concrete), _converted_check)
+    return model if checks is None else run_first(_converted_check(checks.concrete), model)
+
+
+def _converted_check(check: Any) -> bytes:
+    """The model of a function that captures nothing; with a module it has a signature."""
+    return _converted(tf.lite.TFLiteConverter.from_concrete_functions([check], tf.Module()), check)
 
 
 def _quantize(converter: Any, samples: Sequence[Any], progress: Progress) -> None:
