@@ -191,6 +191,10 @@ def tape_and_jax(name, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_what_is_not_chosen_has_no_part_in_a_gradient(name, mode):
     converted, way, x, slope = tape_and_jax(name, mode)
+    if name == "lgamma" and jax.__version_info__ >= (0, 11):  # by bits
+        with pytest.raises(tf.errors.InvalidArgumentError, match="bits"):
+            way(converted, tf.constant(x))
+        return
     expected = np.array(slope(x))
     if name == "a root where there is one":
         expected = np.where(x > 1, expected, 2 * x)  # JAX has NaN, of the root of what is not positive
@@ -222,3 +226,35 @@ def test_nor_in_a_loop_or_after_loading(tmp_path):
             tf.saved_model.save(module, tmp_path, options=options)
             loaded = tf.saved_model.load(tmp_path).f
             np.testing.assert_allclose(pulled(loaded, tf.constant(x))[0], next(in_jax(function, [x])), rtol=1e-5)
+
+
+# A float between 1 and 2 with the last bits of another, or what these are as a number, times that other.
+OF_BITS = """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %mask = stablehlo.constant dense<8388607> : tensor<3xui32>
+  %one = stablehlo.constant dense<1065353216> : tensor<3xui32>
+  %bits = stablehlo.bitcast_convert %x : (tensor<3xf32>) -> tensor<3xui32>
+  %last = stablehlo.and %bits, %mask : tensor<3xui32>
+  %made = stablehlo.or %last, %one : tensor<3xui32>
+  %y = stablehlo.FROM %made : (tensor<3xui32>) -> tensor<3xf32>
+  %z = stablehlo.multiply %x, %y : tensor<3xf32>
+  return %z : tensor<3xf32>
+}"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_float_that_is_made_of_bits_is_refused_a_gradient(mode):
+    x = np.float32([1.5, -3, 5])
+    converted = convert_stablehlo(OF_BITS.replace("FROM", "bitcast_convert"))
+    with tf.GradientTape() as tape:
+        tape.watch(tf.constant(x))
+        np.testing.assert_array_equal(converted(tf.constant(x)), x * np.float32([1.5, 1.5, 1.25]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="bits"):
+        by_tape(converted, [x], mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_number_that_is_read_from_bits_is_a_constant(mode):
+    x = np.float32([1.5, -3, 5])
+    converted = convert_stablehlo(OF_BITS.replace("FROM", "convert"))
+    read = converted(x).numpy() / x
+    check(by_tape(converted, [x], mode), [np.cos(x * read, dtype=np.float64) * read])

@@ -33,13 +33,18 @@ def refused_in_control_flow(
       cotangents: Of its results, one at least.
       arguments: Of theirs the cotangents are to have the dtypes and, as far as they are known, the shapes.
     """
-    given = next(cotangent for cotangent in cotangents if cotangent is not None)
     message = f"a SavedModel has no gradient of {what} in a loop or a branch, for TensorFlow cannot load one\n{remedy}"
+    return refused_when_computed(message, "a_SavedModel_has_no_gradient_in_a_loop_or_a_branch", cotangents, arguments)
+
+
+def refused_when_computed(
+    message: str, name: str, cotangents: Sequence[tf.Tensor | None], arguments: Sequence[tf.Tensor]
+) -> list[tf.Tensor | None]:
+    """As `refused_in_control_flow`, with this message, and the name of an operation where it is compiled."""
+    given = next(cotangent for cotangent in cotangents if cotangent is not None)
     with tf.control_dependencies([tf.debugging.Assert(False, [message])]):
         # Compiled, there are no assertions; nor are there texts, which is an error with the name of the operation.
-        text = tf.strings.as_string(
-            tf.reduce_sum(_real(given)), name="a_SavedModel_has_no_gradient_in_a_loop_or_a_branch"
-        )
+        text = tf.strings.as_string(tf.reduce_sum(_real(given)), name=name)
         number = tf.strings.to_number(text) * np.float32("nan")
         return [_like(argument, number) for argument in arguments]
 

@@ -7,10 +7,12 @@ from functools import partial
 
 import tensorflow as tf
 
+from jaxtf.convert._function.saved_gradients import refused_when_computed
 from jaxtf.convert._graph import grappler, nodes
 from jaxtf.convert._graph._support import MOVED, one_by_one, typed
 from jaxtf.convert._graph.broadcasts import EXPAND
-from jaxtf.convert._graph.derivatives import differentiated_as
+from jaxtf.convert._graph.derivatives import differentiated, differentiated_as
+from jaxtf.convert._graph.plan.bits import OF_BITS
 from jaxtf.convert._graph.plan.complex_functions import DIFFERENTIATED_AS
 from jaxtf.convert._graph.plan.rounds import APART
 from jaxtf.convert._graph.plan.sums import SUM_OF_SEVERAL
@@ -22,6 +24,11 @@ __all__: list[str] = []
 
 # Of TensorFlow's kernel for CPU with oneDNN (2.21).
 MOST_DIMENSIONS_OF_SOFTMAX = 5
+
+_OF_BITS = (
+    "graph mode has no derivative of a float that a module puts together of the bits of another (bitcast_convert), as "
+    "exports write out lgamma\n  remedy: differentiate with the rule of JAX: convert_exported of an artifact with a VJP"
+)
 
 MEAN = nodes.reduction("Mean", tf.reduce_mean)
 
@@ -102,3 +109,13 @@ def with_derivative(bound: Bound, result: tf.Tensor, argument: tf.Tensor) -> tf.
     inner = replace(bound, operation=replace(bound.operation, name=name, operands=bound.operation.operands[1:]))
     assert entry.emit is not None, "such functions are translated"
     return differentiated_as(bound, result, partial(entry.emit, inner), argument)
+
+
+@translates(OF_BITS)
+def of_bits(bound: Bound, result: tf.Tensor, *floats: tf.Tensor) -> tf.Tensor:
+    """A float that is made of the bits of others, without a derivative by these."""
+
+    def gradient(upwards: tf.Tensor, *arguments: tf.Tensor) -> list[tf.Tensor | None]:
+        return refused_when_computed(_OF_BITS, "no_derivative_of_floats_made_of_bits", [upwards], arguments)
+
+    return differentiated(bound, result, gradient, *floats)

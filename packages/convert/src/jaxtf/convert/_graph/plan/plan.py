@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxtf.convert._graph.broadcasts import leave_to_consumers
 from jaxtf.convert._graph.plan.agreed import with_agreed_sizes
+from jaxtf.convert._graph.plan.bits import with_refusals
 from jaxtf.convert._graph.plan.bounds import Bounds
 from jaxtf.convert._graph.plan.choices import marked
 from jaxtf.convert._graph.plan.complex_functions import with_derivatives
@@ -67,9 +68,10 @@ def plan(
         program = with_empty_batches(program, exported)
     if checks_operands:
         program = with_agreed_sizes(program)
+    for_tapes = (with_derivatives, partial(with_slopes, program=program), with_refusals, marked)
     passes: tuple[Pass, ...] = (
         partial(_with_regions, functions=program.functions),
-        *((with_derivatives, partial(with_slopes, program=program), marked) if is_differentiated else ()),
+        *(for_tapes if is_differentiated else ()),
         Bounds(program),
         partial(_sizes_known, only_agreed=checks_operands),
         Folding(program),
