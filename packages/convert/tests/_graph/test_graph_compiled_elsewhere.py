@@ -119,6 +119,7 @@ def is_near(results, expected):
     )
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     "way", [frozen, *(pytest.param(way, marks=pytest.mark.slow) for way in (by_session, vectorized))]
 )

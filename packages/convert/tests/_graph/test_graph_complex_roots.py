@@ -180,6 +180,7 @@ def test_equal_elements_beside_a_cut_have_one_result_which_is_that_of_jax(name, 
                 np.testing.assert_allclose(ours.numpy(), expected, rtol=limit, atol=limit, err_msg=message)
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize("name", ON_CUTS)

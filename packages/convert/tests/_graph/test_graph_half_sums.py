@@ -171,7 +171,7 @@ def computed_in_float64(function, arguments):
         return jax.tree.leaves(jax.jit(function)(*(x.astype(np.float64) for x in arguments)))
 
 
-@pytest.mark.slow(10)
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_accumulates_many_halves_is_right(kind, dtype):

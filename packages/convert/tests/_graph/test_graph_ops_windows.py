@@ -273,6 +273,7 @@ SMALL_ARRAYS = (
 )
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("enable_xla", [False, True])
 @pytest.mark.parametrize(("sizes", "lengths", "strides"), SMALL_ARRAYS)

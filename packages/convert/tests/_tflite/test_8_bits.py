@@ -45,6 +45,7 @@ def test_functions_are_near_in_8_bits(fun, x):
     assert_near(fun, x, 0.015)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     "fun",
     [
@@ -65,6 +66,7 @@ def test_updates_of_repeated_indices_are_near_in_8_bits(fun):
 EDGES = [((1, 1), (1, 1)), ((0, 1), (2, 0)), ((2, 2), (1, 0))]
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("edges", EDGES, ids=str)
 @pytest.mark.parametrize("first", [1, 2], ids=["NHWC", "NCHW"])
 @pytest.mark.parametrize("function", [jax.nn.relu, jnp.tanh])

@@ -38,6 +38,7 @@ def results(model, **arguments):
         return tf.lite.Interpreter(model_content=model).get_signature_runner()(**arguments)
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("seed", range(8))
 def test_convolutions_by_dilated_kernels_are_right(seed):
     random = np.random.default_rng(seed)

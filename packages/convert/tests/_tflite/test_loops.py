@@ -36,6 +36,7 @@ LOOPS = {
 }
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_are_near_in_8_bits(name):
     assert_near(to_tflite(LOOPS[name], input_signature=[tf.TensorSpec([4, 8])], representative_data=DATA), name)

@@ -248,6 +248,7 @@ def test_signs_of_zeros_are_kept():
     assert_near(model, fun(jnp.asarray(x)), 1e-6, x=x)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("fun", "operations"),
     [

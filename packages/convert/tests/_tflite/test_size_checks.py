@@ -164,6 +164,7 @@ def test_nothing_runs_before_the_sizes_are_compared():
     assert names.index("CONCATENATION") == names.index("GATHER", names.index("LOGICAL_AND")) + 1
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "bool"])
 def test_sizes_are_compared_for_any_dtype(dtype):
     def fun(x, y):
@@ -231,6 +232,7 @@ def saved(text, folder):
     return folder
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(
     ("added", "sizes", "others"),
     [("%x, %y", [(3,), (3,)], [(3,), (1,)]), ("%c, %d", [(3,), (3,)], [(1,), (0,)])],

@@ -320,6 +320,7 @@ NAMES = [
 ]
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("names", NAMES, ids=" ".join)
 @pytest.mark.parametrize("is_saved", [False, True], ids=["function", "SavedModel"])
 def test_each_input_has_the_ranges_of_its_own_samples(names, is_saved, tmp_path):
