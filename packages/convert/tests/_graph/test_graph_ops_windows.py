@@ -463,3 +463,17 @@ def test_any_reduction_of_any_windows_agrees(mode):
     first = 1000 * MODES.index(mode)
     done = [agrees(seed, mode) for seed in range(first, first + COUNTS[mode])]
     assert sum(done) > len(done) / 2
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize(("reducer", "start"), [(lax.add, 0.0), (lax.max, -np.inf)])
+def test_a_graph_may_know_that_a_window_of_an_open_size_does_not_fit(reducer, start, size):
+    def pooled(x):
+        moved = x.shape[1] - 1
+        padding = ((0, 0), (moved, -moved), (1, 0), (0, 0))
+        return lax.reduce_window(x, jnp.float32(start), reducer, (1, 3, 2, 1), (1, 1, 1, 1), padding)
+
+    converted = convert(pooled, polymorphic_shapes=["1, a, 2, 1"], native_serialization=False, with_gradient=False)
+    x = np.arange(1, 2 * size + 1, dtype=np.float32).reshape(1, size, 2, 1)
+    found = tf.function(converted, autograph=False)(tf.constant(x))
+    np.testing.assert_array_equal(found, pooled(jnp.asarray(x)), strict=True)

@@ -268,8 +268,10 @@ def _max_pool(
         def of_windows() -> tf.Tensor:
             return slope_of(windowed_of)(upwards, operand)[0]
 
-        are_finite = tf.math.is_finite(tf.reduce_sum(operand))
-        holds = tf.reduce_all([are_finite, *_conditions(sizes(padded), window, pooled)])
+        conditions = _conditions(sizes(padded), window, pooled)
+        if conditions and _has_none(padded, window, pooled):
+            return (of_windows(),)
+        holds = tf.reduce_all([tf.math.is_finite(tf.reduce_sum(operand)), *conditions])
         return (tf.cond(holds, of_pool, of_windows),)
 
     result = _if_windows(made, otherwise, padded, window, pooled)
@@ -285,7 +287,15 @@ def _if_windows(
 ) -> tf.Tensor:
     """What one function makes where there are windows and none is outside, and another where that is not so."""
     conditions = _conditions(sizes(padded), window, pooled)
+    if conditions and _has_none(padded, window, pooled):  # TensorFlow traces no pool of it, in a branch either
+        return otherwise()
     return tf.cond(tf.reduce_all(conditions), made, otherwise) if conditions else made()
+
+
+def _has_none(padded: tf.Tensor, window: Window, pooled: tuple[int, int]) -> bool:
+    """Whether there is no window in an array that is padded already, as far as its sizes are known."""
+    shape = padded.shape.as_list()
+    return any(shape[i] is not None and shape[i] < window.size[i] for i in pooled)
 
 
 def _conditions(shape: Sequence[Size], window: Window, pooled: tuple[int, int]) -> list[tf.Tensor]:
