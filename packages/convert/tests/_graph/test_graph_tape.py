@@ -228,6 +228,34 @@ def test_nor_in_a_loop_or_after_loading(tmp_path):
             np.testing.assert_allclose(pulled(loaded, tf.constant(x))[0], next(in_jax(function, [x])), rtol=1e-5)
 
 
+CHOSEN = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<4xf32>
+  %y = stablehlo.exponential %x : tensor<4xf32>
+  %z = stablehlo.add %y, %y : tensor<4xf32>
+  CONDITION
+  %r = stablehlo.select %c, %z, %y : tensor<4xi1>, tensor<4xf32>
+  return %r : tensor<4xf32>
+}"""
+OF_FLOATS = "(tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>"
+CONDITIONS = {
+    "total order": f"%c = stablehlo.compare LT, %x, %zero, TOTALORDER : {OF_FLOATS}",
+    "order of truth": f"""%a = stablehlo.compare LE, %x, %zero, FLOAT : {OF_FLOATS}
+  %b = stablehlo.compare LT, %x, %zero, FLOAT : {OF_FLOATS}
+  %c = stablehlo.compare GT, %a, %b, UNSIGNED : (tensor<4xi1>, tensor<4xi1>) -> tensor<4xi1>""",
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+@pytest.mark.parametrize("mode", MODES)
+def test_the_branch_is_chosen_as_in_the_module(name, mode):
+    x = np.float32([-1, -0.0, 0, 1])
+    chosen = np.signbit(x) if name == "total order" else x == 0
+    y = np.where(chosen, 2, 1) * np.exp(x)
+    converted = convert_stablehlo(CHOSEN.replace("CONDITION", CONDITIONS[name]))
+    np.testing.assert_allclose(converted(x), y, rtol=1e-6)
+    check(by_tape(converted, [x], mode), [np.cos(y) * y])
+
+
 # A float between 1 and 2 with the last bits of another, or what these are as a number, times that other.
 OF_BITS = """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
   %mask = stablehlo.constant dense<8388607> : tensor<3xui32>

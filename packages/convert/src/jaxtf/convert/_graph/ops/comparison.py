@@ -5,7 +5,8 @@ NaN is unordered, and -0 equal to 0, but in the total order; what is chosen is c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -54,10 +55,15 @@ def compare(bound: Bound, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
     gives.
     Source: StableHLO specification, `compare`.
     """
-    direction = bound["comparison_direction"]
+    return compared(bound.operation.attributes, left, right)
+
+
+def compared(attributes: Mapping[str, Any], left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """As `compare`, by its attributes."""
+    direction = attributes["comparison_direction"]
     if left.dtype == tf.bool and direction not in ("EQ", "NE"):
         left, right = tf.cast(left, tf.int32), tf.cast(right, tf.int32)
-    if bound.get("compare_type") == "TOTALORDER" and left.dtype.is_floating:
+    if attributes.get("compare_type") == "TOTALORDER" and left.dtype.is_floating:
         left, right = total_order(left), total_order(right)
     return DIRECTIONS[direction](left, right)
 

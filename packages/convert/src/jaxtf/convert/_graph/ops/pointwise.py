@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from jaxtf.convert._graph._support import typed, where
 from jaxtf.convert._graph.derivatives import differentiated
+from jaxtf.convert._graph.ops.comparison import compared
 from jaxtf.convert._graph.plan.pointwise import POINTWISE
 from jaxtf.convert._graph.registry import Bound, translates
 from jaxtf.serialization.interop import Block
@@ -79,15 +80,6 @@ def _applied(name: str, attributes: Mapping[str, Any], *operands: Any) -> Any:
 
 # --- the operations ---
 
-_COMPARISONS = {
-    "EQ": tf.equal,
-    "NE": tf.not_equal,
-    "LT": tf.less,
-    "LE": tf.less_equal,
-    "GT": tf.greater,
-    "GE": tf.greater_equal,
-}
-
 
 def _rounded_away(operand: tf.Tensor) -> tf.Tensor:
     whole = tf.floor(tf.abs(operand))
@@ -141,7 +133,7 @@ _FUNCTIONS: Mapping[str, Callable[..., tf.Tensor]] = {
 }
 _OPERATIONS: Mapping[str, Callable[..., tf.Tensor]] = {
     **{name: _of_numbers(function) for name, function in _FUNCTIONS.items()},
-    "compare": lambda attributes, x, y: _COMPARISONS[attributes["comparison_direction"]](x, y),
+    "compare": compared,
     "convert": lambda attributes, x: tf.cast(x, attributes["dtype"]),
 }
 
