@@ -136,7 +136,7 @@ print("as expected")
 """
 
 
-@pytest.mark.slow(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["alone", "jax2tf first"])
 def test_registered_containers_are_pytrees_in_what_a_function_closes_over(order):
     command = [sys.executable, "-c", REGISTERED, str(Path(__file__).parent), order]

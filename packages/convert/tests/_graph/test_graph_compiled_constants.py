@@ -137,7 +137,7 @@ PROGRAMS = (*WITHOUT_XLA, of_pool)
 
 
 # With enable_xla=False a pool drops NaN wherever TensorFlow's kernel computes it.
-@pytest.mark.slow(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("enable_xla", "program"), [*((True, p) for p in PROGRAMS), *((False, p) for p in WITHOUT_XLA)]
 )

@@ -80,7 +80,7 @@ def expected(order):
     return {name: of_jax(function, order, operands) for name, (function, _, operands) in prepared().items()}
 
 
-@pytest.mark.slow(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("order", [1, 2])
 def test_gradients_of_complex_functions_and_their_gradients_are_those_of_jax(order, mode):

@@ -191,7 +191,7 @@ def assert_convolved(case, mode):
     assert (error <= allowed).all(), f"off by {error.max()} of {np.abs(expected).max()}"
 
 
-@pytest.mark.slow(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @given(case=cases())
 @drawn(25)
@@ -200,7 +200,7 @@ def test_any_convolution_agrees_with_its_definition(mode, case):
     assert_convolved(case, mode)
 
 
-@pytest.mark.slow(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @given(case=cases(dtypes=INTEGERS, most_spatial=2))
 @drawn(15)
@@ -434,7 +434,7 @@ def branches(function, batch):
     return sum(node.op in ("If", "StatelessIf") for node in nodes)
 
 
-@pytest.mark.slow(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", ["b", "2*b", "b+1"])
 def test_a_batch_that_has_an_element_at_least_takes_no_branch_more(batch, monkeypatch):
     functions = (net, jax.grad(lambda x, k: net(x, k).sum(), 1), convolved, lambda x, k: convolved(x[1:], k))

@@ -180,6 +180,7 @@ def test_a_complex_matrix_with_a_part_that_is_not_finite_has_no_eigenvalues(part
     np.testing.assert_array_equal(np.isnan(vectors).all((1, 2)), [True, False])
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("compiled", COMPILED)
 @pytest.mark.parametrize("shapes", [None, "b, m, n"])
 @pytest.mark.parametrize("is_full", [True, False])

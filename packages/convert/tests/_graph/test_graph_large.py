@@ -46,6 +46,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("enable_xla", [True, False])
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_read_at_the_right_place(bytes_, name, enable_xla):

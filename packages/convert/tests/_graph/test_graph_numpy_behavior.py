@@ -61,7 +61,7 @@ print("right")
 """
 
 
-@pytest.mark.slow(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "prefers_float32"), [("legacy", "0"), ("safe", "0"), ("all", "1")])
 def test_values_and_dtypes_are_those_of_jax(mode, prefers_float32):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -320,7 +320,7 @@ def test_triangular_systems_are_solved_from_either_side(dtype):
     assert_close(solve, matrix, values(2, 3, 4, dtype=dtype), terms=512)
 
 
-@pytest.mark.slow(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "mode"),
     [("float32", "eager"), ("float32", "compiled"), ("float64", "graph"), ("complex64", "graph")],

@@ -393,7 +393,7 @@ def test_a_pool_is_one_of_tensorflow_where_nothing_is_lost():
     assert "MaxPool" in [operation.type for operation in graph.get_operations()] + inner
 
 
-@pytest.mark.slow(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["graph", "compiled"])
 def test_any_reduction_over_a_size_known_at_run_time_agrees(mode):
     x = np.random.RandomState(0).randint(-100, 100, (100, 3)).astype(INT)

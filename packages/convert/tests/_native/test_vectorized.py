@@ -71,7 +71,7 @@ def test_a_jacobian_has_as_many_rows_as_there_are_results(backend, count):
     np.testing.assert_allclose(found, np.diag(2 * np.cos(x)), rtol=1e-6)
 
 
-@pytest.mark.slow(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["eager", "graph", "compiled"])
 @pytest.mark.parametrize("flat", [jnp.sign, jnp.floor, lambda x: jax.lax.stop_gradient(x) * 2, lambda x: 1.0 * (x > 0)])
 def test_derivatives_that_take_nothing_are_of_all_elements(flat, backend):

@@ -118,6 +118,7 @@ def test_a_fault_is_located_in_an_artifact_at_its_line_and_in_its_own_gradient(m
     assert places["values"].operations == ("stablehlo.sine",)
 
 
+@pytest.mark.slow
 def test_a_fault_is_located_in_an_artifact_of_symbolic_sizes(monkeypatch):
     @jax.custom_vjp
     def bent(x):
@@ -141,7 +142,7 @@ def test_a_fault_is_located_in_an_artifact_of_symbolic_sizes(monkeypatch):
     }
 
 
-@pytest.mark.slow(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("primitive", ["minimum", "select"])
 def test_an_artifact_and_its_function_are_located_at_the_same_operation(monkeypatch, primitive):
     def chain(x):

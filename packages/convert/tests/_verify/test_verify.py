@@ -242,7 +242,7 @@ def test_an_artifact_is_verified_with_the_gradients_that_it_carries():
     assert without.rows[-1].where == "the artifact carries no VJP"
 
 
-@pytest.mark.slow(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int32", "bool", "complex64", "bfloat16", "float64"])
 def test_every_dtype_has_numbers(dtype):
     with jax.enable_x64(dtype == "float64"):
