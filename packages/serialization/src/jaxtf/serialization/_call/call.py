@@ -14,7 +14,7 @@ import jax
 
 from jaxtf.serialization._call import batching, derivatives
 from jaxtf.serialization._call.placement import in_memory_spaces
-from jaxtf.serialization._call.primitive import Callee, call_exported_p
+from jaxtf.serialization._call.primitive import Callee, call_exported_p, check_result_sizes
 from jaxtf.serialization._errors import ArgumentMismatch, ArtifactError, CalledFunctionsRefused
 from jaxtf.serialization._jax_values.paths import argument_paths
 from jaxtf.serialization._jax_values.varying import vary_alike
@@ -27,6 +27,9 @@ _LINES_SHOWN = 12
 
 # In a diagnostic of MLIR: up to a line of source, which is indented by 4, or the next location.
 _DIAGNOSTIC = re.compile(r"error: (?P<text>.*?)\n(?:    |[^\n ]+:\d+:\d+: |note: |\Z)", re.DOTALL)
+
+# What JAX and jaxlib say of a module that has no constant sizes for the arguments of a call.
+_NOT_REFINED = ("Error refining shapes", "Module shape refinement failed")
 
 # Where a result of a module that was refined has not the size that its record computes.
 _OTHER_SIZES = "'stablehlo.convert' op requires the same shape for all operands and results"
@@ -47,9 +50,11 @@ def call_exported(exported: Exported, flat_call: FlatCall, args: tuple[Any, ...]
     flat = flat_arguments(exported, args, kwargs)
     try:
         results = flat_call(*flat)
-    except ValueError as error:
+    except (ValueError, jax.errors.JaxRuntimeError) as error:
         if refusal := _failed_assertion(error):
             raise ArgumentMismatch(f"in the call of the exported function '{exported.fun_name}': {refusal}") from error
+        if any(text in str(error) for text in _NOT_REFINED):
+            check_result_sizes(exported, [jax.typeof(value) for value in flat])
         if _OTHER_SIZES in str(error.__cause__):
             raise ArtifactError(
                 f"the module of '{exported.fun_name}' is not the one that its record describes: for these arguments a "
@@ -75,7 +80,7 @@ def flat_arguments(exported: Exported, args: tuple[Any, ...], kwargs: dict[str, 
     return list(flat)
 
 
-def _failed_assertion(error: ValueError) -> str | None:
+def _failed_assertion(error: Exception) -> str | None:
     """The text of the assertion about sizes that failed when the module was refined to constant sizes, if one did.
 
     JAX says "Error refining shapes"; the cause has the text, then source lines and where these were called from.

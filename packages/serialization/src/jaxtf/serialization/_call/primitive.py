@@ -37,7 +37,7 @@ from jaxtf.serialization._record.exported import Exported
 from jaxtf.serialization._record.platforms import PLATFORMS_OF_GRAPHS
 from jaxtf.shapepoly import ShapeMismatch, SymbolicOperations, evaluate, is_symbolic_dim
 
-__all__ = ["Callee", "call_exported_p", "called_avals", "new_call_primitive"]
+__all__ = ["Callee", "call_exported_p", "called_avals", "check_result_sizes", "new_call_primitive"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +115,22 @@ def _check_argument(exported: Exported, path: str, expected: Any, actual: Any) -
                 "reads of a symbolic size is an integer of 32 bits\n"
                 "  remedy: export it for sizes that are constants, or split the array"
             )
+
+
+def check_result_sizes(exported: Exported, actual: Sequence[Any]) -> None:
+    """Refuses arguments of avals for which a result has a symbolic size that has too many bits.
+
+    Raises:
+      ArgumentMismatch: Says which size.
+    """
+    for recorded, aval in zip(exported.out_avals, called_avals(exported, actual), strict=True):
+        for size, found in zip(recorded.shape, aval.shape, strict=True):
+            if is_symbolic_dim(size) and not is_symbolic_dim(found) and found > LARGEST_SIZE:
+                raise ArgumentMismatch(
+                    f"in the call of the exported function '{exported.fun_name}': the size '{size}' of a result is "
+                    f"{found}, which is not an integer of 32 bits\n"
+                    "  remedy: a result of more axes, with smaller sizes"
+                )
 
 
 def called_avals(exported: Exported, actual: Sequence[Any]) -> list[Any]:

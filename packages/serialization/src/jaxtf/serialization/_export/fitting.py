@@ -1,13 +1,14 @@
-"""Checks that the sizes a module computes with are integers of 32 bits, for the shapes that it is called with.
+"""Checks that the sizes a module computes with have as many bits as JAX has for them, for the shapes of a call.
 
-JAX computes them in 32 bits unless it has types of 64, and those that do not fit would be others, in silence. What is
-checked is computed in 64 bits. Where the sizes become known the checks are folded, as all arithmetic on them.
+JAX computes numbers in 32 bits unless it has types of 64, and the shapes of what it makes always in 32. Those that do
+not fit would be others, in silence. What is checked is computed in 64 bits. Where the sizes become known the checks
+are folded, as all arithmetic on them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jax.extend.mlir import ir
 from jax.extend.mlir.dialects import stablehlo
@@ -16,38 +17,88 @@ from jaxtf.serialization._export.dimensions import Range, RangeOperations, Stabl
 from jaxtf.serialization._record.avals import DOES_NOT_FIT, LARGEST_SIZE
 from jaxtf.shapepoly import Dimension, computed_parts, evaluate, is_symbolic_dim
 
-__all__ = ["require_fitting"]
+__all__ = ["ComputedSizes", "Variable", "require_fitting"]
 
-_LARGEST = 2**31 - 1
+_BITS = 32
+_LARGEST = 2 ** (_BITS - 1) - 1
 _LARGEST_OF_SUMMAND = 2**62 - 1  # of which sums of two have 64 bits
+
+_OF_NUMBERS = "compute it with floating-point numbers"
+_OF_WIDTH = "export in jax.enable_x64()"
+_OF_SHAPES = "an array of more axes, with smaller sizes"
+
+
+class ComputedSizes(NamedTuple):
+    """The symbolic sizes that a function computes with, each once.
+
+    Attributes:
+      numbers: Those that it makes numbers of, and numbers of turns of loops.
+      shapes: Of arrays that it makes from nothing.
+    """
+
+    numbers: tuple[Any, ...] = ()
+    shapes: tuple[Any, ...] = ()
+
+
+class Variable(NamedTuple):
+    """A dimension variable.
+
+    Attributes:
+      value: The scalar, of 32 bits, or of 64 if it may need them.
+      range: What it may be.
+    """
+
+    value: ir.Value
+    range: Range
 
 
 def require_fitting(
-    sizes: Iterable[Dimension], shapes: Iterable[Sequence[int | Dimension]], values: Mapping[str, ir.Value]
+    sizes: ComputedSizes,
+    given: Iterable[Sequence[int | Dimension]],
+    variables: Mapping[str, Variable],
+    *,
+    is_wide: bool,
 ) -> None:
     """Emits the checks of the sizes that may not fit, and of what is computed for them.
 
     Args:
       sizes: Those that the module computes with.
-      shapes: Of the arguments, whose sizes fit.
-      values: The dimension variables, integers of 32 bits.
+      given: The shapes of the arguments, whose sizes fit.
+      variables: The dimension variables.
+      is_wide: Whether JAX computes with integers of 64 bits.
     """
-    parts = dict.fromkeys(part for size in sizes for part in computed_parts(size, LARGEST_SIZE))
-    for given in filter(is_symbolic_dim, (size for shape in shapes for size in shape)):
-        parts.pop(given, None)
-    if not parts:
+    most = {name: variable.range[1] for name, variable in variables.items()}
+    largest = {name: size if size > _LARGEST else LARGEST_SIZE for name, size in most.items()}
+    limits = _limits(sizes, largest, is_wide=is_wide)
+    for size in filter(is_symbolic_dim, (size for shape in given for size in shape)):
+        limits.pop(size, None)
+    if not limits:
         return
     operations = _WideOperations()
-    wide = {name: _Number(operations.widened(value), (0, LARGEST_SIZE)) for name, value in values.items()}
-    for part in parts:
+    wide = {name: _Number(operations.widened(x.value), (0, largest[name])) for name, x in variables.items()}
+    for part, limit in limits.items():
         names = sorted(part.expression.variables())
-        shown = [piece for name in names for piece in (", " if name != names[0] else "", f"{name} = ", values[name])]
-        operations.message = [
-            f"The size '{part}', {DOES_NOT_FIT} for ",
-            *shown,
-            ". Possible remedy: compute it with floating-point numbers, or export in jax.enable_x64().",
-        ]
-        operations.require_at_most(evaluate(part, wide, operations), _LARGEST)
+        shown = [x for name in names for x in (", " if name != names[0] else "", f"{name} = ", variables[name].value)]
+        bits = limit.bit_length() + 1
+        remedy = _OF_NUMBERS if is_wide else f"{_OF_NUMBERS}, or {_OF_WIDTH}"
+        if part in sizes.shapes and bits == _BITS:
+            remedy = _OF_SHAPES
+        text = f"The size '{part}', {DOES_NOT_FIT} {bits} bits for "
+        operations.message = [text, *shown, f". Possible remedy: {remedy}."]
+        operations.require_at_most(evaluate(part, wide, operations), limit)
+
+
+def _limits(sizes: ComputedSizes, largest: Mapping[str, int], *, is_wide: bool) -> dict[Dimension, int]:
+    """What each part of the sizes may be at most, where it may be more."""
+    limits: dict[Dimension, int] = {}
+    limit = _LARGEST_OF_SUMMAND if is_wide else _LARGEST
+    for size in (*sizes.numbers, *sizes.shapes):
+        parts = computed_parts(size, limit if is_wide else LARGEST_SIZE, largest=largest)
+        limits |= dict.fromkeys(parts, limit)
+    if is_wide:
+        too_large = (size for size in sizes.shapes if size in computed_parts(size, LARGEST_SIZE, largest=largest))
+        limits |= dict.fromkeys(too_large, _LARGEST)
+    return limits
 
 
 class _Number(NamedTuple):

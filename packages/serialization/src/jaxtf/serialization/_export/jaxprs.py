@@ -12,6 +12,7 @@ import jax
 from jax.core import Tracer
 
 from jaxtf.serialization._export.constants import items_of
+from jaxtf.serialization._export.fitting import ComputedSizes
 from jaxtf.serialization._jax import CALLBACKS, equation_frames
 from jaxtf.serialization._record.called import CalledFunction
 from jaxtf.serialization._record.locations import users_line
@@ -108,18 +109,29 @@ _MAKES_ARRAYS = frozenset(
 )
 
 
-def sizes_in(jaxpr: Any) -> tuple[Any, ...]:
-    """The symbolic sizes that a jaxpr makes numbers of, or arrays from nothing, each once.
+_RESHAPES = ("reshape", "tile")
 
-    An array that is computed from others has no larger sizes than these, or as many elements.
+
+def sizes_in(jaxpr: Any) -> ComputedSizes:
+    """The symbolic sizes that a jaxpr computes with.
+
+    An array that is computed from others has no larger sizes than these, or as many elements; that says something of
+    its sizes only if it has elements.
     """
-    found: dict[Any, None] = {}
+    numbers: dict[Any, None] = {}
+    shapes: dict[Any, None] = {}
     for equation in equations(jaxpr):
-        found.update(dict.fromkeys(filter(is_symbolic_dim, equation.params.values())))  # a value, turns of a loop
-        if equation.primitive.name in _MAKES_ARRAYS:
-            sizes = (size for result in equation.outvars for size in getattr(result.aval, "shape", ()))
-            found.update(dict.fromkeys(filter(is_symbolic_dim, sizes)))
-    return tuple(found)
+        numbers.update(dict.fromkeys(filter(is_symbolic_dim, equation.params.values())))
+        name = equation.primitive.name
+        for shape in (getattr(result.aval, "shape", ()) for result in equation.outvars):
+            if name in _MAKES_ARRAYS or (name in _RESHAPES and _may_be_empty_beside(shape)):
+                shapes.update(dict.fromkeys(filter(is_symbolic_dim, shape)))
+    return ComputedSizes(tuple(numbers), tuple(shapes))
+
+
+def _may_be_empty_beside(shape: Sequence[Any]) -> bool:
+    """Whether an array may have no elements although one of its sizes is not zero."""
+    return len(shape) > 1 and (0 in shape or sum(map(is_symbolic_dim, shape)) > 1)
 
 
 def equations(value: Any) -> Iterator[Any]:

@@ -20,9 +20,9 @@ from jax.extend.mlir import ir, passmanager
 from jax.extend.mlir.dialects import func, stablehlo
 
 from jaxtf.serialization._export.dimensions import RangeOperations, StablehloOperations
-from jaxtf.serialization._export.fitting import require_fitting
+from jaxtf.serialization._export.fitting import ComputedSizes, Variable, require_fitting
 from jaxtf.serialization._record.avals import Shape
-from jaxtf.shapepoly import Dimension, Solution
+from jaxtf.shapepoly import Solution
 
 __all__ = ["Dimensions", "export_main", "mark_refined_at_run_time"]
 
@@ -52,7 +52,7 @@ class Dimensions:
     shapes: tuple[Shape, ...]
     kept: tuple[int, ...]
     solution: Solution
-    computed: tuple[Dimension, ...] = ()
+    computed: ComputedSizes
 
 
 def export_main(module: ir.Module, dimensions: Dimensions) -> None:
@@ -140,14 +140,15 @@ def _inner_operands(
     for index, array in zip(dimensions.kept, arguments[first_array:], strict=True):
         flat[index] = array
     ranges = RangeOperations()
-    dimensions.solution.run(ranges)
+    most = dimensions.solution.run(ranges)
     size_type = inner.type.inputs[layout.platform_index]
     # Products and sums are compared in 64 bits where they may wrap in 32.
     of_sizes = size_type if ranges.are_small else ir.RankedTensorType.get([], ir.IntegerType.get_signless(64))
     values = dimensions.solution.run(StablehloOperations(flat, of_sizes))
     sizes = {name: _as_type(values[name], size_type) for name in layout.dimensions}
-    if size_type == ir.RankedTensorType.get([], ir.IntegerType.get_signless(32)):
-        require_fitting(dimensions.computed, dimensions.shapes, sizes)
+    variables = {name: Variable(values[name], most[name]) for name in layout.dimensions}
+    is_wide = size_type == ir.RankedTensorType.get([], ir.IntegerType.get_signless(64))
+    require_fitting(dimensions.computed, dimensions.shapes, variables, is_wide=is_wide)
     return [*arguments[: layout.platform_index], *sizes.values(), *arguments[layout.platform_index :]]
 
 

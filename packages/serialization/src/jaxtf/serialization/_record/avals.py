@@ -35,8 +35,8 @@ Shape = tuple[Any, ...]
 LARGEST_SIZE = 2**31 - 2**21
 """Of a symbolic axis: sizes are integers of 32 bits, and small numbers are added to them."""
 
-DOES_NOT_FIT = "which the program computes with, is not an integer of 32 bits"
-"""In the text of each assertion of a module that a size fits."""
+DOES_NOT_FIT = "which the program computes with, is not an integer of"
+"""In the text of each assertion of a module that a size fits; a number of bits follows."""
 
 EXTENDED_PREFIX = "key<"
 
