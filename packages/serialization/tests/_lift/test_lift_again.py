@@ -79,7 +79,7 @@ def assert_derivatives_are_those_of(function, found, x):
         np.testing.assert_allclose(derivative(found), derivative(function), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.slow(4)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize(("dtype", "platforms"), [*((dtype, None) for dtype in DTYPES), ("complex64", ("cpu", "cuda"))])
 @pytest.mark.parametrize("name", NAMES.split())
 def test_functions_of_complex_numbers_have_their_derivatives(name, dtype, platforms):
@@ -89,7 +89,7 @@ def test_functions_of_complex_numbers_have_their_derivatives(name, dtype, platfo
         assert_derivatives_are_those_of(function, again(function, z, platforms=platforms), z)
 
 
-@pytest.mark.slow(2)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", NAMES.split())
 def test_functions_of_batches_and_of_open_sizes_have_their_derivatives(name):
     function, z = getattr(lax, name), np.array(of_complex.POINTS, np.complex64)
@@ -100,7 +100,7 @@ def test_functions_of_batches_and_of_open_sizes_have_their_derivatives(name):
     assert_derivatives_are_those_of(function, again(function, open_), z)
 
 
-@pytest.mark.slow(3)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", OF_REALS)
 def test_functions_of_real_numbers_have_their_derivatives(name):
     if name == "lgamma" and jax.__version_info__ >= (0, 12):  # which writes it out by its bits
@@ -110,7 +110,7 @@ def test_functions_of_real_numbers_have_their_derivatives(name):
     assert_derivatives_are_those_of(OF_REALS[name], again(OF_REALS[name], REALS), REALS)
 
 
-@pytest.mark.slow(3)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("platforms", [None, ("cpu", "cuda")], ids=["one platform", "platforms"])
 @pytest.mark.parametrize("name", of_choices.FUNCTIONS)
 def test_choices_have_the_derivatives_of_jax(name, platforms):

@@ -113,7 +113,7 @@ def recognized(block):
             yield argument, operation.results[0], function
 
 
-@pytest.mark.slow(3)
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("name", NAMES.split())
 def test_what_is_taken_for_a_function_has_its_values(name):
     block = body_of(name)

@@ -109,7 +109,7 @@ def kept_out(function):
     return gradient_of_gradient(jax.checkpoint(function))
 
 
-@pytest.mark.slow(6)
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("derivative", [tangent_of_gradient, gradient_of_gradient, of_a_batch, kept_out])
 @pytest.mark.parametrize("function", [gelu, lax.erfc, of_tanh])
 @pytest.mark.parametrize("symbolic", [False, True])
