@@ -60,6 +60,58 @@ def test_so_where_the_traced_size_is_not_known():
     np.testing.assert_allclose(jax.jit(turns)(X), turns(X), atol=1e-6)
 
 
+def patches(window, steps, rates, padding):
+    return lambda x: tf.image.extract_patches(x, [1, *window, 1], [1, *steps, 1], [1, *rates, 1], padding)
+
+
+PATCHES = [
+    ((2, 2), (1, 1), (1, 1), "SAME"),
+    *((DRAWN.integers(1, 5, 2), DRAWN.integers(1, 4, 2), DRAWN.integers(1, 3, 2), "SAME") for _ in range(8)),
+    *((DRAWN.integers(1, 4, 2), DRAWN.integers(1, 6, 2), DRAWN.integers(1, 3, 2), "VALID") for _ in range(4)),
+]
+
+
+@pytest.mark.parametrize("at", range(len(PATCHES)))
+def test_patches_are_moved_so_that_what_is_not_finite_stays_where_it_is(at):
+    x = DRAWN.uniform(size=(2, 5, 6, 3)).astype(np.float32)
+    x.flat[DRAWN.choice(x.size, 9, replace=False)] = [NAN, np.inf, -np.inf] * 3
+    call = call_tf(patches(*PATCHES[at]))
+    np.testing.assert_array_equal(jax.jit(call)(x), call(x))
+    gradient = jax.grad(lambda x: (call(x) * np.float32(2)).sum())
+    np.testing.assert_array_equal(jax.jit(gradient)(x), gradient(x))
+
+
+@pytest.mark.parametrize("dtype", [tf.int8, tf.uint8, tf.int32, tf.float16, tf.float64, tf.complex64])
+def test_patches_of_each_dtype(dtype):
+    x = DRAWN.integers(0, 99, (2, 5, 6, 3)).astype(np.float32)
+    call = call_tf(lambda x: tf.abs(tf.cast(patches((2, 3), (1, 2), (2, 1), "SAME")(tf.cast(x, dtype)), tf.complex64)))
+    np.testing.assert_array_equal(jax.jit(call)(x), call(x))
+
+
+def test_patches_in_each_stage():
+    function = patches((2, 3), (1, 2), (1, 1), "SAME")
+    x = DRAWN.uniform(size=(2, 5, 6, 3)).astype(np.float32)
+    x[0, 1, 2] = np.inf
+    due = call_tf(function)(x)
+    for shape in ("b, 5, 6, 3", "b, h, w, 3"):
+        exported = export(call_tf(function))(jax.ShapeDtypeStruct(jax.export.symbolic_shape(shape), x.dtype))
+        np.testing.assert_array_equal(exported.call(x), due)
+    np.testing.assert_array_equal(jax.vmap(call_tf(function))(x[None])[0], due)
+    within = tf.function(function, input_signature=[tf.TensorSpec([None] * 4)])
+    np.testing.assert_array_equal(jax.jit(call_tf(within))(x), due)
+    with pytest.raises(ValueError, match="output size would be negative"):
+        jax.jit(call_tf(patches((7, 7), (1, 1), (1, 1), "VALID")))(x)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.3, -0.2, 1.0])
+def test_hues_are_turned_also_where_no_channel_is_positive(delta):
+    x = np.concatenate([DRAWN.uniform(-1, 0, (40, 3)), DRAWN.uniform(-1, 1, (40, 3)), np.zeros((1, 3))])
+    x = np.float32([*x, [0, -0.1, -0.2], [-0.5, -0.5, -0.5], [-0.0, -0.0, -0.1]])
+    call = call_tf(lambda x: tf.image.adjust_hue(x[None], delta)[0])
+    np.testing.assert_allclose(jax.jit(call)(x), call(x), atol=1e-5)
+    np.testing.assert_allclose(jax.vmap(call)(x[None])[0], call(x), atol=1e-5)
+
+
 F = np.float32
 FUNCTIONS = {
     "mean": (tf.reduce_mean, np.int32([2_000_000_000] * 2)),
