@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from jax import export  # the authority: what it takes is an ordinary JAX program
 
-from jaxtf.calltf import CompilationError, _traced, call_tf
+from jaxtf.calltf import CaptureWarning, CompilationError, VariableWriteError, _traced, call_tf
 
 
 def step(x):
@@ -224,6 +224,47 @@ def test_a_shape_that_only_compilation_knows_is_compared_with_the_declared_one(s
     else:
         with pytest.raises(ValueError, match=r"Result\[0\] is tensor<2xf32> vs. expected float32\[3\]"):
             jax.jit(call)(jnp.ones(2))
+
+
+def test_another_shape_than_tensorflow_infers_is_refused_in_words():
+    def thinned(x):
+        return {"thin": tf.raw_ops.AvgPool(value=x, ksize=[1] * 4, strides=[1, 1, 1, 3], padding="SAME"), "whole": x}
+
+    message = (
+        r"Error compiling TensorFlow function thinned: result\[0\], of its operation AvgPool, is tensor<1x4x4x1xf32> "
+        r"compiled, and tensor<1x4x4x2xf32> as TensorFlow infers it: .*\n  remedy: write it with others, or call "
+    )
+    with pytest.raises(CompilationError, match=message):
+        jax.jit(call_tf(thinned))(jnp.ones((1, 4, 4, 2)))
+
+
+NEW_VARIABLES = {
+    "of the argument": tf.Variable,
+    "of a function": lambda x: tf.Variable(lambda: x) + 1,
+    "of a constant": lambda x: x * tf.Variable(2.0),
+    "of a layer": lambda x: tf.keras.layers.Dense(3)(x[None]),
+    "within": tf.function(lambda x: x * tf.Variable(2.0)),
+}
+
+
+@pytest.mark.parametrize("function", NEW_VARIABLES.values(), ids=NEW_VARIABLES)
+def test_a_function_that_creates_a_variable_is_refused_in_words(function):
+    message = r"call_tf: .* creates a tf\.Variable, which is not possible in a JAX staging context .*\n  remedy: create"
+    for staged in (jax.jit, jax.vmap):
+        with pytest.raises(VariableWriteError, match=message):
+            staged(call_tf(function))(jnp.ones((2, 3)))
+
+
+def test_a_variable_that_is_created_once_is_a_captured_one():
+    kept = []
+
+    def scaled(x):
+        if not kept:
+            kept.append(tf.Variable(2.0))
+        return x * kept[0]
+
+    with pytest.warns(CaptureWarning):
+        np.testing.assert_array_equal(jax.jit(call_tf(scaled))(jnp.ones(2)), [2, 2])
 
 
 def test_a_compiled_dtype_that_is_not_the_one_tensorflow_inferred_is_converted():

@@ -135,6 +135,31 @@ def test_results_are_those_of_eager_mode(name):
     np.testing.assert_array_equal(jax.jit(call)(x), call(x))
 
 
+NUMBERS = {
+    "of rows": np.int32([[1, 2], [2, 9]]),
+    "of a row": np.int32([1, 2, 2]),
+    "of one": np.int32(2),
+}
+
+
+@pytest.mark.parametrize("numbers", NUMBERS)
+@pytest.mark.parametrize("dtype", [tf.int32, tf.float32])
+def test_numbers_are_counted_as_in_eager_mode(numbers, dtype):
+    x = NUMBERS[numbers]
+    for weights in (np.zeros(0), np.arange(x.size).reshape(x.shape)):
+        call = call_tf(lambda x, w=weights: tf.raw_ops.Bincount(arr=x, size=4, weights=tf.cast(w, dtype)))
+        np.testing.assert_array_equal(jax.jit(call)(x), call(x))
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 3, 3)])
+def test_there_are_no_eigenvectors_where_none_are_asked_for(shape):
+    x = DRAWN.normal(size=shape).astype(np.float32)
+    call = call_tf(lambda x: list(tf.raw_ops.SelfAdjointEigV2(input=x, compute_v=False)))
+    values, vectors = jax.jit(call)(x)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(x), rtol=1e-4, atol=1e-5)
+    assert vectors.shape == (0,)
+
+
 def test_what_has_no_compiler_and_is_not_used_keeps_nothing_from_being_replaced():
     def place(x):
         tf.strings.as_string(x)

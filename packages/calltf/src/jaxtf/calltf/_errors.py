@@ -51,7 +51,7 @@ class CompilationError(ValueError):
 
 
 class VariableWriteError(ValueError):
-    """The function writes to a `tf.Variable`, in a staged context."""
+    """The function writes to a `tf.Variable`, or creates one, in a staged context."""
 
 
 class UnsupportedError(NotImplementedError):

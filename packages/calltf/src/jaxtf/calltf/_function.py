@@ -36,13 +36,19 @@ from jaxtf.calltf._captures import captures_text
 from jaxtf.calltf._configuration import Configuration
 from jaxtf.calltf._conjugates import with_conjugates
 from jaxtf.calltf._declared import Declared, known_sizes
-from jaxtf.calltf._errors import LIMITATIONS, CompilationError, DynamicShapeError, UnsupportedError
+from jaxtf.calltf._errors import (
+    LIMITATIONS,
+    CompilationError,
+    DynamicShapeError,
+    UnsupportedError,
+    VariableWriteError,
+)
 from jaxtf.calltf._jax import result_types
 from jaxtf.calltf._lists import misread_lists
 from jaxtf.calltf._replacements import with_replacements
 from jaxtf.calltf._sizes import symbolic_sizes
 from jaxtf.calltf._symbolic_traced import SymbolicTraced
-from jaxtf.calltf._tf import hidden_from_debuggers, outside_of_graphs
+from jaxtf.calltf._tf import hidden_from_debuggers, is_of_new_variables, outside_of_graphs
 from jaxtf.calltf._traced import Signature, Traced
 from jaxtf.calltf._transfer import as_tensor, canonical_dtype, jax_dtype, tensorflow_dtype
 from jaxtf.serialization.interop import unwrapped
@@ -224,6 +230,14 @@ class Function:
             try:
                 concrete = compiled.get_concrete_function(*specs)
             except Exception as error:
+                if is_of_new_variables(error):
+                    raise VariableWriteError(
+                        f"call_tf: {self.name} creates a tf.Variable, which is not possible in a JAX staging context "
+                        "(jax.jit, lax.scan, ...) or under jax.vmap\n"
+                        "  remedy: create variables, and layers, which have some, before the call, take tensors for "
+                        "what is an intermediate value (tf.convert_to_tensor), or call the function outside of staged "
+                        f"contexts; see {LIMITATIONS}"
+                    ) from error
                 error.add_note(
                     f"while call_tf traced {self.name} to a TensorFlow graph, because it is called in a JAX "
                     "staging context (jax.jit, lax.scan, ...) or under jax.vmap; there it meets symbolic tensors"

@@ -211,7 +211,7 @@ def check_result_types(traced: Traced, found: Sequence[ir.Type], expected: Seque
     """Refuses a compiled function with other result shapes than those that JAX was given.
 
     Raises:
-      CompilationError: A dynamic shape.
+      CompilationError: A dynamic shape, or another one than TensorFlow infers.
       DeclarationError: Another shape than declared.
     """
     assert len(found) == len(expected), f"{traced.function} compiled to {len(found)} results, not {len(expected)}"
@@ -223,8 +223,22 @@ def check_result_types(traced: Traced, found: Sequence[ir.Type], expected: Seque
                 f"static output shapes.\n  remedy: pad the result to a fixed size; see {LIMITATIONS}"
             )
         if type_found.shape != type_expected.shape:
-            assert traced.function.declared is not None, f"{type_found}, but TensorFlow inferred {type_expected}"
-            raise traced.function.declared.mismatch(index, str(type_found))
+            if traced.function.declared is not None:
+                raise traced.function.declared.mismatch(index, str(type_found))
+            raise CompilationError(
+                f"Error compiling TensorFlow function {traced.function}: result[{index}], of its operation "
+                f"{_origin(traced.concrete.outputs[index])}, is {type_found} compiled, and {type_expected} as "
+                "TensorFlow infers it: its compiler has another form of that operation\n"
+                "  remedy: write it with others, or call the function outside of staged contexts and jax.vmap, where "
+                f"it runs eagerly; see {LIMITATIONS}"
+            )
+
+
+def _origin(tensor: Any) -> str:
+    """The type of the operation that makes a tensor."""
+    while tensor.op.type == "Identity":
+        tensor = tensor.op.inputs[0]
+    return str(tensor.op.type)
 
 
 # The platform that jaxtf.serialization lowers for where jaxtf.convert translates a module to TensorFlow operations:

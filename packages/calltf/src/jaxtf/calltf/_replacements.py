@@ -62,6 +62,20 @@ def _unique(op: Any, operands: list[Any]) -> Sequence[Any]:
     return emitted(op, [tf.where(tf.equal(values, 0), tf.zeros([], values.dtype), values), *others])
 
 
+def _counted(op: Any, operands: list[Any]) -> Sequence[Any]:
+    """Of all elements, not of those of each row."""
+    numbers, size, weights = operands
+    return emitted(op, [tf.reshape(numbers, [-1]), size, tf.reshape(weights, [-1])])
+
+
+def _eigenvalues(op: Any, operands: list[Any]) -> Sequence[Any] | None:
+    """Alone: no vectors, where none are asked for."""
+    if op.get_attr("compute_v"):
+        return None
+    values, vectors = emitted(op, operands)
+    return [values, tf.zeros([0], vectors.dtype)]
+
+
 def _no_summary(op: Any, operands: list[Any]) -> Sequence[Any]:
     """That there is no NaN: what `enable_check_numerics` adds asserts it, and assertions are left out."""
     return [tf.zeros([3], op.outputs[0].dtype)]
@@ -75,10 +89,11 @@ _FLOATING = _enums(tf.float16, tf.bfloat16, tf.float32, tf.float64)
 _INEXACT = _FLOATING | _enums(tf.complex64, tf.complex128)
 _INTEGERS = _enums(tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16, tf.uint32, tf.uint64)
 # Of which dtypes `T`, as the operation has it.
-_REPLACEMENTS: Mapping[str, tuple[frozenset[int], Callable[[Any, list[Any]], Sequence[Any]]]] = {
+_REPLACEMENTS: Mapping[str, tuple[frozenset[int], Callable[[Any, list[Any]], Sequence[Any] | None]]] = {
     "AdjustHue": (_FLOATING, images.turned_hue),
     **dict.fromkeys(("ArgMax", "ArgMin"), (_FLOATING, _place)),
     **dict.fromkeys(("Bucketize", "UpperBound"), (_FLOATING, special.beyond_all)),
+    "Bincount": (_FLOATING | _INTEGERS, _counted),
     "ClipByValue": (_FLOATING | _INTEGERS, special.clipped),
     "DebugNumericSummaryV2": (_FLOATING, _no_summary),
     **dict.fromkeys(("EluGrad", "SeluGrad"), (_FLOATING, special.activation_slopes)),
@@ -93,6 +108,7 @@ _REPLACEMENTS: Mapping[str, tuple[frozenset[int], Callable[[Any, list[Any]], Seq
         images.resized,
     ),
     "ResizeBilinearGrad": (_FLOATING, images.resize_slopes),
+    "SelfAdjointEigV2": (_INEXACT, _eigenvalues),
     "Sign": (_FLOATING, special.sign),
     **dict.fromkeys(("TopKV2", "TopK"), (_FLOATING, _order)),
     **dict.fromkeys(("Unique", "UniqueV2"), (_FLOATING, _unique)),

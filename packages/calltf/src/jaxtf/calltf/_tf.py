@@ -51,6 +51,9 @@ from tensorflow.python.framework.ops import EagerTensor as _EagerTensor
 # `tf.custom_gradient` close over `tape_grad_fn`, and that over `grad_fn`. Seen in TensorFlow 2.21.
 from tensorflow.python.framework.ops import gradient_registry as _gradient_registry
 
+# What tf.function raises where the first value of a new variable depends on an argument. Seen in TensorFlow 2.21.
+from tensorflow.python.ops.op_selector import UnliftableError as _UnliftableError
+
 __all__ = [
     "Tape",
     "compiled_to_hlo",
@@ -68,6 +71,7 @@ __all__ = [
     "is_compilable",
     "is_declared_not_differentiable",
     "is_function",
+    "is_of_new_variables",
     "is_recomputed",
     "is_stateful",
     "is_unrecorded",
@@ -84,6 +88,11 @@ _tape_watch, _tape_gradient = _pywrap_tfe.TFE_Py_TapeWatch, _pywrap_tfe.TFE_Py_T
 
 # Whether no tape of this thread records what runs: within what is to have a gradient of its own.
 is_unrecorded = _pywrap_tfe.TFE_Py_TapeSetIsStopped
+
+
+def is_of_new_variables(error: Exception) -> bool:
+    """Whether tf.function refused a function because it creates variables."""
+    return isinstance(error, _UnliftableError) or "only supports singleton tf.Variables" in str(error)
 
 
 def eager_type(value: Any) -> int | None:
