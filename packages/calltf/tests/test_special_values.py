@@ -172,11 +172,18 @@ STATED = {
     "cast": (lambda x: tf.cast(x, tf.int32), F([NAN, INF]), [-(2**31)] * 2, [0, 2**31 - 1]),
     "inverse": (lambda x: tf.linalg.inv([[x[0], 1.0], [1.0, 1.0]])[1], F([3e38]), [0, 1], [NAN, NAN]),
     "zeta": (lambda x: tf.math.zeta(x, 0.0), F([1, 0]), [INF, NAN], [NAN, INF]),
+    "shift": (
+        lambda x: tf.bitwise.left_shift(tf.cast(x, tf.int32), [32, -1]),
+        F([3, 3]),
+        [-(2**31), 3],
+        [0, 0],
+    ),
     "hue": (lambda x: tf.image.adjust_hue(x[None, None], 0.0), F([0.1, NAN, 0.2]), [0.2, NAN, NAN], [NAN] * 3),
     "colour": (tf.image.rgb_to_hsv, F([NAN, 0.1, 0.2]), [NAN, 0.5, 0.2], [0, 0, NAN]),
 }
 DERIVATIVES = {
     "maximum": (tf.reduce_max, F([1, NAN, 2]), [NAN] * 3, [0] * 3),
+    "root": (lambda x: 0 * tf.math.real(tf.sqrt(tf.complex(x, x))), F([0, 1]), [0, 0], [NAN, 0]),
     "infinite": (lambda x: INF * tf.nn.relu(x), F([-1, 2]), [NAN, INF], [0, INF]),
 }
 

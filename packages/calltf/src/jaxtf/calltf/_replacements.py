@@ -102,7 +102,7 @@ _REPLACEMENTS: Mapping[str, tuple[frozenset[int], Callable[[Any, list[Any]], Seq
     **dict.fromkeys(("Igamma", "IgammaGradA", "Igammac"), (_FLOATING, special.incomplete_gamma)),
     "Mean": (_INTEGERS, special.mean_of_integers),
     **dict.fromkeys(("Polygamma", "Zeta"), (_FLOATING, special.at_infinity)),
-    **dict.fromkeys(("ReciprocalGrad", "RsqrtGrad", "SqrtGrad"), (_INEXACT, special.slopes_of_zero)),
+    **dict.fromkeys(("ReciprocalGrad", "RsqrtGrad", "SqrtGrad"), (_FLOATING, special.slopes_of_zero)),
     "ResizeBilinear": (
         _FLOATING | _enums(tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.int64),
         images.resized,
