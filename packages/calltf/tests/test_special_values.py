@@ -91,6 +91,12 @@ def test_a_number_of_the_top_k_may_be_an_argument():
 
 
 X = F([NAN, -INF, -1, -0.0, 0, 0.5, 1, 2, INF])
+
+
+def _empty(x, dtype):
+    return tf.cast(tf.reshape(x[:0], [3, 0]), dtype)
+
+
 LAYER = tf.keras.layers.Discretization([0.0, 1.0])
 FUNCTIONS = {
     "Discretization": LAYER,
@@ -100,10 +106,10 @@ FUNCTIONS = {
     "searchsorted, right": lambda x: tf.searchsorted([0.0, 1.0], x, "right"),
     "sign": lambda x: 1 / tf.sign(x),
     **{
-        f"mean of no {dtype.name}": lambda x, dtype=dtype: tf.reduce_mean(tf.cast(tf.zeros([3, 0]), dtype), axis=1)
+        f"mean of no {dtype.name}": lambda x, dtype=dtype: tf.reduce_mean(_empty(x, dtype), axis=1)
         for dtype in (tf.int8, tf.uint8, tf.int16, tf.int32, tf.uint32, tf.int64, tf.float32)
     },
-    "mean of no rows": lambda x: tf.reduce_mean(tf.zeros([3, 0], tf.int32), axis=[0]),
+    "mean of no rows": lambda x: tf.reduce_mean(_empty(x, tf.int32), axis=[0]),
 }
 
 
