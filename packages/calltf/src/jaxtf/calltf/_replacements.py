@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from jaxtf.calltf import _replaced_images as images
 from jaxtf.calltf import _special_values as special
+from jaxtf.calltf._complex_inverses import OLDER
 from jaxtf.calltf._graph import nodes, stateful_ops, variable_writes
 from jaxtf.calltf._walk import emitted
 from jaxtf.calltf._writer import Writer
@@ -90,6 +91,7 @@ _INEXACT = _FLOATING | _enums(tf.complex64, tf.complex128)
 _INTEGERS = _enums(tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16, tf.uint32, tf.uint64)
 # Of which dtypes `T`, as the operation has it.
 _REPLACEMENTS: Mapping[str, tuple[frozenset[int], Callable[[Any, list[Any]], Sequence[Any] | None]]] = {
+    **OLDER,
     "AdjustHue": (_FLOATING, images.turned_hue),
     **dict.fromkeys(("ArgMax", "ArgMin"), (_FLOATING, _place)),
     **dict.fromkeys(("Bucketize", "UpperBound"), (_FLOATING, special.beyond_all)),
