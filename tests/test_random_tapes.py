@@ -33,6 +33,7 @@ def test_a_tape_takes_the_gradient_of_jax(family):
     def runs(data):
         case = data.draw(FAMILIES[family](), label="case")
         assume(case.reference is None)
+        assume("real product of complex" not in case.tags)  # of which JAX's gradient lacks the imaginary part
         x64 = case.needs_x64 or data.draw(st.booleans(), label="x64")
         trial = Trial(data.draw(st.sampled_from(BACKENDS), label="backend"), "vjp", x64, data.draw(st.integers(0, 99)))
         try:

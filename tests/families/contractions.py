@@ -44,6 +44,7 @@ def dot_general(draw: Draw) -> Case:
     other = draw(st.sampled_from([dtype, dtype, *FLOATS])) if dtype in FLOATS else dtype
     preferred = draw(st.sampled_from([None, *_results_of(dtype)])) if draw(st.booleans()) else None
     kinds = {_kind(name) for name in (dtype, preferred or dtype)}
+    loses_imaginary = dtype in COMPLEX and preferred is not None and preferred not in COMPLEX
     values: list[Any] = ["small", "small"]
     is_exact = kinds <= {"int"} or (preferred is not None and dtype in ("float32", "float64") and draw(st.booleans()))
     if is_exact:
@@ -61,6 +62,7 @@ def dot_general(draw: Draw) -> Case:
         sizes.symbolic,
         by_element=is_exact,
         has_derivative=not is_exact and (preferred is None or "int" not in kinds),
+        tags=frozenset({"real product of complex"} if loses_imaginary else ()),
     )
 
 

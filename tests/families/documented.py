@@ -70,6 +70,13 @@ DOCUMENTED: tuple[Documented, ...] = (
         of_constants=True,
     ),
     Documented(
+        "dot_general",
+        r"InternalError: RET_CHECK failure .* primitive_util::IsComplexType",
+        "XLA of TensorFlow 2.19 and 2.20 does not compile a product of complex numbers with a real result",
+        tags=frozenset({"real product of complex"}),
+        backends="native",
+    ),
+    Documented(
         "convolution",
         "the batch is empty, of which TensorFlow has no convolution",
         "a convolution of no batch in a module of another producer, with open sizes, is refused when it runs",
