@@ -48,6 +48,18 @@ def compare(operation, ours, theirs):
         np.testing.assert_array_equal(ours, theirs, err_msg=str(operation))
 
 
+@pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16])
+@pytest.mark.parametrize("truncate", [True, False])
+def test_a_batch_is_cast_as_its_elements_are(dtype, truncate):
+    def cast(x):
+        return tf.raw_ops.Cast(x=x, DstT=dtype, Truncate=truncate)
+
+    values = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
+    call = call_tf(tf.function(cast))
+    np.testing.assert_array_equal(jax.vmap(call)(values), call(values))
+    np.testing.assert_array_equal(jax.jit(jax.vmap(call))(values), call(values))
+
+
 @pytest.mark.slow
 @given(st.sampled_from(list(MAKERS)).flatmap(operations))
 @sampled(80, is_fixed=True)

@@ -108,13 +108,18 @@ class Vectorizable:
             return walked(body, operands, self._follows)
         if not any(operands):
             return [False] * len(op.outputs)
-        self._dependent.add(op.type)
+        self._dependent.add(_kind(op))
         return [op.type not in _OF_SHAPES] * len(op.outputs)
 
     def _replaced(self, op: Any, operands: list[Any]) -> list[Any]:
         if (body := self._walk.called(op)) is not None:
             return walked(body, operands, self._replaced)
         return [REPLACED[op.type](op, *operands)] if op.type in REPLACED else emitted(op, operands)
+
+
+def _kind(op: Any) -> str:
+    """The type of an operation, and the attribute that TensorFlow's vectorization of it forgets."""
+    return "Cast (Truncate)" if op.type == "Cast" and op.get_attr("Truncate") else str(op.type)
 
 
 def _padded(op: Any, operand: Any, edges: Any, value: Any) -> Any:
