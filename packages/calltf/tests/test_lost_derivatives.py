@@ -416,8 +416,12 @@ def has_the_derivatives_of_differences(operation, seed):
     np.testing.assert_allclose(forward, slope, rtol=accuracy, atol=accuracy, err_msg=f"forward mode of {operation}")
 
 
-# What TensorFlow's gradients fail by: of a ConcatV2 along an axis of int64; of a diagonal outside of its matrix.
-FAULTS_OF_GRADIENTS = ("Op has type int32 that does not match type int64", "diag_index is out of bound")
+# What TensorFlow's gradients fail by: of a ConcatV2 along an axis of int64; of a diagonal outside of its matrix; of one
+# element that GatherNd takes.
+FAULTS_OF_GRADIENTS = (
+    *("Op has type int32 that does not match type int64", "diag_index is out of bound"),
+    "Shape must be at least rank 1 but is rank 0 for '{{node gradient_tape/ScatterNd",
+)
 DIFFERENTIABLE = [name for name in MAKERS if name not in WITHOUT_DIFFERENCES | NOT_OF_REAL_NUMBERS]
 
 

@@ -1,10 +1,13 @@
 """Convolutions, pools, normalizations, images."""
 
+import numpy as np
 import tensorflow as tf
 
 from .operation import Operand, Operation, of
 
 RAW = tf.raw_ops
+# Before 2.21 a gradient of a gradient takes the first of equal maxima, or in JAX's XLA another one of them.
+IS_OLDER = tuple(int(part) for part in tf.__version__.split(".")[:2]) < (2, 21)
 
 
 @of("Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput")
@@ -80,7 +83,7 @@ def average_gradient(name, d):
 @of("MaxPool3DGrad", "MaxPool3DGradGrad", "MaxPoolGrad", "MaxPoolGradGrad", "MaxPoolGradGradV2", "MaxPoolGradV2")
 def maximum_gradient(name, d):
     shape, attributes = _pool(name, d)
-    operand = d.operand(shape)
+    operand = d.made(lambda: _distinct(d, shape)) if "GradGrad" in name and IS_OLDER else d.operand(shape)
     elements = operand.values if operand.batched else operand.values[None]
     maxima = tf.stack([_pooled(tf.constant(element), attributes)[0] for element in elements]).numpy()
     inner = shape if "GradGrad" in name else maxima.shape[1:]
@@ -88,6 +91,11 @@ def maximum_gradient(name, d):
     if name.endswith("V2"):
         operands += [d.fixed(attributes.pop("ksize")), d.fixed(attributes.pop("strides"))]
     return Operation(name, operands, attributes)
+
+
+def _distinct(d, shape):
+    count = int(np.prod(shape))
+    return np.asarray(d.order(range(count)), np.float32).reshape(shape) - count // 2
 
 
 @of("FusedBatchNormGradV3", "FusedBatchNormV3")
