@@ -1,6 +1,7 @@
 """A program has one value of each variable that it captures: in its value, its derivatives and its batches."""
 
 import gc
+import re
 import weakref
 
 import jax
@@ -266,3 +267,11 @@ def test_what_is_captured_at_each_call_is_refused(call):
 
     with pytest.raises(UnsupportedError, match="captures by capture_call_time_value what TensorFlow asks for at each"):
         call(call_tf(function))(jnp.ones(3))
+
+
+@pytest.mark.parametrize("function", [tf.identity, tf.sign], ids=["as it is", "written again"])
+def test_variables_become_constants_in_the_order_in_which_they_are_read(function):
+    variables = [tf.Variable(float(place), name=f"v{place}") for place in range(20)]
+    with pytest.warns(CaptureWarning) as warned:
+        jax.jit(call_tf(lambda x: function(x) + sum(v * x for v in variables))).lower(1.0)
+    assert re.findall(r"v(\d+):0", str(warned[0].message)) == list(map(str, range(20)))

@@ -84,9 +84,11 @@ class Walk(Library):
         kept: Callable[[str], bool] = lambda _: False,
     ) -> list[Any]:
         """The results of the trace for these arguments, written into the graph being built: as `walked`."""
-        for variable in self.graph.variables:
+        captured = self._concrete.captured_inputs
+        places = {id(capture): place for place, capture in enumerate(captured)}
+        for variable in sorted(self.graph.variables, key=lambda x: places.get(id(x.handle), len(places))):
             variable.value()  # by which the graph being built knows whose the captured handle is
-        return walked(self.graph, [*tensors, *self._concrete.captured_inputs], operation, kept)
+        return walked(self.graph, [*tensors, *captured], operation, kept)
 
 
 def walked(
