@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from jaxtf.calltf import CompilationError, call_tf
+from jaxtf.calltf import CompilationError, UnsupportedError, call_tf
 from jaxtf.convert import convert, convert_exported
 from jaxtf.serialization import export
 from jaxtf.shapepoly import symbolic_shape
@@ -296,3 +296,57 @@ def test_effects_of_branches_are_those_of_elements_that_take_them_under_map():
 
     in_graph_mode(program, with_gradient=False)(np.float32([1, 2, 3]))
     assert seen == [2, 3]
+
+
+def counting(counted, name):
+    """A call by name that adds its name and operand to a list whenever it runs, and gives how long the list is then."""
+
+    def count(i):
+        counted.append((name, int(i)))
+        return np.float32(len(counted))
+
+    return call_tf(lambda i: tf.ensure_shape(tf.numpy_function(count, [i], tf.float32), []), call_tf_graph=True)
+
+
+def looped(loop, turn):
+    """The sum of what `turn` makes of x and the number of each of three turns."""
+
+    def run(x):
+        if loop == "scan":
+            return jax.lax.scan(lambda total, i: (total + turn(x, i), None), 0 * x, jnp.arange(3))[0]
+        if loop == "fori_loop":
+            return jax.lax.fori_loop(0, 3, lambda i, total: total + turn(x, i), 0 * x)
+        return jax.lax.map(lambda i: turn(x, i), jnp.arange(3)).sum()
+
+    return run
+
+
+@pytest.mark.parametrize("loop", ["scan", "fori_loop", "map"])
+def test_calls_in_loops_that_are_differentiated_run_in_each_turn(loop):
+    counted = []
+    first, second = counting(counted, "first"), counting(counted, "second")
+
+    def turn(x, i):
+        first(i)
+        return x * jax.jit(second)(i)
+
+    run = looped(loop, turn)
+    for function in (run, jax.grad(run), jax.value_and_grad(run)):
+        counted.clear()
+        result = in_graph_mode(function)(np.float32(1))
+        # TensorFlow keeps no order between the two.
+        for name in ("first", "second"):
+            assert [i for found, i in counted if found == name] == [0, 1, 2]
+        seconds = [index + 1 for index, (name, _) in enumerate(counted) if name == "second"]
+        assert set(map(float, tf.nest.flatten(result))) == {sum(seconds)}
+
+
+@pytest.mark.parametrize("loop", ["scan", "fori_loop", "map"])
+def test_calls_that_do_not_depend_on_the_turn_are_refused_in_loops_that_are_differentiated(loop):
+    counted = []
+    count = counting(counted, "count")
+    run = looped(loop, lambda x, i: x * count(0))
+    assert in_graph_mode(run)(np.float32(1)) == 1 + 2 + 3
+    with pytest.raises(UnsupportedError, match="depends on neither the carry nor the inputs of the loop"):
+        in_graph_mode(jax.grad(run))(np.float32(1))
+    assert len(counted) == 3

@@ -109,8 +109,9 @@ MAY_IMPORT = {
         " _symbolic_traced _primitive",
         "_gradient": "_errors _jax _transfer _captures _traced _function _vectorized _recorded _primitive",
         "_batching": "_errors _jax _captures _traced _function _vectorized _recorded _primitive",
+        "_loops": "_errors _jax _effects _traced _function _primitive",
         "_call": "_errors _jax _transfer _notes _eager _configuration _declared _function _primitive _lowering"
-        " _gradient _batching",
+        " _gradient _batching _loops",
     },
 }
 

@@ -16,7 +16,7 @@ from typing import Any, Final, overload
 import jax
 from jax.tree_util import PyTreeDef
 
-from jaxtf.calltf import _batching, _gradient, _lowering  # noqa: F401  # the rules of the primitives
+from jaxtf.calltf import _batching, _gradient, _loops, _lowering  # noqa: F401  # the rules of the primitives
 from jaxtf.calltf._configuration import Configuration
 from jaxtf.calltf._declared import Declared
 from jaxtf.calltf._eager import plain_array, plain_tensors

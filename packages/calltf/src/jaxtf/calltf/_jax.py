@@ -25,6 +25,7 @@ from jax._src.effects import (
     custom_derivatives_allowed_effects,
     lowerable_effects,
     ordered_effects,
+    partial_eval_kept_effects,
     remat_allowed_effects,
 )
 from jax._src.interpreters import ad as _ad
@@ -37,8 +38,10 @@ from jax._src.lib import _jax as _jaxlib
 from jax._src.lib import xla_client as _xla_client
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
+from jax.extend.core.primitives import scan_p, while_p
 from jax.extend.mlir import ir
 from jax.interpreters import ad, mlir
+from jax.ref import AbstractRef
 
 from jaxtf.shapepoly import SymbolicScope, symbolic_shape
 
@@ -61,10 +64,31 @@ PRIVATE_NAMES = {
     "jax._src.effects.custom_derivatives_allowed_effects": ("0.12.0.1", "those that may be under custom derivatives"),
     "jax._src.effects.lowerable_effects": ("0.12.0.1", "those that may be lowered"),
     "jax._src.effects.ordered_effects": ("0.12.0.1", "those that keep their order"),
+    "jax._src.effects.partial_eval_kept_effects": (
+        "0.12.0.1",
+        "those that stay in a loop that is divided, though nobody uses the results",
+    ),
     "jax._src.effects.remat_allowed_effects": ("0.12.0.1", "those that may be in `jax.checkpoint`"),
     "jax._src.interpreters.ad.primitive_linearizations": ("0.12.0.1", "a place for rules of linearization"),
     "jax._src.interpreters.ad.fallback_linearize_rule": ("0.12.0.1", "shows which form such rules have"),
     "jax._src.interpreters.partial_eval.custom_staging_rules": ("0.12.0.1", "a place for rules of staging"),
+    "jax._src.interpreters.partial_eval.custom_partial_eval_rules": (
+        "0.12.0.1",
+        "the rules that make of a loop one of what is known and one of what is not",
+    ),
+    "jax._src.interpreters.partial_eval.partial_eval_jaxpr_custom_rules": (
+        "0.12.0.1",
+        "the same rules for loops in `jax.checkpoint`",
+    ),
+    "jax._src.interpreters.partial_eval.JaxprTracer.is_known": ("0.12.0.1", "whether an operand is known"),
+    "jax._src.interpreters.partial_eval.JaxprTrace.default_process_primitive": (
+        "0.12.0.1",
+        "applies a primitive to what is not known",
+    ),
+    "jax._src.interpreters.partial_eval.partial_eval_jaxpr_nounits": (
+        "0.12.0.1",
+        "divides the body of a scan as JAX does that moves what does not depend on the turn",
+    ),
     "jax._src.interpreters.batching.fancy_primitive_batchers": (
         "0.12.0.1",
         "a place for rules of batching that need the size of the batch",
@@ -197,16 +221,160 @@ def _parts_of_linearization() -> int | None:
 
 
 def allow_effect(effect_type: type, ordered: bool = False) -> None:
-    """Lets effects of this type be lowered and occur inside control flow, checkpoints and custom derivatives."""
+    """Lets effects of this type be lowered and occur inside checkpoints and custom derivatives."""
     if ordered:
         ordered_effects.add_type(effect_type)
-    for allowed in (
-        lowerable_effects,
-        control_flow_allowed_effects,
-        remat_allowed_effects,
-        custom_derivatives_allowed_effects,
-    ):
+    for allowed in (lowerable_effects, remat_allowed_effects, custom_derivatives_allowed_effects):
         allowed.add_type(effect_type)
+
+
+def allow_in_control_flow(effect_type: type) -> None:
+    """Lets effects of this type occur inside loops and branches, and stay where nobody uses a result of the call."""
+    control_flow_allowed_effects.add_type(effect_type)
+    partial_eval_kept_effects.add_type(effect_type)
+
+
+def check_divided_loops(
+    divided_scan: Callable[[Sequence[Any], Callable[[], tuple[Sequence[Any], Sequence[Any]]]], None],
+    repeated_in_checkpoint: Callable[[Any], None],
+    mark_if_repeated: Callable[[Sequence[Any], Callable[[], Sequence[Any]]], Primitive | None],
+) -> bool:
+    """Has those called who may refuse what JAX makes of loops that it divides into what is known and what is not.
+
+    Args:
+      divided_scan: Of a scan that JAX divides; gets the equations of its body, and a function that gives those that JAX
+        moves out of it, and those that it leaves.
+      repeated_in_checkpoint: Of a while_loop in `jax.checkpoint`; gets its equation.
+      mark_if_repeated: Of a while_loop that JAX divides; gets the equations in it, and a function that gives those that
+        JAX runs again for its tangents; gives a primitive that is to be applied to each tangent before, if any.
+
+    Returns:
+      False, and nothing is done, if JAX has not all of the rules known here, or in another form.
+    """
+    divided: dict[Any, Any] = _partial_eval.custom_partial_eval_rules
+    in_checkpoint: dict[Any, Any] = _partial_eval.partial_eval_jaxpr_custom_rules
+    linearized: dict[Any, Any] = _ad.primitive_linearizations
+    if any(loop not in rules for rules in (divided, in_checkpoint) for loop in (scan_p, while_p)):
+        return False
+    if scan_p not in linearized or _parts_of_linearization() not in (4, 5):
+        return False
+    divided[scan_p] = _checked_scan(divided[scan_p], divided_scan)
+    linearized[scan_p] = _checked_linearized_scan(linearized[scan_p], divided_scan)
+    in_checkpoint[scan_p] = _checked_scan_in_checkpoint(in_checkpoint[scan_p], divided_scan)
+    divided[while_p] = _checked_while(divided[while_p], mark_if_repeated)
+    in_checkpoint[while_p] = _checked_while_in_checkpoint(in_checkpoint[while_p], repeated_in_checkpoint)
+    return True
+
+
+def _checked_scan(rule: Callable[..., Any], divided_scan: Callable[..., None]) -> Callable[..., Any]:
+    @functools.wraps(rule)
+    def checked(trace: Any, *tracers: Any, **params: Any) -> Any:
+        def parts() -> tuple[Sequence[Any], Sequence[Any]]:
+            # JAX moves what depends on known constants alone, or on nothing.
+            number = _number_of_constants(params, len(tracers))
+            unknown = [not tracer.is_known() or isinstance(tracer.aval, AbstractRef) for tracer in tracers[:number]]
+            unknown += [True] * (len(tracers) - number)
+            known, rest, *_ = _partial_eval.partial_eval_jaxpr_nounits(params["jaxpr"], unknown, False)
+            return known.eqns, rest.eqns
+
+        divided_scan(params["jaxpr"].eqns, parts)
+        return rule(trace, *tracers, **params)
+
+    return checked
+
+
+def _number_of_constants(params: Mapping[str, Any], number: int) -> int:
+    """How many of the operands of a scan, which come first, are the same in each turn; all if it is not known."""
+    if "num_consts" in params:  # JAX 0.10.2
+        found: int = params["num_consts"]
+        return found
+    if "ft_in" in params:  # JAX 0.12.0.1
+        constants, _, _ = params["ft_in"].unpack()
+        return len(constants)
+    return number
+
+
+def _checked_linearized_scan(rule: Callable[..., Any], divided_scan: Callable[..., None]) -> Callable[..., Any]:
+    @functools.wraps(rule)
+    def checked(is_vjp: bool, nonzeros: Sequence[bool], *operands: Any, **params: Any) -> Any:
+        def primal() -> tuple[Any, ...]:
+            results, _, *residuals, _ = rule(is_vjp, nonzeros, *operands, **params)
+            return results, residuals
+
+        def parts() -> tuple[Sequence[Any], Sequence[Any]]:
+            # The rule itself is staged: rules of derivatives within the body may call what the body does not.
+            # Last is the scan, unless it has no results.
+            equations: Sequence[Any] = jax.make_jaxpr(primal)().eqns
+            number = len(equations) - bool(params["jaxpr"].out_avals)
+            return equations[:number], equations[number:]
+
+        divided_scan(params["jaxpr"].eqns, parts)
+        return rule(is_vjp, nonzeros, *operands, **params)
+
+    return checked
+
+
+def _checked_scan_in_checkpoint(rule: Callable[..., Any], divided_scan: Callable[..., None]) -> Callable[..., Any]:
+    @functools.wraps(rule)
+    def checked(saveable: Any, unknown: Any, instantiated: Any, equation: Any) -> Any:
+        found = rule(saveable, unknown, instantiated, equation)
+
+        def parts() -> tuple[Sequence[Any], Sequence[Any]]:
+            # What is known is a call of a jaxpr: what was moved, and then the scan.
+            equations: Sequence[Any] = found[0].params["call_jaxpr"].eqns
+            assert equations[-1].primitive is scan_p, f"JAX ends the known part of a scan by {equations[-1].primitive}"
+            _, staged, results_unknown, *_ = found
+            return equations[:-1], [staged] if all(results_unknown) else equations[-1:]
+
+        divided_scan(equation.params["jaxpr"].eqns, parts)
+        return found
+
+    return checked
+
+
+def _checked_while(rule: Callable[..., Any], mark_if_repeated: Callable[..., Primitive | None]) -> Callable[..., Any]:
+    @functools.wraps(rule)
+    def checked(trace: Any, *tracers: Any, **params: Any) -> Any:
+        unknown = [not tracer.is_known() for tracer in tracers]
+        if len(set(unknown)) == 2:
+            equations = [*params["cond_jaxpr"].eqns, *params["body_jaxpr"].eqns]
+            mark = mark_if_repeated(equations, lambda: _known_in_while(unknown, params))
+            if mark is not None:
+                marked = [
+                    [tracer] if tracer.is_known() else trace.default_process_primitive(mark, [tracer], {})
+                    for tracer in tracers
+                ]
+                tracers = tuple(tracer for [tracer] in marked)
+        return rule(trace, *tracers, **params)
+
+    return checked
+
+
+def _known_in_while(unknown: Sequence[bool], params: Mapping[str, Any]) -> Sequence[Any]:
+    """The equations of a while_loop that JAX runs by themselves, and again with the others; none if it does not."""
+    number = params["cond_nconsts"]
+    of_condition, rest = unknown[:number], unknown[number:]
+    of_body, carry = rest[: params["body_nconsts"]], rest[params["body_nconsts"] :]
+    while True:
+        body, _, found, _ = _partial_eval.partial_eval_jaxpr_nounits(params["body_jaxpr"], [*of_body, *carry], carry)
+        if found == carry:
+            break
+        carry = [before or after for before, after in zip(carry, found, strict=True)]
+    condition, _, [is_unknown], _ = _partial_eval.partial_eval_jaxpr_nounits(
+        params["cond_jaxpr"], [*of_condition, *carry], False
+    )
+    return [] if is_unknown else [*condition.eqns, *body.eqns]
+
+
+def _checked_while_in_checkpoint(
+    rule: Callable[..., Any], repeated_in_checkpoint: Callable[[Any], None]
+) -> Callable[..., Any]:
+    @functools.wraps(rule)
+    def checked(saveable: Any, unknown: Any, instantiated: Any, equation: Any) -> Any:
+        repeated_in_checkpoint(equation)
+        return rule(saveable, unknown, instantiated, equation)
+
+    return checked
 
 
 def result_types(hlo: bytes) -> list[tuple[int, ...] | None]:
