@@ -88,6 +88,13 @@ def test_patches_of_each_dtype(dtype):
     np.testing.assert_array_equal(jax.jit(call)(x), call(x))
 
 
+@pytest.mark.parametrize("height", [1, 2, 5])
+def test_there_are_no_patches_of_a_small_image(height):
+    call = call_tf(patches((3, 3), (2, 3), (1, 2), "VALID"))
+    x = np.ones((2, height, 2, 3), np.float32)
+    assert jax.jit(call)(x).shape == call(x).shape
+
+
 def test_patches_in_each_stage():
     function = patches((2, 3), (1, 2), (1, 1), "SAME")
     x = DRAWN.uniform(size=(2, 5, 6, 3)).astype(np.float32)

@@ -167,14 +167,27 @@ WRITTEN_OUT = {
     "gelu": (lambda x: jax.nn.gelu(x, approximate=False), [1e-8, -1e-20, 1, -3]),
     "log_ndtr": (jax.scipy.special.log_ndtr, [1e-8, 1e-20, -20, 3]),
     "a root where there is one": (lambda x: jnp.where(x > 1, jnp.sqrt(x - 1), x * x), [1, 0.5, 3, -2]),
+    # Functions that have a derivative where one of their operations has none.
+    "softplus": (jax.nn.softplus, [0, 1, -2, -0.0]),
+    "log_sigmoid": (jax.nn.log_sigmoid, [0, 1, -2, -0.0]),
+    "logaddexp": (lambda x: jnp.logaddexp(2 * x, x + 1), [1, 0, 2, -30]),
+    "hypot": (lambda x: jnp.hypot(x, jnp.float32(2)), [2, -2, 1e-8, 5]),
+    "asinh": (jnp.arcsinh, [0, 1, -2, 20]),
+    "asinh of the negative": (lambda x: jnp.arcsinh(1 - x), [1, 0, -2, 20]),
+    "bessel_i1e": (lax.bessel_i1e, [0, 1, -3, 20]),
+    "i1": (jax.scipy.special.i1, [0, 1, -3, 20]),
+    "a power of 0": (lambda x: jnp.where(x > 2, jnp.exp(x), jnp.power(jnp.float32(0), x)), [1, 0.5, 3, 2]),
+    "a power": (lambda x: jnp.where(x > 2, jnp.exp(x), lax.pow(x * x, x + 1)), [0, 0.5, 3, -0.5]),
+    "a cube root": (lambda x: jnp.where(x > 2, jnp.exp(x), jnp.cbrt(x)), [0, 0.5, 3, -8]),
 }
+# Of open sizes `jnp.where` is a call that takes the size, and is not seen to be a function of each element.
+OF_KNOWN_SIZES = ("a root where there is one", "a power of 0", "a power", "a cube root", "hypot")
 
 
 def tape_and_jax(name, mode):
     function, numbers = WRITTEN_OUT[name]
     x = np.float32(numbers)
-    # Of open sizes `jnp.where` is a call that takes the size, and is not seen to be a function of each element.
-    shape = x.shape if name == "a root where there is one" else symbolic_shape("b")
+    shape = x.shape if name in OF_KNOWN_SIZES else symbolic_shape("b")
     converted = convert_stablehlo(export(jax.jit(function))(jax.ShapeDtypeStruct(shape, np.float32)))
 
     def slope(function, x):
@@ -199,6 +212,17 @@ def test_what_is_not_chosen_has_no_part_in_a_gradient(name, mode):
     if name == "a root where there is one":
         expected = np.where(x > 1, expected, 2 * x)  # JAX has NaN, of the root of what is not positive
     np.testing.assert_allclose(way(converted, tf.constant(x)), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("enable_xla", [True, False])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_loop_that_never_turns_has_a_gradient(enable_xla, mode):
+    def never(x):
+        return lax.while_loop(lambda state: state[0] < 0, lambda state: (state[0] + 1, jnp.sin(state[1])), (3, x))[1]
+
+    converted = convert_stablehlo(export(never)(jax.ShapeDtypeStruct((2,), np.float32)), enable_xla=enable_xla)
+    [slope] = by_tape(converted, [np.float32([1, 2])], mode)
+    np.testing.assert_allclose(slope, np.cos([1, 2]), rtol=1e-6)  # of the sine that it takes
 
 
 @pytest.mark.parametrize("name", ["erf_inv", "erfc", "gelu"])

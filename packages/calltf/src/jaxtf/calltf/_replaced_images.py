@@ -81,7 +81,7 @@ def patches(op: Any, operands: list[Any]) -> Sequence[Any]:
     found, counts = images, []
     for axis, at in ((1, 1), (2, 3)):  # the first adds an axis before the second
         reach, size = (window[axis] - 1) * rates[axis] + 1, _size(images, axis)
-        count, edges = (size - reach + steps[axis]) // steps[axis], [0, 0]
+        count, edges = _not_negative((size - reach + steps[axis]) // steps[axis]), [0, 0]
         if op.get_attr("padding") == b"SAME":
             count = (size + steps[axis] - 1) // steps[axis]
             edge = _not_negative((count - 1) * steps[axis] + reach - size)

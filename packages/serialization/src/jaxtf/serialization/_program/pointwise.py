@@ -72,6 +72,7 @@ _SMOOTH = frozenset(
 _ELEMENTWISE = _SINGULAR | _SMOOTH
 BROADCASTS = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
 _SELECT, _CONSTANT = "stablehlo.select", "stablehlo.constant"
+_MULTIPLY, _SIGN = "stablehlo.multiply", "stablehlo.sign"
 _NONE: frozenset[str] = frozenset()
 
 
@@ -81,7 +82,7 @@ class Pointwise:
 
     Attributes:
       argument: The array.
-      operations: In order; the last one selects the result.
+      operations: In order; the last one selects the result, or multiplies it with a sign.
       sizes: What else they use: the shapes that constants are broadcast to.
       is_logistic: Whether it is the logistic function.
       alike: Of complex numbers, the function of JAX that has its derivative.
@@ -111,7 +112,8 @@ def pointwise_functions(
     positions = {operation: position for position, operation in enumerate(block.operations)}
     origins = _origins(block, names, sources)
     for operation, found in names.items():
-        if _SELECT in found and origins[operation.results[0]] is not operation.results[0]:
+        chooses = _SELECT in found or _is_odd(operation, names, sources)
+        if chooses and origins[operation.results[0]] is not operation.results[0]:
             function = _function(operation, origins, sources, positions)
             if function is not None and any(names.get(each, _NONE) & _SINGULAR for each in function.operations):
                 functions[operation] = function
@@ -133,6 +135,15 @@ def operations_within(block: Block, functions: Mapping[Operation, Pointwise]) ->
             for region in operation.regions:
                 read.update(read_in(region))
     return frozenset(unused)
+
+
+def _is_odd(
+    operation: Operation, names: Mapping[Operation, frozenset[str]], sources: Mapping[Value, Operation]
+) -> bool:
+    """Whether a sign is multiplied with what is chosen, as asinh and i1e are written."""
+    made_by = [sources.get(operand) for operand in operation.operands] if operation.name == _MULTIPLY else []
+    has_sign = any(source is not None and source.name == _SIGN for source in made_by)
+    return has_sign and any(_SELECT in names.get(source, _NONE) for source in made_by if source is not None)
 
 
 def _elementwise_names(operation: Operation, program: Program, callers: tuple[str, ...]) -> frozenset[str]:

@@ -18,7 +18,7 @@ __all__ = ["most_turns"]
 def most_turns(bound: Bound, initial: Sequence[tf.Tensor]) -> int | None:
     """The number of turns of a `stablehlo.while` that adds a constant to a counter until it is no less than a limit.
 
-    None for other loops.
+    None for other loops, one if there is none: XLA wants room.
     """
     condition, body = bound.operation.regions
     comparison = defining(condition).get(condition.returned[0])
@@ -34,7 +34,7 @@ def most_turns(bound: Bound, initial: Sequence[tf.Tensor]) -> int | None:
         limit = known_value(initial[other]) if body.returned[other] == body.arguments[other] else None
     if start is None or limit is None or step is None:
         return None
-    turns = max(-((int(start) - int(limit)) // step), 0)
+    turns = max(-((int(start) - int(limit)) // step), 1)
     return turns if int(start) + turns * step <= np.iinfo(start.dtype).max else None  # else the counter wraps
 
 

@@ -2,6 +2,10 @@
 
 The derivative is computed with the function, from its argument on: what a `select` drops is dropped from it too. It is
 a function of the argument that chooses, with such a derivative itself.
+
+Where operations within have none, that of the function may exist: `max(x, 0) + log1p(exp(-abs(x)))`, the softplus, has
+1/2 at 0. So theirs are the means of those on both sides: 0 for `abs`, a half for each of the equal operands of a
+maximum. Of `sign(x) * f(abs(x))`, as asinh is written, they are those on the right.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from jaxtf.convert._graph.derivatives import differentiated
 from jaxtf.convert._graph.ops.comparison import compared
 from jaxtf.convert._graph.plan.pointwise import POINTWISE
 from jaxtf.convert._graph.registry import Bound, translates
-from jaxtf.serialization.interop import Block
+from jaxtf.serialization.interop import Block, Value
 
 __all__: list[str] = []
 
@@ -51,19 +55,38 @@ def _derivative(function: Block, order: int, argument: tf.Tensor) -> tf.Tensor:
     for _ in range(order):
         number = _Varying(number, tf.ones_like(argument))
     values = dict(zip(function.arguments, [number], strict=True))
+    signs = _signs_of_product(function)
     for operation in function.operations:
         if operation.name == "stablehlo.constant":
             made = tf.constant(operation.attributes["value"])
         else:
             dtype = operation.results[0].type.dtype  # type: ignore[union-attr]
-            attributes = {**operation.attributes, "dtype": dtype}
+            attributes = {**operation.attributes, "dtype": dtype, "is_on_the_right": bool(signs)}
             operands = [values[x] for x in operation.operands]
+            if operation is function.operations[-1]:
+                operands = [
+                    _sign_on_the_right(values[signs[x]], y) if x in signs else y
+                    for x, y in zip(operation.operands, operands, strict=True)
+                ]
             made = _applied(operation.name.removeprefix("stablehlo."), attributes, *operands)
         values[operation.results[0]] = made
     found = values[function.returned[0]]
     for _ in range(order):
         found = found.slope if isinstance(found, _Varying) else None
     return tf.zeros_like(argument) if found is None else tf.broadcast_to(found, tf.shape(argument))
+
+
+def _signs_of_product(function: Block) -> dict[Value, Value]:
+    """If the function is a product with signs, of what these are, by sign."""
+    last = function.operations[-1]
+    signs = {each.results[0]: each.operands[0] for each in function.operations if each.name == "stablehlo.sign"}
+    return {x: signs[x] for x in last.operands if x in signs} if last.name == "stablehlo.multiply" else {}
+
+
+def _sign_on_the_right(number: Any, sign: Any) -> Any:
+    if not isinstance(number, _Varying):
+        return sign
+    return _call("select", _compare("EQ", number, _like(0, number)), _call("sign", number.slope), sign)
 
 
 def _applied(name: str, attributes: Mapping[str, Any], *operands: Any) -> Any:
@@ -182,18 +205,32 @@ def _of_select(attributes: Any, result: Any, numbers: Any, slopes: Any) -> Any:
     return _chosen(numbers[0], slopes[1], slopes[2], result)
 
 
-def _of_extreme(direction: str) -> Callable[..., Any]:
-    def slope(attributes: Any, result: Any, numbers: Any, slopes: Any) -> Any:
-        is_first = _applied("compare", {"comparison_direction": direction}, *numbers)
-        return _chosen(is_first, slopes[0], slopes[1], result)
+def _compare(direction: str, left: Any, right: Any) -> Any:
+    return _applied("compare", {"comparison_direction": direction}, left, right)
 
-    return slope
+
+def _of_extreme(attributes: Any, result: Any, numbers: Any, slopes: Any) -> Any:
+    """Equal operands have half of it each."""
+    left, right = (_compare("EQ", number, result) for number in numbers)
+    halves = [_times(None if slope is None else _like(0.5, result), slope) for slope in slopes]
+    of_one = _chosen(left, slopes[0], slopes[1], result)
+    return _chosen(_call("and", left, right), _plus(*halves), of_one, result)
 
 
 def _of_clamp(attributes: Any, result: Any, numbers: Any, slopes: Any) -> Any:
-    least, x, most = (n if s is None else _Varying(n, s) for n, s in zip(numbers, slopes, strict=True))
-    clamped = _call("minimum", _call("maximum", x, least), most)
-    return clamped.slope if isinstance(clamped, _Varying) else None
+    """At the bounds that of the number."""
+    least, x, most = numbers
+    of_bounds = _chosen(_compare("GT", x, most), slopes[2], slopes[0], result)
+    is_inside = _call("and", _compare("GE", x, least), _compare("LE", x, most))
+    return _chosen(is_inside, slopes[1], of_bounds, result)
+
+
+def _of_absolute(attributes: Any, result: Any, numbers: Any, slopes: Any) -> Any:
+    [number], [slope] = numbers, slopes
+    found = _times(slope, _call("sign", number))
+    if not attributes.get("is_on_the_right"):
+        return found
+    return _call("select", _compare("EQ", number, _like(0, number)), _call("abs", slope), found)
 
 
 def _of_product(attributes: Any, result: Any, numbers: Any, slopes: Any) -> Any:
@@ -206,11 +243,14 @@ def _of_quotient(attributes: Any, result: Any, numbers: Any, slopes: Any) -> Any
 
 
 def _of_power(attributes: Any, result: Any, numbers: Any, slopes: Any) -> Any:
+    """Of a base up to 0 none by the exponent."""
     base, exponent = numbers
-    less = _call("power", base, _call("subtract", exponent, _like(1, base)))
+    zero, one = _like(0, base), _like(1, base)
+    is_constant = _compare("EQ", exponent, zero)
+    less = _call("power", base, _call("select", is_constant, one, _call("subtract", exponent, one)))
     by_base = _times(slopes[0], _call("multiply", exponent, less))
-    by_exponent = None if slopes[1] is None else _times(slopes[1], _call("multiply", result, _call("log", base)))
-    return _plus(by_base, by_exponent)
+    logarithm = _call("log", _call("select", _compare("GT", base, zero), base, one))
+    return _plus(by_base, _times(slopes[1], _call("multiply", result, logarithm)))
 
 
 def _of_atan2(attributes: Any, result: Any, numbers: Any, slopes: Any) -> Any:
@@ -231,10 +271,10 @@ def _of_conversion(attributes: Any, result: Any, numbers: Any, slopes: Any) -> A
 
 
 _SLOPES: Mapping[str, Callable[..., Any]] = {
-    "abs": _by_slope(lambda y, x: _call("sign", x)),
+    "abs": _of_absolute,
     "add": lambda attributes, result, numbers, slopes: _plus(*slopes),
     "atan2": _of_atan2,
-    "cbrt": _by_slope(lambda y, x: _call("divide", y, _call("multiply", _like(3, x), x))),
+    "cbrt": _by_slope(lambda y, x: _call("divide", _like(1 / 3, y), _call("multiply", y, y))),
     "clamp": _of_clamp,
     "convert": _of_conversion,
     "cosine": _by_slope(lambda y, x: _minus(_call("sine", x))),
@@ -244,8 +284,8 @@ _SLOPES: Mapping[str, Callable[..., Any]] = {
     "log": _by_slope(lambda y, x: _call("divide", _like(1, x), x)),
     "log_plus_one": _by_slope(lambda y, x: _call("divide", _like(1, x), _call("add", x, _like(1, x)))),
     "logistic": _by_slope(lambda y, x: _call("multiply", y, _call("subtract", _like(1, y), y))),
-    "maximum": _of_extreme("GE"),
-    "minimum": _of_extreme("LE"),
+    "maximum": _of_extreme,
+    "minimum": _of_extreme,
     "multiply": _of_product,
     "negate": lambda attributes, result, numbers, slopes: _minus(slopes[0]),
     "power": _of_power,

@@ -38,7 +38,7 @@ def with_slopes(block: Block, sources: Mapping[Value, Operation], *, program: Pr
     def made(operation: Operation) -> Iterator[Operation]:
         function = functions.get(operation)
         scalars = None
-        if function is not None and operation not in within:
+        if function is not None and operation not in within and not _is_one_composite(function.operations):
             scalars = _of_scalars(function.argument, function.operations, program)
         if function is None or scalars is None:
             yield operation
@@ -50,6 +50,12 @@ def with_slopes(block: Block, sources: Mapping[Value, Operation], *, program: Pr
         yield Operation(POINTWISE, operands, (result,), attributes, (), operation.location, operation.source)
 
     return replace(block, operations=tuple(each for operation in block.operations for each in made(operation)))
+
+
+def _is_one_composite(operations: Sequence[Operation]) -> bool:
+    """Whether a function has a name: TensorFlow may have it with a derivative; else it is looked for within."""
+    [*constants, last] = operations
+    return last.name == "stablehlo.composite" and all(each.name == "stablehlo.constant" for each in constants)
 
 
 def _of_scalars(argument: Value, operations: Sequence[Operation], program: Program) -> Block | None:
