@@ -322,6 +322,13 @@ AT_ZERO = {
 WRITTEN_WITH_ABS = {"softplus", "log_sigmoid", "logaddexp", "bessel_i0e", "bessel_i1e"}
 
 
+def test_so_is_that_of_asinh_of_open_sizes():
+    of_open = 0 if jax.__version_info__ < (0, 11) else 1  # a composite with a name
+    for spec, expected in (("(b,)", of_open), ("(3,)", 1)):
+        exported = export(jnp.arcsinh)(*symbolic_args_specs((np.zeros(3, np.float32),), (spec,)))
+        np.testing.assert_allclose(slopes(exported.lift(), np.zeros(3, np.float32)), expected)
+
+
 @pytest.mark.parametrize("name", AT_ZERO)
 def test_derivatives_at_zero_are_those_that_the_guide_lists(name):
     function, of_jax, of_lifted = AT_ZERO[name]
