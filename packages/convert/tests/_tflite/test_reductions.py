@@ -1,4 +1,4 @@
-"""Reductions of nothing in TFLite models: refused, for their results would be whatever was in memory."""
+"""Reductions of nothing in TFLite models are refused: their results would be memory. Sums of no updates are right."""
 
 import warnings
 
@@ -75,3 +75,24 @@ def test_a_reduction_of_a_dimension_without_elements_is_refused(reduction):
         to_tflite(lambda x: reduction(x, axis=0), input_signature=[tf.TensorSpec([0, 4])])
     result = run(to_tflite(lambda x: reduction(x, axis=1).shape[0], input_signature=[tf.TensorSpec([3, 4])]), ROWS)
     assert result == 3
+
+
+def updates(x, dtype):
+    return jnp.ones((5, 4), dtype).at[jnp.zeros(x.shape[0] - 1, jnp.int32)].add(x[1:].astype(dtype))
+
+
+@pytest.mark.parametrize("resolver", [RESOLVERS.AUTO, RESOLVERS.BUILTIN_WITHOUT_DEFAULT_DELEGATES])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.int32])
+def test_sums_of_no_updates_are_the_array(dtype, resolver):
+    model = model_of(lambda x: updates(x, dtype))
+    for x in (ROWS[:1], ROWS):
+        np.testing.assert_array_equal(run(model, x, resolver), updates(jnp.asarray(x), dtype))
+
+
+def test_sums_of_updates_keep_infinities():
+    def fun(x):
+        return x.at[jnp.array([0, 0])].add(jnp.ones(4))
+
+    x = ROWS.copy()
+    x[0, 1] = np.inf
+    np.testing.assert_array_equal(run(model_of(fun), x), fun(jnp.asarray(x)))

@@ -2,10 +2,11 @@
 
 TFLite has no builtin operation for these, and its converter (TensorFlow 2.21) writes others for them: `exp(x) - 1` and
 `log(1 + x)`, which lose what is small, and for an update at indices `x * (1 - count) + sum of updates`, which is
-another number where indices repeat, and NaN where x is not finite. Differences and quotients whose first operand is a
-constant it writes with their operands swapped if the other one is transposed. Each such node becomes a call of a
-function made of operations that TFLite has, which the converter writes in its place. Graph mode itself keeps
-TensorFlow's own operations: they are right there, and faster.
+another number where indices repeat, and NaN where x is not finite. So it does for sums of updates, and there its form
+ends the process where there are none. Differences and quotients whose first operand is a constant it writes with their
+operands swapped if the other one is transposed. Each such node becomes a call of a function made of operations that
+TFLite has, which the converter writes in its place. Graph mode itself keeps TensorFlow's own operations: they are right
+there, and faster.
 
 In 8 bits what is small is lost in any case, and what is computed between has ranges of its own: there `exp(x) - 1` and
 `log(1 + x)` are nearer, and stay. But sums of updates are of floats there: its own have the scale of one update.
@@ -61,6 +62,11 @@ def _rows_of(array: tf.Tensor, indices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor
     return numbers, row, tf.reshape(tf.gather_nd(tf.reshape(numbers, leading), indices), [-1])
 
 
+def _with_sums(array: tf.Tensor, indices: tf.Tensor, updates: tf.Tensor) -> tf.Tensor:
+    """With sums of updates; the converter's own form ends the process where there are none."""
+    return array + tf.scatter_nd(indices, updates, tf.shape(array))
+
+
 def _increased(array: tf.Tensor, indices: tf.Tensor, updates: tf.Tensor) -> tf.Tensor:
     """With sums of updates, of float; a ScatterNd of 8 bits gives its sums the scale of what it sums."""
     numbers, row, place = _rows_of(array, indices)
@@ -106,7 +112,7 @@ _FUNCTIONS: dict[str, tuple[Callable[..., tf.Tensor], tuple[str, ...], str]] = {
     "Expm1": (_expm1, ("T",), "y"),
     "Log1p": (_log1p, ("T",), "y"),
     "TensorScatterUpdate": (_updated, ("T", "Tindices", "T"), "output"),
-    "TensorScatterAdd": (_increased, ("T", "Tindices", "T"), "output"),
+    "TensorScatterAdd": (_with_sums, ("T", "Tindices", "T"), "output"),
 }
 _REORDERED: dict[str, tuple[Callable[..., tf.Tensor], tuple[str, ...], str]] = {
     "Neg": (_negated, ("T",), "y"),
@@ -121,20 +127,18 @@ _DTYPES = {
     "Expm1": (tf.float32,),
     "Log1p": (tf.float32,),
     "TensorScatterUpdate": _GATHERED,
-    "TensorScatterAdd": (tf.float32,),
+    "TensorScatterAdd": (tf.float32, tf.int32, tf.int64),
     **dict.fromkeys(_REORDERED, (tf.float32, tf.int32, tf.int64)),
 }
 
 
 # Replaced in models of floats alone: in 8 bits the converter's own form is as near, or nearer.
 _IN_FLOAT = frozenset(("Expm1", "Log1p"))
-# In models of 8 bits alone.
-_IN_8_BITS = frozenset(("TensorScatterAdd",))
 
 
 def _is_replaced(node: Any, reordered_nodes: Container[str], is_quantized: bool) -> bool:
     """Whether a node of a graph is of an operation that the converter rewrites wrongly."""
-    if node.op in (_IN_FLOAT if is_quantized else _IN_8_BITS):
+    if is_quantized and node.op in _IN_FLOAT:
         return False
     is_one = node.op in _FUNCTIONS or (node.op in _REORDERED and node.name in reordered_nodes)
     return is_one and tf.dtypes.as_dtype(node.attr["T"].type) in _DTYPES[node.op]
@@ -215,6 +219,8 @@ def _replace(
             continue
         if edges is None:
             function, dtypes, result = _FUNCTIONS.get(node.op) or _REORDERED[node.op]
+            if is_quantized and function is _with_sums and node.attr["T"].type == tf.float32.as_datatype_enum:
+                function = _increased
         else:
             function, dtypes, result = with_edges(edges), ("T", "Tpaddings", "T"), "output"
         # A SavedModel leaves out what is the default: of places and paddings int32.
