@@ -96,3 +96,17 @@ def test_sums_of_updates_keep_infinities():
     x = ROWS.copy()
     x[0, 1] = np.inf
     np.testing.assert_array_equal(run(model_of(fun), x), fun(jnp.asarray(x)))
+
+
+@pytest.mark.parametrize("resolver", [RESOLVERS.AUTO, RESOLVERS.BUILTIN_WITHOUT_DEFAULT_DELEGATES])
+@pytest.mark.parametrize("softmax", [jax.nn.softmax, jax.nn.log_softmax])
+def test_a_softmax_of_nothing_is_refused(softmax, resolver):
+    model = model_of(lambda x: softmax(x[1:], 0))
+    np.testing.assert_allclose(run(model, ROWS, resolver), softmax(ROWS[1:], 0), rtol=1e-5)
+    with pytest.raises(RuntimeError, match=r"gather index out of bounds|XNNPack delegate failed to reshape"):
+        run(model, ROWS[:1], resolver)
+
+
+def test_a_softmax_of_an_input_is_not_checked_again():
+    counts = [model_of(lambda x, axis=axis: jax.nn.softmax(x, axis)).count(b"jaxtf_sizes/") for axis in (0, 1)]
+    assert counts[0] == counts[1]

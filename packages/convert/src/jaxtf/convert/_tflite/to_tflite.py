@@ -7,6 +7,7 @@ it has in the user's program, and with the converter's own error behind it.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -99,8 +100,17 @@ def to_tflite(
         if representative_data is not None:
             _quantize(converter, checked_samples(representative_data, specs, checks), progress)
         progress.at("TFLite's converter")
-        model = with_checked_reductions(_converted(converter, concrete), _converted_check)
+        are_named = not isinstance(target, str | Path) and _are_names(polymorphic_shapes)
+        model = with_checked_reductions(_converted(converter, concrete), _converted_check, are_named)
     return model if checks is None else run_first(_converted_check(checks.concrete), model)
+
+
+def _are_names(shapes: Any) -> bool:
+    """Whether all open sizes are variables, which are at least 1, and no expressions."""
+    texts = [shapes] if isinstance(shapes, str) else shapes
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        return False
+    return not re.search(r"[-+*/^]|\w\s*\(", " ".join(f"({text})" for text in texts))
 
 
 def _converted_check(check: Any) -> bytes:
