@@ -330,6 +330,19 @@ def test_a_call_within_a_function_with_a_rule_draws_another_number_in_each_turn(
         check_refused(jax.grad(run(unasked(noise))))
 
 
+def test_what_is_only_checked_may_be_checked_once():
+    def positive(x):
+        tf.debugging.assert_positive(x)
+        return tf.identity(x)
+
+    call = call_tf(positive, call_tf_graph=True)
+    run = lambda x: lax.scan(lambda carry, _: (carry * call(x), None), x, None, length=LENGTH)[0]  # noqa: E731
+    for function in (run, jax.grad(run)):
+        assert [name for name, _ in calls_by_loop(jax.make_jaxpr(function)(1.0).eqns)]
+    beside = scanned(lambda i: drawn_at(i) + call(2.0))
+    assert jax.make_jaxpr(jax.grad(beside, has_aux=True))(1.0)
+
+
 def test_loops_that_call_nothing_are_traced_as_often_as_without_this_package(monkeypatch):
     traced = []
 

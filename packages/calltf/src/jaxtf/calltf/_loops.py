@@ -16,8 +16,9 @@ another form than those known here, effects are not allowed in loops and branche
 What only a rule of derivatives calls, and not the function that has it, is not looked for: all loops with such
 functions, as `jax.nn.relu` is one, would be traced once more.
 
-A call has to run in each turn if it has an effect, or if its graph is stateful: also with `has_side_effects=False` it
-draws as often as it does where nobody differentiates.
+A call has to run in each turn if it is ordered, or if its graph is stateful: also with `has_side_effects=False` it
+draws as often as it does where nobody differentiates. One that only checks something, which is an effect too, may do
+so once.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def calls_of_each_turn(equations: Sequence[Any]) -> list[str]:
 
 
 def _runs_each_time(traced: Traced) -> bool:
-    return bool(traced.stateful_ops) or traced.function.staging.ordered or traced.has_effect
+    return bool(traced.stateful_ops) or traced.function.staging.ordered
 
 
 def _number_of_effects(equations: Sequence[Any]) -> int:
@@ -83,7 +84,7 @@ def _refuse_divided(body: Sequence[Any], parts: Callable[[], tuple[Sequence[Any]
             "  remedy: pass the carry, an element of the inputs or a counter to the function: "
             "`call_tf(lambda i: tf.random.normal(()))(i)` with `jax.lax.scan(..., jnp.arange(n))`"
         )
-    if _number_of_effects(left) < _number_of_effects(body):
+    if _number_of_effects([*moved, *left]) < _number_of_effects(body):
         raise UnsupportedError(
             f"call_tf: a derivative of a loop with a call of {' or '.join(dict.fromkeys(calls_of_each_turn(body)))}, "
             "which has effects, whose results nobody uses, within a branch or jax.checkpoint: JAX would leave it out\n"
