@@ -84,10 +84,12 @@ def with_checked_reductions(
 
 def _with_elements(target: Any, graph: Any, are_inputs_checked: bool) -> set[int]:
     """The tensors of a graph that are known to have elements: static ones, and what keeps those of others."""
-    full = set(map(int, graph.inputs)) if are_inputs_checked else set()
+    checked = set(map(int, graph.inputs)) if are_inputs_checked else set()
+    full = set()
     for place, tensor in enumerate(graph.tensors):
         sizes = tensor.shape if tensor.shapeSignature is None else tensor.shapeSignature
-        if tensor.hasRank and (sizes is None or all(size > 0 for size in sizes)):
+        is_open = place in checked  # a size of -1 is at least 1 there
+        if tensor.hasRank and (sizes is None or all(size > 0 or (is_open and size < 0) for size in sizes)):
             full.add(place)
     for operation in graph.operators or []:
         is_one = target.operatorCodes[operation.opcodeIndex].builtinCode in _KEEP_ELEMENTS
