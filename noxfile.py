@@ -308,8 +308,9 @@ def random_sizes(session: nox.Session) -> None:
 def random_operations(session: nox.Session) -> None:
     """Operations of TensorFlow through `call_tf`, all attributes drawn: `python3 run.py random_operations -- 20`.
 
-    Batches are compared with a loop, derivatives with differences, programs whose sizes depend on values with
-    TensorFlow, not compiled. The number is of programs for each type and test; 30 without, about an hour.
+    Batches are compared with a loop, derivatives with differences; with TensorFlow, not compiled, programs whose sizes
+    depend on values and operations on NaN, infinities and zeros. The number is of programs for each type and test; 30
+    without, about an hour.
     """
     install(session, *from_tree("calltf"), *PYTEST)
     [count] = session.posargs or ["30"]
@@ -320,6 +321,7 @@ def random_operations(session: nox.Session) -> None:
             "packages/calltf/tests/test_vectorizations.py",
             "packages/calltf/tests/test_lost_derivatives.py",
             "packages/calltf/tests/test_dynamic_sizes.py",
+            "packages/calltf/tests/test_special_numbers.py",
             "--sample",
             f"{part}/4",
             env=ON_CPU | {"JAXTF_FULL": "1", "RANDOM_PROGRAMS": count},
