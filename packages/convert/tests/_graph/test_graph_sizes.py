@@ -151,9 +151,14 @@ def test_gradients_too(compiled):
 
 @pytest.mark.parametrize("is_open", [False, True])
 @pytest.mark.parametrize("is_traced", [False, True])
-@pytest.mark.parametrize("shape", [(2, 4), (1, 3), (2, 1), ()])
-def test_cotangents_of_other_sizes_are_refused(shape, is_traced, is_open):
-    converted = convert_exported(exported(lambda x: x**2), native_serialization=False)
+@pytest.mark.parametrize("shape", [(2, 4), (1, 3), (2, 1), (3,), (1, 2, 3), ()])
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("sizes", [None, "b, n"])
+def test_cotangents_of_other_sizes_are_refused(sizes, native, shape, is_traced, is_open):
+    if sizes is None:
+        converted = convert_exported(exported(lambda x: x**2), native_serialization=native)
+    else:
+        converted = convert(lambda x: x**2, polymorphic_shapes=[sizes], native_serialization=native)
 
     def pulled(x, cotangent):
         with tf.GradientTape() as tape:

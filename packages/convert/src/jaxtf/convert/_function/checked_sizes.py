@@ -20,6 +20,7 @@ __all__ = [
     "checked_before",
     "checks_of",
     "compiled_if_constants",
+    "mismatch",
     "refused_unless",
     "with_checked_sizes",
 ]
@@ -70,12 +71,13 @@ def _known(exported: Exported, argument: tf.Tensor, name: str, aval: Aval) -> tf
     try:
         return needed.merge_with(argument.shape)
     except ValueError as error:
-        raise tf.errors.InvalidArgumentError(
-            None,
-            None,
-            f"Shape mismatch for {name} of the exported function '{exported.fun_name}': expected {aval.shape} "
-            f"and called with {argument.shape}",
-        ) from error
+        raise mismatch(exported, name, aval.shape, argument.shape) from error
+
+
+def mismatch(exported: Exported, name: str, expected: object, found: tf.TensorShape) -> tf.errors.InvalidArgumentError:
+    """What says that an array has another shape than the function takes or gives."""
+    message = f"Shape mismatch for {name} of the exported function '{exported.fun_name}': expected {expected} "
+    return tf.errors.InvalidArgumentError(None, None, f"{message}and called with {found}")
 
 
 def checks_of(arguments: Iterable[tf.Tensor]) -> list[tf.Operation]:

@@ -14,10 +14,11 @@ from typing import ClassVar
 import tensorflow as tf
 
 from jaxtf.convert._errors import ArgumentTypeError, ResultTypeError
+from jaxtf.convert._function.checked_sizes import mismatch
 from jaxtf.convert._function.constants import Constant
 from jaxtf.convert._values.dtypes import has_tf_dtype, is_float0, tf_dtype
 from jaxtf.convert._values.sizes import result_shapes
-from jaxtf.serialization import Aval, Exported, ExtendedDtype
+from jaxtf.serialization import Exported, ExtendedDtype
 from jaxtf.shapepoly import ShapeMismatch, is_symbolic_dim
 
 __all__ = ["ExportedFunction"]
@@ -107,8 +108,14 @@ class ExportedFunction(ABC):
         Raises:
           tf.errors.InvalidArgumentError: Sizes that the symbolic shapes do not allow.
         """
+        exported, sizes = self.exported, []
+        for argument, aval, name in zip(arguments, self.exported.in_avals, self.exported.in_names, strict=True):
+            rank = argument.shape.rank
+            if rank not in (None, aval.ndim):  # a cotangent
+                raise mismatch(exported, name, aval.shape, argument.shape)
+            sizes.append([None] * aval.ndim if rank is None else argument.shape.as_list())
         try:
-            return result_shapes(self.exported, list(map(_sizes, arguments, self.exported.in_avals)))
+            return result_shapes(exported, sizes)
         except ShapeMismatch as error:
             raise tf.errors.InvalidArgumentError(None, None, str(error)) from error
 
@@ -149,11 +156,6 @@ class ExportedFunction(ABC):
             and all((*self.argument_has_gradient, *self.result_has_gradient))
             and not any(tf_dtype(aval.dtype).is_complex for aval in avals)
         )
-
-
-def _sizes(argument: tf.Tensor, aval: Aval) -> list[int | None]:
-    """What is known of the sizes of an argument, perhaps not even how many there are."""
-    return [None] * aval.ndim if argument.shape.rank is None else argument.shape.as_list()
 
 
 def _refuse_random_keys(exported: Exported) -> None:

@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._errors import ConversionStateError, GradientNotSaved
+from jaxtf.convert._function.checked_sizes import mismatch
 from jaxtf.convert._function.constants import check_graph_holds
 from jaxtf.convert._function.function import ExportedFunction
 from jaxtf.convert._function.saved_gradients import refused_in_control_flow, takes_of_control_flow
@@ -233,12 +234,7 @@ def _check_shapes(function: ExportedFunction, cotangents: Sequence[tf.Tensor], r
         return
     for name, cotangent, result in zip(function.exported.out_names, cotangents, results, strict=True):
         if cotangent.shape != result.shape:
-            raise tf.errors.InvalidArgumentError(
-                None,
-                None,
-                f"Shape mismatch for the cotangent of {name} of the exported function '{function.exported.fun_name}': "
-                f"expected {result.shape} and called with {cotangent.shape}",
-            )
+            raise mismatch(function.exported, f"the cotangent of {name}", result.shape, cotangent.shape)
 
 
 def _dense(cotangent: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:

@@ -16,6 +16,7 @@ import jax
 import numpy as np
 import tensorflow as tf
 
+from jaxtf.convert import _tf
 from jaxtf.convert._convert.convert import Conversion, make_conversion
 from jaxtf.convert._convert.mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization
 from jaxtf.convert._convert.signature import leaf_spec
@@ -36,7 +37,7 @@ from jaxtf.convert._saved_model.save_options import (
 from jaxtf.convert._saved_model.saved import METADATA_FILE, Saved
 from jaxtf.convert._saved_model.whole_folder import written_whole
 from jaxtf.convert._values.arguments import WeakVariable, read
-from jaxtf.convert._values.names import argument_names, call_signature_of, parameter_names
+from jaxtf.convert._values.names import argument_names, call_signature_of, in_graphs, parameter_names
 from jaxtf.serialization import DisabledSafetyCheck
 from jaxtf.serialization.interop import unwrapped
 
@@ -176,12 +177,23 @@ class _Model:
     def serving(self, signature: Sequence[Any]) -> Any:
         """The concrete function of a signature: from inputs by name to results by name."""
         inputs = inputs_of(signature, self._names, "input_signatures")
-        self.call.get_concrete_function(*inputs.nested(inputs.specs))
+        nested = inputs.nested(inputs.specs)
+        traced = self.call.get_concrete_function(*nested)
+        is_wider = _shapes(traced.structured_input_signature[0]) != _shapes(nested)
 
         def serve(**by_name: tf.Tensor) -> dict[str, tf.Tensor]:
+            if is_wider:  # TensorFlow takes the trace of an earlier signature, which does not compare these sizes
+                by_name = {
+                    name: _tf.ensured(value, inputs.specs[name].shape, f"shape_of_{in_graphs(name).strip('_')}")
+                    for name, value in by_name.items()
+                }
             return by_result_name(self.call(*inputs.nested(by_name)))
 
         return tf.function(serve, autograph=False).get_concrete_function(**inputs.specs)
+
+
+def _shapes(specs: Any) -> list[list[int | None]]:
+    return [spec.shape.as_list() for spec in tf.nest.flatten(specs)]
 
 
 def _variables(params: Any) -> tuple[Any, Any]:
