@@ -144,7 +144,8 @@ def _convolved(
         *numbers["output_spatial_dimensions"],
         numbers["output_feature_dimension"],
     ]
-    return _transposed(cast(cast(result, summed), result_dtype), [made.index(i) for i in range(len(made))])
+    # TensorFlow transposes no integers of 4 bits.
+    return cast(cast(_transposed(result, [made.index(i) for i in range(len(made))]), summed), result_dtype)
 
 
 def _transposed(operand: tf.Tensor, order: Sequence[int]) -> tf.Tensor:
