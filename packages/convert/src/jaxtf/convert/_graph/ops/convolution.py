@@ -144,8 +144,9 @@ def _convolved(
         *numbers["output_spatial_dimensions"],
         numbers["output_feature_dimension"],
     ]
-    # TensorFlow transposes no integers of 4 bits.
-    return cast(cast(_transposed(result, [made.index(i) for i in range(len(made))]), summed), result_dtype)
+    result = cast(cast(cast(result, summed), result_dtype), MOVED.get(result_dtype, result_dtype))
+    # Before the last cast: TensorFlow transposes no integers of 4 bits.
+    return cast(_transposed(result, [made.index(i) for i in range(len(made))]), result_dtype)
 
 
 def _transposed(operand: tf.Tensor, order: Sequence[int]) -> tf.Tensor:
