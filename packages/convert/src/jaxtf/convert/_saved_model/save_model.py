@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from jaxtf.convert import _tf
 from jaxtf.convert._convert.convert import Conversion, make_conversion
-from jaxtf.convert._convert.mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization
+from jaxtf.convert._convert.mode import DEFAULT_NATIVE_SERIALIZATION, NativeSerialization, is_native
 from jaxtf.convert._convert.signature import leaf_spec
 from jaxtf.convert._convert.target import target_of
 from jaxtf.convert._function.constants import Constants
@@ -130,7 +130,8 @@ def save_model(
     )
     arguments, variables = _variables(params)
     required = min(map(len, signatures.values()))
-    model = _Model(conversion, arguments, parameter_names(fun_jax)[1:], required)
+    fits_any_size = is_native(native_serialization, enable_xla)
+    model = _Model(conversion, arguments, parameter_names(fun_jax)[1:], required, fits_any_size=fits_any_size)
     functions = {name: model.serving(inputs) for name, inputs in signatures.items()}
     leaves, held = _flat(variables), constants.variables()
     root = root_of(_trackable(variables), leaves, held, files)
@@ -160,13 +161,18 @@ class _Model:
       params: The parameters, as arguments of that.
       names: Of the inputs.
       required: How many of them every signature has.
+      fits_any_size: Whether the operations compute with the sizes that arrays have when they run, whatever the graph
+        knows of them; else a signature compares those that it says.
 
     Attributes:
       call: For inputs as `fun_jax` takes them; traced for each signature.
     """
 
-    def __init__(self, conversion: Conversion, params: Any, names: Sequence[str], required: int) -> None:
+    def __init__(
+        self, conversion: Conversion, params: Any, names: Sequence[str], required: int, *, fits_any_size: bool
+    ) -> None:
         self._names = names
+        self._fits_any_size = fits_any_size
 
         def call(*inputs: Any) -> Any:
             return _standard(conversion.call((params, *inputs), {}))
@@ -177,12 +183,12 @@ class _Model:
     def serving(self, signature: Sequence[Any]) -> Any:
         """The concrete function of a signature: from inputs by name to results by name."""
         inputs = inputs_of(signature, self._names, "input_signatures")
-        nested = inputs.nested(inputs.specs)
-        traced = self.call.get_concrete_function(*nested)
-        is_wider = _shapes(traced.structured_input_signature[0]) != _shapes(nested)
+        traces = self.call.experimental_get_tracing_count()
+        self.call.get_concrete_function(*inputs.nested(inputs.specs))
+        is_compared = self._fits_any_size or self.call.experimental_get_tracing_count() > traces
 
         def serve(**by_name: tf.Tensor) -> dict[str, tf.Tensor]:
-            if is_wider:  # TensorFlow takes the trace of an earlier signature, which does not compare these sizes
+            if not is_compared:  # TensorFlow takes the trace of an earlier signature, for which they may be open
                 by_name = {
                     name: _tf.ensured(value, inputs.specs[name].shape, f"shape_of_{in_graphs(name).strip('_')}")
                     for name, value in by_name.items()
@@ -190,10 +196,6 @@ class _Model:
             return by_result_name(self.call(*inputs.nested(by_name)))
 
         return tf.function(serve, autograph=False).get_concrete_function(**inputs.specs)
-
-
-def _shapes(specs: Any) -> list[list[int | None]]:
-    return [spec.shape.as_list() for spec in tf.nest.flatten(specs)]
 
 
 def _variables(params: Any) -> tuple[Any, Any]:
