@@ -350,3 +350,64 @@ def test_calls_that_do_not_depend_on_the_turn_are_refused_in_loops_that_are_diff
     with pytest.raises(UnsupportedError, match="depends on neither the carry nor the inputs of the loop"):
         in_graph_mode(jax.grad(run))(np.float32(1))
     assert len(counted) == 3
+
+
+NARROW = {"int4": np.array([[0, 3, -8], [7, 4, -1]]), "uint4": np.array([[0, 3, 15], [7, 4, 8]])}
+
+# What a function of a narrow array x and of floats y does with them: where it takes, gives and captures such arrays.
+CROSSINGS = {
+    "argument": lambda x, y: tf.cast(tf.cast(x, tf.int8), tf.float32) * y,
+    "result": lambda x, y: tf.cast(tf.cast(y, tf.int8), x.dtype),
+    "identity": lambda x, y: x,
+    "both, and others": lambda x, y: {"x": x, "y": (y * 2, [tf.cast(tf.cast(x, tf.int8) // 2, x.dtype)])},
+}
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("mode", ["eager", "graph"])
+@pytest.mark.parametrize("captures", [False, True])
+@pytest.mark.parametrize("crossing", CROSSINGS)
+@pytest.mark.parametrize("dtype", NARROW)
+def test_integers_of_4_bits_pass_into_and_out_of_what_is_called(dtype, crossing, captures, mode, symbolic):
+    narrow = tf.cast(tf.constant(NARROW[dtype], tf.int8), tf.as_dtype(dtype))
+    y = np.linspace(0, 7, 6, dtype=np.float32).reshape(2, 3)
+
+    def called(x, y):
+        return CROSSINGS[crossing](narrow if captures else x, y)
+
+    shapes = ["(a, 3)", None if captures else "(a, 3)"] if symbolic else None
+    converted = MODES[mode](convert(call_tf(called), polymorphic_shapes=shapes, native_serialization=False))
+    expected = jax.tree.leaves(called(narrow, tf.constant(y)))
+    for found, wanted in zip(tf.nest.flatten(converted(narrow, y)), expected, strict=True):
+        assert found.dtype == wanted.dtype
+        if wanted.dtype == dtype:
+            found, wanted = tf.cast(found, tf.int8), tf.cast(wanted, tf.int8)  # noqa: PLW2901
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
+def test_integers_of_4_bits_within_a_model_are_right_with_gradients(mode):
+    def model(weights, x):
+        return call_tf(lambda w, x: tf.cast(w, tf.float32) * x**2)(weights.astype(jnp.int4), x).sum()
+
+    weights = np.arange(-8, 8, dtype=np.int8)
+    x = tf.Variable(np.linspace(-1, 1, 16, dtype=np.float32))
+
+    def gradient(weights):
+        with tf.GradientTape() as tape:
+            y = convert(model, native_serialization=False)(weights, x)
+        return tape.gradient(y, x)
+
+    np.testing.assert_allclose(MODES[mode](gradient)(weights), 2 * weights * x.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["int2", "uint2", "float4_e2m1fn"])
+def test_other_dtypes_narrower_than_a_byte_are_refused(dtype):
+    if not hasattr(jnp, dtype):
+        pytest.skip(f"this JAX has no {dtype}")
+
+    def model(x):
+        return call_tf(lambda x: x)(x.astype(dtype)).astype(jnp.int8)
+
+    with pytest.raises(UnsupportedError, match=dtype):
+        convert(model, native_serialization=False)(np.zeros(3, np.int8))

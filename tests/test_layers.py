@@ -94,7 +94,9 @@ MAY_IMPORT = {
         "_vectorizations": "_walk",
         "_dynamic_sizes": "_walk _vectorizations",
         "_compared": "_tf",
-        "_traced": "_errors _jax _tf _graph _compared _opened _transfer _notes _declared _captures _dynamic_sizes",
+        "_whole_bytes": "_errors _tf",
+        "_traced": "_errors _jax _tf _graph _compared _opened _transfer _notes _declared _captures _dynamic_sizes"
+        " _whole_bytes",
         "_symbolic_traced": "_errors _jax _tf _symbolic_values _scope _sizes _interpreter _operations _transfer"
         " _declared _captures _traced",
         "_function": "_errors _jax _tf _graph _lists _conjugates _replacements _sizes _transfer _configuration"

@@ -28,6 +28,7 @@ from jaxtf.calltf._jax import custom_call_targets, has_dynamic_sizes, has_stable
 from jaxtf.calltf._notes import without_libraries
 from jaxtf.calltf._opened import opened
 from jaxtf.calltf._tf import compiled_to_hlo, outside_of_graphs
+from jaxtf.calltf._whole_bytes import in_whole_bytes
 from jaxtf.serialization.interop import CalledFunction
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ class Traced:
             called = compared(name, self.concrete, self.specs, self.result_sizes) if self.is_open else self.concrete
         else:
             called = opened(name, self.concrete, self.captured, self.specs) if self.captured else self.concrete
+            called = in_whole_bytes(name, str(self.function), called)
         return CalledFunction(called.name.decode(), called)
 
     @property
