@@ -164,9 +164,30 @@ def test_sizes_of_arrays_without_elements_fit_too(function, size):
     assert exported.call(*none_of(3)).shape == function(*none_of(3)).shape
 
 
+@pytest.mark.parametrize(
+    ("function", "at_2"),
+    [
+        (lambda b: b * -(2**30), -(2**31)),
+        (lambda b: max_dim(b * -(2**30), -(2**31)), -(2**31)),
+        (lambda b: -(2**31) // b, -(2**30)),
+        (lambda b: -(2**31) % (b + 1), 1),
+        (lambda b: b - 2**31, -(2**31) + 2),
+        (lambda b: b * -(2**30) - 1, None),
+        (lambda b: b * -(2**31), None),
+    ],
+)
+def test_the_least_integer_of_32_bits_is_one(function, at_2):
+    exported = export(lambda x: jnp.array(function(x.shape[0])))(*rows("b"))
+    if at_2 is not None:
+        assert exported.call(np.ones(2, np.int8)) == lift(exported)(np.ones(2, np.int8)) == at_2
+    else:
+        with pytest.raises(ArgumentMismatch, match=r"is not an integer of 32 bits for b = 2\."):
+            exported.call(np.ones(2, np.int8))
+
+
 def expressions(a, b):
     """Sizes that are computed from two others."""
-    numbers = st.integers(-9, 100_000)
+    numbers = st.one_of(st.integers(-9, 100_000), st.sampled_from([-(2**31), -(2**30), 2**31 - 1]))
     return st.recursive(
         st.sampled_from([a, b]),
         lambda inner: st.one_of(

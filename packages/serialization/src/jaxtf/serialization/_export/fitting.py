@@ -83,7 +83,7 @@ def require_fitting(
         remedy = _OF_NUMBERS if is_wide else f"{_OF_NUMBERS}, or {_OF_WIDTH}"
         if part in sizes.shapes and bits == _BITS:
             remedy = _OF_SHAPES
-        text = f"The size '{part}', {DOES_NOT_FIT} {bits} bits for "
+        text = f"The size '{part}', {DOES_NOT_FIT} {bits} bits" + " for " * bool(names)
         operations.message = [text, *shown, f". Possible remedy: {remedy}."]
         operations.require_at_most(evaluate(part, wide, operations), limit)
 
@@ -127,13 +127,14 @@ class _WideOperations:
         return value if value.type == self._type else stablehlo.convert(self._type, value)
 
     def require_at_most(self, number: _Number, limit: int) -> _Number:
-        """Checks that neither the number nor its negative is larger."""
+        """Checks that the number is an integer of as many bits as the limit, the largest of these."""
         least, most = number.range
+        smallest = -limit - 1
         if most > limit:
             self._plain.require(">=", self._plain.constant(limit), number.value, self.message)
-        if least < -limit:
-            self._plain.require(">=", number.value, self._plain.constant(-limit), self.message)
-        return _Number(number.value, (max(least, -limit), min(most, limit)))
+        if least < smallest:
+            self._plain.require(">=", number.value, self._plain.constant(smallest), self.message)
+        return _Number(number.value, (max(least, smallest), min(most, limit)))
 
     def _absolute(self, value: ir.Value) -> ir.Value:
         return self._plain.maximum(value, self._plain.multiply(value, self._plain.constant(-1)))
