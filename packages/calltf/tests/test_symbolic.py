@@ -148,6 +148,19 @@ def test_a_violated_declaration_is_refused():
         jax.jit(call_tf(tf.sin, output_shape_dtype=stranger))(np.ones((2, 3), np.float32))
 
 
+def loop(turn, x):
+    """A loop whose array may have other sizes in each turn."""
+    body = lambda count, y: (count + 1, turn(y))  # noqa: E731
+    shapes = tf.TensorShape([]), tf.TensorShape([None, None])
+    return tf.while_loop(lambda count, y: count < 3, body, (0, x), shape_invariants=shapes)[1]
+
+
+def test_a_loop_that_may_change_sizes_and_does_not_has_a_form():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    found = exported(call_tf(lambda x: loop(lambda y: y * 2, x)), *specs("b, 3")).call(x)
+    np.testing.assert_array_equal(found, x * 8)
+
+
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
@@ -166,6 +179,12 @@ def test_a_violated_declaration_is_refused():
         (
             lambda x: tf.gradients(tf.while_loop(lambda y: tf.reduce_sum(y) < 9, lambda y: (y * y + 1,), (x,)), x)[0],
             r"operation EmptyTensorList \(.*without a bound on its elements, .*",
+        ),
+        (lambda x: loop(lambda y: tf.concat([y, y], 0), x), r"operation StatelessWhile.*shape \[b, 3\] to \[2\*b, 3\]"),
+        (lambda x: loop(lambda y: y[None, :, 0], x), r"operation StatelessWhile.*shape \[b, 3\] to \[1, b\] in a turn"),
+        (
+            lambda x: tf.cond(x[0, 0] > 0, lambda: x, lambda: tf.concat([x, x], 0)),
+            r"operation StatelessIf \(.*other shapes in its branches, \[2\*b, 3\] and \[b, 3\]",
         ),
     ],
 )

@@ -363,10 +363,18 @@ class Interpreter:
             def test(*tensors: Any, values: Any = values) -> Any:
                 return self.call(condition, values(tensors))[0].tensor
 
-            def turn(*tensors: Any, values: Any = values, after: list[Value] = after) -> Any:
+            def turn(
+                *tensors: Any,
+                values: Any = values,
+                carried: Sequence[Value] = carried,
+                after: list[Value] = after,
+            ) -> Any:
                 with self._conditionally():
                     after[:] = self.call(body, values(tensors))
-                return tuple(value.tensor for value in after)
+                return tuple(
+                    y.tensor if y.unknown is None and same_shape(x.shape, y.shape) else tensor
+                    for tensor, x, y in zip(tensors, carried, after, strict=True)
+                )  # what TensorFlow would not take is refused below, in words of its sizes
 
             written = tf.while_loop(test, turn, tuple(value.tensor for value in carried))
             unknown = next((value.unknown for value in after if value.unknown), None)
