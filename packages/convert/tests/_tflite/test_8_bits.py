@@ -96,3 +96,31 @@ def test_what_has_the_least_float_elsewhere_keeps_it():
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         results = tf.lite.Interpreter(model_content=model).get_signature_runner()(x=INSIDE)
     assert all(np.abs(array[0]).min() > 1e38 for array in results.values())
+
+
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32"]
+COMPARISONS = [jnp.equal, jnp.not_equal, jnp.less, jnp.less_equal, jnp.greater, jnp.greater_equal]
+
+
+@pytest.mark.slow(2)
+@pytest.mark.parametrize("exponent", [-9, -2, 0, 1, 8, 25, 33])
+def test_numbers_that_8_bits_hold_are_cast_and_compared_exactly(exponent):
+    # Multiples of a power of two, all of those that there are with that for a scale.
+    x = np.random.default_rng(0).permutation(np.arange(-128, 128)).astype(np.float32) * np.float32(2.0**exponent)
+
+    def function(x):
+        casts = {f"cast to {dtype}": x.astype(dtype) for dtype in INTEGERS}
+        others = {"itself": x[::-1], "a number": x[7], "a constant": np.float32(3 * 2.0**exponent), "a bound": 2.0**31}
+        for comparison in COMPARISONS:
+            for name, other in others.items():
+                casts[f"{comparison.__name__} with {name}"] = comparison(x, other)
+        return casts | {"by index": jnp.take(jnp.arange(256), x.astype(jnp.int32) + 128, mode="clip")}
+
+    model = to_tflite(function, input_signature=[tf.TensorSpec([256])], representative_data=[[x]])
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        runner = tf.lite.Interpreter(model_content=model).get_signature_runner()
+    found = runner(x=x)
+    expected = jax.jit(function)(x)
+    assert found.keys() == expected.keys()
+    wrong = [name for name, array in expected.items() if not np.array_equal(found[name], array)]
+    assert not wrong

@@ -136,6 +136,7 @@ TINY = np.float32([1e-30, -1e-8, 3e-7, -1e-4, 1e-3, -0.02, 0.3, -0.49, 0.51, -0.
 LINES = np.arange(12, dtype=np.float32).reshape(4, 3)
 HOLES = np.where(LINES % 5 == 1, np.float32(-np.inf), LINES)
 ROW = np.float32([[7, 8, 9]])
+OUTSIDE = np.float32([0, -0.9, 1.5, 126.9, 127.9, 128, -128.9, -129, 255.9, 256, 3e4, np.nan, np.inf, -np.inf])
 
 
 def kept_rows(x):
@@ -161,6 +162,14 @@ REWRITTEN = {
     "over infinities": (lambda x, y: jax.lax.dynamic_update_slice(x, ROW, (y, 0)), (HOLES, np.int32(2))),
     "a part": (lambda x, y: jax.lax.dynamic_update_slice(x, ROW[:, :2], (y, 1)), (HOLES, np.int32(2))),
     "beside NaN": (lambda x: x.at[1:3].set(0), (np.float32([np.nan, np.nan, np.inf, 3]),)),
+    "equal bytes": (lambda x: x == 7, (LINES.astype(np.uint8),)),
+    "bytes by class": (lambda x: jax.nn.one_hot(x[1], 5), (LINES.astype(np.uint8),)),
+    "lesser bytes": (lambda x: x < x[1, 1], (LINES.astype(np.int8),)),
+    "other integers": (lambda x: (x != 7) & (x >= 3), (LINES.astype(np.int16),)),
+    "floats as bytes": (lambda x: x.astype(jnp.uint8), (OUTSIDE,)),
+    "floats as signed bytes": (lambda x: x.astype(jnp.int8), (OUTSIDE,)),
+    "floats as 16 bits": (lambda x: x.astype(jnp.int16), (OUTSIDE * 250,)),
+    "floats as integers": (lambda x: x.astype(jnp.int32), (OUTSIDE * 1e8,)),
     "in a loop": (kept_rows, (LINES,)),
     "in turn": (counted, (HOLES,)),
     "expm1": (jnp.expm1, (TINY,)),
@@ -193,6 +202,19 @@ def test_what_the_converter_would_rewrite_wrongly_is_right(name, is_saved, tmp_p
     [found] = runner(**dict(zip(sorted(runner.get_input_details()), arguments, strict=True))).values()
     # Of sums of a few terms and of tables of exp and log; exact for updates, infinities and NaN.
     np.testing.assert_allclose(found, fun(*map(jnp.asarray, arguments)), rtol=16 * EPSILON)
+
+
+@pytest.mark.parametrize("by", [0, 2, 31])
+def test_shifts_to_the_right_take_any_batch_size(by):
+    def fun(x):
+        return jnp.stack([x >> by, jax.lax.shift_right_logical(x, np.int32(by)), x // 7])
+
+    signature = [tf.TensorSpec([None, 4], tf.int32)]
+    model = to_tflite(fun, input_signature=signature, polymorphic_shapes=["(b, _)"])
+    x = np.int32([[7, -7, 2**31 - 1, -(2**31)]])
+    for rows in (x, np.tile(x, (3, 1))):
+        [found] = run(model, rows)
+        np.testing.assert_array_equal(found, fun(jnp.asarray(rows)))
 
 
 def test_updates_and_expm1_take_any_batch_size():

@@ -28,6 +28,7 @@ from jaxtf.convert._tflite.left_over import nodes_of
 from jaxtf.convert._tflite.loops import has_loops, keep_nothing
 from jaxtf.convert._tflite.padded_pools import padded_pools, with_edges
 from jaxtf.convert._tflite.reordered import DIFFERENCES_AND_QUOTIENTS, RECIPROCALS, may_reorder, reordered, sigmoids
+from jaxtf.convert._tflite.saturating import SaturatingCast, saturating_casts
 
 __all__ = ["converter_of_folder", "converter_of_function"]
 
@@ -84,6 +85,30 @@ def _updated(array: tf.Tensor, indices: tf.Tensor, updates: tf.Tensor) -> tf.Ten
     return tf.reshape(tf.gather(tf.concat(rows, 0), source), tf.shape(array))
 
 
+def _compared(operation: str) -> Callable[..., tf.Tensor]:
+    """Of integers of 8 and 16 bits, as those of 32: TFLite refuses them, or ends the process where it runs them."""
+
+    def compared(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        return getattr(tf.raw_ops, operation)(x=tf.cast(x, tf.int32), y=tf.cast(y, tf.int32))
+
+    return compared
+
+
+def _ordered(x: tf.Tensor) -> tf.Tensor:
+    """Integers in the order of finite floats: their bits, those of negative ones the other way round."""
+    bits = tf.bitcast(x, tf.int32)
+    return tf.where(bits < 0, tf.int32.min - bits, bits)
+
+
+def _compared_as_integers(operation: str) -> Callable[..., tf.Tensor]:
+    """Of floats in models of 8 bits: TFLite's kernels take scales of 1 and more for others, without an error."""
+
+    def compared(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        return getattr(tf.raw_ops, operation)(x=_ordered(x), y=_ordered(y))
+
+    return compared
+
+
 def _negated(x: tf.Tensor) -> tf.Tensor:
     """As a product, which the converter does not take for a part of a difference; exact, with the sign of zero."""
     return x * tf.constant(-1, x.dtype)
@@ -107,18 +132,27 @@ def _reciprocal(x: tf.Tensor) -> tf.Tensor:
     return tf.math.reciprocal(tf.maximum(x, x))
 
 
+_COMPARISONS = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")
+
 # By the name of the operation: the function, the attributes with the dtypes of its operands, and its result's name.
 _FUNCTIONS: dict[str, tuple[Callable[..., tf.Tensor], tuple[str, ...], str]] = {
     "Expm1": (_expm1, ("T",), "y"),
     "Log1p": (_log1p, ("T",), "y"),
     "TensorScatterUpdate": (_updated, ("T", "Tindices", "T"), "output"),
     "TensorScatterAdd": (_with_sums, ("T", "Tindices", "T"), "output"),
+    **{name: (_compared(name), ("T", "T"), "z") for name in _COMPARISONS},
 }
 _REORDERED: dict[str, tuple[Callable[..., tf.Tensor], tuple[str, ...], str]] = {
     "Neg": (_negated, ("T",), "y"),
     **{name: (_quotient(name), ("T", "T"), "z") for name in DIFFERENCES_AND_QUOTIENTS},
     **dict.fromkeys(RECIPROCALS, (_reciprocal, ("T",), "y")),
     "Sub": (_difference, ("T", "T"), "z"),
+}
+
+# The functions for floats in models of 8 bits, where these are others.
+_IN_8_BITS: dict[str, Callable[..., tf.Tensor]] = {
+    "TensorScatterAdd": _increased,
+    **{name: _compared_as_integers(name) for name in _COMPARISONS},
 }
 
 # In which TFLite computes these functions. The converter refuses the operations of other dtypes by their names.
@@ -128,6 +162,7 @@ _DTYPES = {
     "Log1p": (tf.float32,),
     "TensorScatterUpdate": _GATHERED,
     "TensorScatterAdd": (tf.float32, tf.int32, tf.int64),
+    **dict.fromkeys(_COMPARISONS, (tf.int8, tf.uint8, tf.int16)),
     **dict.fromkeys(_REORDERED, (tf.float32, tf.int32, tf.int64)),
 }
 
@@ -141,6 +176,8 @@ def _is_replaced(node: Any, reordered_nodes: Container[str], is_quantized: bool)
     if is_quantized and node.op in _IN_FLOAT:
         return False
     is_one = node.op in _FUNCTIONS or (node.op in _REORDERED and node.name in reordered_nodes)
+    if is_quantized and node.op in _COMPARISONS and node.attr["T"].type == tf.float32.as_datatype_enum:
+        return True
     return is_one and tf.dtypes.as_dtype(node.attr["T"].type) in _DTYPES[node.op]
 
 
@@ -173,7 +210,7 @@ def converter_of_folder(folder: Path, signature: str, concrete: Any, is_quantize
 def _has_replaced(concrete: Any, is_quantized: bool) -> bool:
     """Whether it may have nodes to replace: which of its inputs are constants, its SavedModel shows."""
     graph = concrete.graph.as_graph_def()
-    if is_quantized and (has_loops(graph) or any(node.op == "PadV2" for node in nodes_of(graph))):
+    if is_quantized and (has_loops(graph) or any(node.op in ("PadV2", "Cast") for node in nodes_of(graph))):
         return True
     names = {node.name for node in nodes_of(graph) if node.op in _REORDERED} if may_reorder(graph) else set()
     return any(_is_replaced(node, names, is_quantized) for node in nodes_of(graph))
@@ -187,11 +224,11 @@ def _write_replaced(folder: Path, place: Path, is_quantized: bool) -> None:
         if is_quantized:
             keep_nothing(graph.graph_def)
         places = reordered(graph.graph_def)
-        pads = padded_pools(graph.graph_def.node) if is_quantized else {}
-        _replace(graph.graph_def.node, places.get("", ()), functions, pads, is_quantized)
+        found = _in_8_bits(graph.graph_def.node) if is_quantized else {}
+        _replace(graph.graph_def.node, places.get("", ()), functions, found, is_quantized)
         for function in graph.graph_def.library.function:
-            pads = padded_pools(function.node_def, function.ret.values()) if is_quantized else {}
-            names = _replace(function.node_def, places.get(function.signature.name, ()), functions, pads, is_quantized)
+            found = _in_8_bits(function.node_def, function.ret.values()) if is_quantized else {}
+            names = _replace(function.node_def, places.get(function.signature.name, ()), functions, found, is_quantized)
             if names:
                 _rename(function, names)
         for made in functions.values():
@@ -199,34 +236,34 @@ def _write_replaced(folder: Path, place: Path, is_quantized: bool) -> None:
     (place / _PROGRAM).write_bytes(message.SerializeToString())
 
 
+def _in_8_bits(nodes: Iterable[Any], results: Iterable[str] = ()) -> dict[str, list[tuple[int, int]] | SaturatingCast]:
+    """What is replaced in models of 8 bits by what is around it: pads, with their edges, and casts, by their names."""
+    return {**padded_pools(nodes, results), **saturating_casts(nodes)}
+
+
 def _replace(
     nodes: Iterable[Any],
     reordered_nodes: Container[str],
     functions: dict[str, Any],
-    pads: Mapping[str, list[tuple[int, int]]],
+    in_8_bits: Mapping[str, list[tuple[int, int]] | SaturatingCast],
     is_quantized: bool,
 ) -> dict[str, str]:
     """Makes calls of nodes, and functions where there are none; gives the names of results that have new ones."""
     names, of_sigmoids = {}, sigmoids(nodes)
     for node in nodes:
-        edges = pads.get(node.name)
-        if edges is None and not _is_replaced(node, reordered_nodes, is_quantized):
+        around = in_8_bits.get(node.name)
+        if around is None and not _is_replaced(node, reordered_nodes, is_quantized):
             continue
         if node.name in of_sigmoids:
             names[f"{node.name}:z:0"] = f"{node.name}:y:0"
             node.op = "Sigmoid"
             node.input[:] = [of_sigmoids[node.name]]
             continue
-        if edges is None:
-            function, dtypes, result = _FUNCTIONS.get(node.op) or _REORDERED[node.op]
-            if is_quantized and function is _with_sums and node.attr["T"].type == tf.float32.as_datatype_enum:
-                function = _increased
-        else:
-            function, dtypes, result = with_edges(edges), ("T", "Tpaddings", "T"), "output"
-        # A SavedModel leaves out what is the default: of places and paddings int32.
-        types = [node.attr[name].type or tf.int32.as_datatype_enum for name in dtypes]
+        function, types, result, details = _instead_of(node, around, is_quantized)
         specs = [tf.TensorSpec(None, tf.dtypes.as_dtype(dtype)) for dtype in types]
-        key = "_".join(["jaxtf_tflite", node.op, *(spec.dtype.name for spec in specs), *map(str, edges or ())])
+        key = "_".join(["jaxtf_tflite", node.op, *(spec.dtype.name for spec in specs), *details])
+        if isinstance(around, SaturatingCast):
+            node.input[:] = [around.operand]
         if key not in functions:
             functions[key] = tf.function(function, input_signature=specs, autograph=False).get_concrete_function()
         made = functions[key].function_def.signature
@@ -237,6 +274,25 @@ def _replace(
         node.attr["Tout"].list.type.extend(argument.type for argument in made.output_arg)
         node.attr["f"].func.name = made.name
     return names
+
+
+def _instead_of(
+    node: Any, around: list[tuple[int, int]] | SaturatingCast | None, is_quantized: bool
+) -> tuple[Callable[..., tf.Tensor], list[int], str, tuple[str, ...]]:
+    """The function in the place of a node: it, the dtypes of what it takes, its result's name, what it depends on."""
+    if isinstance(around, SaturatingCast):
+        result = "y" if node.op == "Cast" else "output"
+        details = (around.dtype.name, *map(str, around.bounds))
+        return around.function(), [tf.float32.as_datatype_enum], result, details
+    if around is None:
+        function, dtypes, result = _FUNCTIONS.get(node.op) or _REORDERED[node.op]
+        if is_quantized and node.attr["T"].type == tf.float32.as_datatype_enum:
+            function = _IN_8_BITS.get(node.op, function)
+    else:
+        function, dtypes, result = with_edges(around), ("T", "Tpaddings", "T"), "output"
+    # A SavedModel leaves out what is the default: of places and paddings int32.
+    types = [node.attr[name].type or tf.int32.as_datatype_enum for name in dtypes]
+    return function, types, result, tuple(map(str, around or ()))
 
 
 def _rename(function: Any, names: dict[str, str]) -> None:

@@ -62,6 +62,12 @@ def _saturating(operand: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
         operand = tf.cast(operand, tf.float32)
     low, high = _bounds(dtype)
     carrier = dtype if _has_bytes(dtype) else tf.int8 if low else tf.uint8
+    info: Any = ml_dtypes.finfo(operand.dtype.as_numpy_dtype)  # type: ignore[no-untyped-call]
+    if high.bit_length() <= info.nmant:  # it has the bounds themselves
+        held = tf.maximum(tf.minimum(operand, typed(high, operand.dtype)), typed(low, operand.dtype))
+        held = where(tf.math.is_nan(operand), typed(0, operand.dtype), held)
+        value = tf.cast(held, carrier)
+        return value if carrier == dtype else tf.cast(value, dtype)
     too_low = operand <= typed(float(low), operand.dtype)
     too_high = operand >= typed(float(high + 1), operand.dtype)
     inside = tf.logical_not(tf.logical_or(tf.logical_or(too_low, too_high), tf.math.is_nan(operand)))

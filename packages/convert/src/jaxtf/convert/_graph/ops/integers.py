@@ -32,8 +32,10 @@ REMAINDER_IN = MOVED | widening(float32=("bfloat16", "float16"))
 
 
 def _is_known(operand: tf.Tensor, condition: Callable[[np.ndarray], np.ndarray]) -> bool:
-    """Whether the value is known while the graph is made and every element meets the condition."""
+    """Whether the value is known while the graph is made, or the integer that all are, and each meets the condition."""
     value = known_value(operand)
+    if value is None and operand.dtype.is_integer and (uniform := uniform_of(operand)) is not None:
+        value = np.asarray(uniform.real)  # of 64 bits rounded, which is no other small integer
     return value is not None and bool(np.all(condition(np.asarray(value))))
 
 
@@ -222,10 +224,14 @@ def _shift(
     amount: tf.Tensor,
     shift: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     beyond: Callable[[tf.Tensor], tf.Tensor],
+    given: tf.Tensor,
 ) -> tf.Tensor:
-    """`shift(operand, amount)`, `beyond(operand)` where the amount, read as unsigned, is not less than the width."""
+    """`shift(operand, amount)`, `beyond(operand)` where the amount, read as unsigned, is not less than the width.
+
+    The amount is of the dtype of the operand, and has the bits of the one that is given.
+    """
     width = operand.dtype.size * 8
-    if _is_known(amount, lambda a: (a >= 0) & (a < width)):
+    if _is_known(given, lambda a: (a >= 0) & (a < width)):
         return shift(operand, amount)
     fits = tf.less(_as_unsigned(amount), typed(width, _as_unsigned(amount).dtype))
     shifted = shift(operand, where(fits, amount, tf.zeros([], amount.dtype)))
@@ -248,7 +254,7 @@ def shift_left(bound: Bound, operand: tf.Tensor, amount: tf.Tensor) -> tf.Tensor
 
     Source: StableHLO specification, `shift_left`.
     """
-    return _shift(operand, amount, tf.bitwise.left_shift, _no_bits)
+    return _shift(operand, amount, tf.bitwise.left_shift, _no_bits, amount)
 
 
 @translates("stablehlo.shift_right_arithmetic", "chlo.broadcast_shift_right_arithmetic")
@@ -264,9 +270,9 @@ def shift_right_arithmetic(bound: Bound, operand: tf.Tensor, amount: tf.Tensor) 
         steps = tf.minimum(tf.cast(_four_bits(amount), tf.int8), typed(3, tf.int8))
         shifted = tf.bitwise.right_shift(signed, steps)
         return tf.cast(_as_unsigned(shifted) if dtype.is_unsigned else shifted, dtype)
-    operand, amount = (_back(x, SIGNED.get(dtype, dtype)) for x in (operand, amount))
+    operand, signed_amount = (_back(x, SIGNED.get(dtype, dtype)) for x in (operand, amount))
     top = typed(dtype.size * 8 - 1, operand.dtype)
-    shifted = _shift(operand, amount, tf.bitwise.right_shift, lambda x: tf.bitwise.right_shift(x, top))
+    shifted = _shift(operand, signed_amount, tf.bitwise.right_shift, lambda x: tf.bitwise.right_shift(x, top), amount)
     return _back(shifted, dtype)
 
 
@@ -279,9 +285,9 @@ def shift_right_logical(bound: Bound, operand: tf.Tensor, amount: tf.Tensor) -> 
     dtype = operand.dtype
     if dtype in MOVED:
         operand, amount = _four_bits(operand), _four_bits(amount)
-        return tf.cast(_shift(operand, amount, tf.bitwise.right_shift, _no_bits), dtype)
-    unsigned, amount = _as_unsigned(operand), _as_unsigned(amount)
-    return _back(_shift(unsigned, amount, tf.bitwise.right_shift, _no_bits), dtype)
+        return tf.cast(_shift(operand, amount, tf.bitwise.right_shift, _no_bits, amount), dtype)
+    unsigned, unsigned_amount = _as_unsigned(operand), _as_unsigned(amount)
+    return _back(_shift(unsigned, unsigned_amount, tf.bitwise.right_shift, _no_bits, amount), dtype)
 
 
 @translates("stablehlo.not", computed_in=MOVED)
