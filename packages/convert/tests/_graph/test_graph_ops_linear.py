@@ -123,6 +123,58 @@ def test_an_infinite_term_of_an_odd_number_in_bfloat16_stays_infinite(name, is_s
     np.testing.assert_array_equal(converted(x, y).numpy(), np.asarray(jax.jit(function)(x, y)))
 
 
+def with_infinities(rng, *shape):
+    numbers = rng.choice([np.inf, -np.inf, np.nan, 0, 1, 2, -3], shape, p=[0.004, 0.004, 0.002, 0.29, 0.3, 0.2, 0.2])
+    return numbers.astype(jnp.bfloat16)
+
+
+def check_in_float32(function, x, y, shapes=None):
+    """The numbers are few and whole: sums in float32 are exact, and rounded once."""
+    converted = convert(function, native_serialization=False, polymorphic_shapes=shapes)
+    exact = jax.jit(function)(x.astype(np.float32), y.astype(np.float32)).astype(jnp.bfloat16)
+    np.testing.assert_array_equal(np.asarray(converted(x, y), np.float32), np.asarray(exact, np.float32))
+
+
+@pytest.mark.parametrize("terms", [3, 16, 31, 32, 33, 40, 50, 63, 64, 100])
+@pytest.mark.parametrize("text", ["mk,kn->mn", "bmk,bnk->bmn", "km,kn->mn", "mk,k->m"])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_an_infinite_row_of_bfloat16_leaves_the_others(text, terms, is_open):
+    """On a CPU with AMX it was NaN in the row before, of more than 32 terms."""
+    rng, sizes = np.random.default_rng(terms), {"b": 2, "m": 35, "n": 34, "k": terms}
+    left, right = (tuple(sizes[axis] for axis in axes) for axes in text.partition("->")[0].split(","))
+    x, y = with_infinities(rng, *left), rng.integers(1, 4, right).astype(jnp.bfloat16)
+    shapes = [", ".join("k" if axis == "k" else "_" for axis in axes) for axes in text.partition("->")[0].split(",")]
+    check_in_float32(lambda x, y: jnp.einsum(text, x, y), x, y, shapes if is_open else None)
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("features", [1, 3, 6, 12, 14, 16, 33, 40])
+@pytest.mark.parametrize(
+    ("extent", "options"),
+    [
+        ((1, 1), {}),
+        ((3, 3), {}),
+        ((2, 3), {"window_strides": (2, 1)}),
+        ((4, 7), {"rhs_dilation": (2, 1)}),
+        ((3, 4), {"lhs_dilation": (2, 2)}),
+        ((3, 3), {"rhs_dilation": (1, 2)}),
+    ],
+    ids=str,
+)
+def test_an_infinite_place_of_bfloat16_leaves_the_others(extent, options, features, is_open):
+    """On a CPU with AMX it was NaN in others, for kernels with rows of more than 32 numbers."""
+
+    def convolution(x, kernel):
+        numbers = ("NHWC", "HWIO", "NHWC")
+        given = {"window_strides": (1, 1), "padding": [(1, 0), (1, 2)], "dimension_numbers": numbers} | options
+        return lax.conv_general_dilated(x, kernel, **given)
+
+    rng = np.random.default_rng(features)
+    x = with_infinities(rng, 2, 13, 14, features)
+    kernel = rng.integers(1, 4, (*extent, features, 5)).astype(jnp.bfloat16)
+    check_in_float32(convolution, x, kernel, ["n, h + 12, w + 12, _", None] if is_open else None)
+
+
 @pytest.mark.parametrize("is_open", [False, True])
 @pytest.mark.parametrize("extent", [(1, 1), (3, 3), (1, 5), (5, 1), (2, 3)])
 def test_an_infinite_feature_in_bfloat16_leaves_the_others(extent, is_open):

@@ -25,11 +25,11 @@ from jaxtf.convert._graph.kernel_factors import before_convolution
 from jaxtf.convert._graph.ops.conversion import cast, summed_in, width
 from jaxtf.convert._graph.ops.dilated_kernels import in_phases
 from jaxtf.convert._graph.ops.dynamic import listed
-from jaxtf.convert._graph.ops.even_terms import with_even_terms
 from jaxtf.convert._graph.ops.kernel_windows import Integers, Windows, padded, spanned
 from jaxtf.convert._graph.ops.no_features import with_some_features
 from jaxtf.convert._graph.ops.sums_of_halves import stays_bfloat16, sums_round, widened
 from jaxtf.convert._graph.ops.sums_of_products import by_elements, by_places
+from jaxtf.convert._graph.ops.whole_terms import with_whole_features
 from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.plan.empty_batches import MAY_BE_EMPTY
 from jaxtf.convert._graph.registry import Bound, translates
@@ -439,7 +439,8 @@ def _grouped(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: in
 
 def _plain(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
     before_convolution(operand, kernel)
-    operand, kernel = with_even_terms(operand, -1, kernel, -2)
+    extent = sizes(kernel)[:-2] if windows.kernel_dilation[-1] == 1 else ()
+    operand, kernel = with_whole_features(operand, kernel, -2, extent=extent)
     if operand.shape.rank == 4:
         if operand.dtype == tf.float64 and set(windows.kernel_dilation) != {1} and not traces_compiled():
             return in_phases(operand, kernel, windows, padding, lambda x, k: tf.nn.conv2d(x, k, [1, 1], "VALID"))
@@ -486,7 +487,7 @@ def _transposed_convolution(operand: tf.Tensor, kernel: tf.Tensor, windows: Wind
     reach = windows.reach(kernel)
     full = [(n - 1) * d + k for n, d, k in zip(extent, windows.dilation, reach, strict=True)]
     flipped = tf.transpose(tf.reverse(kernel, [0, 1]), [0, 1, 3, 2])
-    operand, flipped = with_even_terms(operand, -1, flipped, -1)
+    operand, flipped = with_whole_features(operand, flipped, -1)
     shape = as_shape([batch, *full, kernel.shape.as_list()[-1]])
     result = tf.nn.conv2d_transpose(operand, flipped, shape, windows.dilation, "VALID")
     low, high = (

@@ -11,8 +11,8 @@ from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._support import Size, as_shape, is_empty, product, sizes, widening
 from jaxtf.convert._graph.grappler import after_matmul, before_matmul
 from jaxtf.convert._graph.ops.conversion import cast, summed_in
-from jaxtf.convert._graph.ops.even_terms import with_even_terms
 from jaxtf.convert._graph.ops.shapes import as_shape_tensor
+from jaxtf.convert._graph.ops.whole_terms import with_whole_terms
 from jaxtf.convert._graph.registry import Bound, translates
 
 # MatMul and BatchMatMulV2 have kernels for floating point, complex, int32 and int64. Products and sums modulo
@@ -81,7 +81,7 @@ def contract(
     a, transpose_a = _matrix(left, batching[0], left_free, contracting[0], contracted_last=True, constant=constant)
     b, transpose_b = _matrix(right, batching[1], right_free, contracting[1], contracted_last=False, constant=constant)
     before_matmul(a)
-    a, b = with_even_terms(a, -2 if transpose_a else -1, b, -1 if transpose_b else -2)
+    a, b = with_whole_terms(a, -2 if transpose_a else -1, b, -1 if transpose_b else -2)
     contracted, columns = a.shape.as_list()[-2 if transpose_a else -1], b.shape.as_list()[-2 if transpose_b else -1]
     product = after_matmul(nodes.matmul(a, b, transpose_a, transpose_b), contracted, columns)
     if len(left_free) != 1 or len(right_free) != 1:

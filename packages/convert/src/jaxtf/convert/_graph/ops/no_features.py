@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from jaxtf.convert._graph._support import sizes
-from jaxtf.convert._graph.ops.even_terms import with_zeros
+from jaxtf.convert._graph.ops.whole_terms import with_zeros
 
 __all__ = ["with_some_features"]
 

@@ -32,13 +32,15 @@ def sums_round(dtype: tf.DType, *, is_differentiated: bool) -> bool:
 def stays_bfloat16(kernel: tf.Tensor, features: Size) -> bool:
     """Whether TensorFlow's kernel of bfloat16 is right for a depthwise kernel, and returns.
 
-    Of features that have several results each, oneDNN multiplies the last of an odd number of terms by what comes next,
-    which is zero in the kernel (`even_terms`): NaN where another feature is infinite.
+    Of features that have several results each, oneDNN multiplies what fills a last pair of terms, or of a row of the
+    kernel on a CPU with AMX, by what comes next, which is zero in the kernel alone (`whole_terms`): NaN where another
+    feature is infinite.
     """
     height, width, _, outputs = sizes(kernel)
     if not isinstance(width, int) or width > _NARROW:
         return False
-    return same(outputs, features) or width % 2 == 0 or (isinstance(height, int) and height % 2 == 0)
+    is_one_by_even = width == 1 and isinstance(height, int) and height % 2 == 0
+    return same(outputs, features) or width % 2 == 0 or is_one_by_even
 
 
 def widened(operand: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
