@@ -19,6 +19,7 @@ def sizes_and_mean(params, inputs):
     return {"rows": jnp.arange(x.shape[0]), "mean": x.mean(axis=1) * params["s"], "last": x * x.shape[0]}
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("native", [True, False], ids=["native", "graph"])
 @pytest.mark.parametrize("order", [0, 1])
 def test_each_signature_is_right_or_refuses_whatever_came_before_it(tmp_path, native, order):

@@ -81,6 +81,7 @@ def updates(x, dtype):
     return jnp.ones((5, 4), dtype).at[jnp.zeros(x.shape[0] - 1, jnp.int32)].add(x[1:].astype(dtype))
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("resolver", [RESOLVERS.AUTO, RESOLVERS.BUILTIN_WITHOUT_DEFAULT_DELEGATES])
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.int32])
 def test_sums_of_no_updates_are_the_array(dtype, resolver):
@@ -98,6 +99,7 @@ def test_sums_of_updates_keep_infinities():
     np.testing.assert_array_equal(run(model_of(fun), x), fun(jnp.asarray(x)))
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("resolver", [RESOLVERS.AUTO, RESOLVERS.BUILTIN_WITHOUT_DEFAULT_DELEGATES])
 @pytest.mark.parametrize("softmax", [jax.nn.softmax, jax.nn.log_softmax])
 def test_a_softmax_of_nothing_is_refused(softmax, resolver):
