@@ -17,6 +17,11 @@ from jaxtf.shapepoly import symbolic_shape
 MODES = ("eager", "graph", "compiled")
 
 
+def in_mode(function, mode):
+    """The function as users run it in a mode."""
+    return function if mode == "eager" else tf.function(function, autograph=False, jit_compile=mode == "compiled")
+
+
 FULL = os.environ.get("JAXTF_FULL") == "1"
 
 

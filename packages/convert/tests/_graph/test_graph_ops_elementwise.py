@@ -15,7 +15,7 @@ from jax._src.lax import lax as private_lax
 
 from jaxtf.convert import GraphModeUnsupported, convert
 
-from .graph_mode import MODES, assert_identical, run_graph_mode, run_jax, run_module, same_as_jax
+from .graph_mode import MODES, assert_identical, in_mode, run_graph_mode, run_jax, run_module, same_as_jax
 
 FLOATS = ("bfloat16", "float16", "float32", "float64")
 SIGNED = ("int8", "int16", "int32", "int64")
@@ -297,3 +297,17 @@ def test_functions_of_complex_numbers_agree(dtype):
 def test_reference_for_the_test_itself_is_jax():
     (expected,) = run_jax(lax.rem, np.array([7, -7], np.int32), np.array([0, 4], np.int32))
     np.testing.assert_array_equal(expected, [7, -3])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_float64_becomes_float16_by_one_rounding(mode):
+    """Beside the middle between two numbers it was rounded twice: 65519.9 was infinite, for 65504."""
+    numbers = np.arange(2**16, dtype=np.uint16).view(np.float16)[::7]
+    with np.errstate(all="ignore"):
+        middles = (numbers.astype(np.float64) + np.nextafter(numbers, np.float16(np.inf)).astype(np.float64)) / 2
+        beside = [np.nextafter(middles, towards) for towards in (-np.inf, np.inf)]
+        special = [65519.9999999, 65520.0, 1e300, -1e300, 5e-324, -0.0, np.nan]
+        x = np.concatenate([numbers.astype(np.float64), middles, *beside, middles * (1 + 1e-12), special])
+        expected = x.astype(np.float16)
+    function = in_mode(convert(lambda x: x.astype(jnp.float16), native_serialization=False), mode)
+    assert_identical(function(x).numpy(), expected)

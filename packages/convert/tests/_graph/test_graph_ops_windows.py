@@ -23,7 +23,7 @@ from jax import lax
 from jaxtf.convert import convert, convert_stablehlo
 from jaxtf.shapepoly import InconclusiveDimensionOperation
 
-from .graph_mode import MODES, assert_identical, run_jax
+from .graph_mode import MODES, assert_identical, in_mode, run_jax
 
 INT, FLOAT, COMPLEX = np.int32, np.float32, np.complex64
 
@@ -477,3 +477,31 @@ def test_a_graph_may_know_that_a_window_of_an_open_size_does_not_fit(reducer, st
     x = np.arange(1, 2 * size + 1, dtype=np.float32).reshape(1, size, 2, 1)
     found = tf.function(converted, autograph=False)(tf.constant(x))
     np.testing.assert_array_equal(found, pooled(jnp.asarray(x)), strict=True)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("after", [lambda x: x, lambda x: jnp.maximum(x, 0.0)], ids=["maxima", "maxima and 0"])
+@pytest.mark.parametrize("edges", [((1, 1), (1, 1)), ((2, 1), (1, 0)), ((1, 0), (1, 1))], ids=str)
+def test_maxima_of_padding_alone_are_those_of_nothing(edges, after, mode):
+    """Of no elements the sum, which is 0, was taken for that of finite ones."""
+
+    def pooled(x):
+        window = (1, edges[0][0] + 1, edges[1][1] + 1, 1)
+        return lax.reduce_window(after(x[:, 1:]), -np.inf, lax.max, window, (1, 1, 1, 1), ((0, 0), *edges, (0, 0)))
+
+    def total(x):
+        return jnp.where(jnp.isfinite(pooled(x)), pooled(x), 0.0).sum()
+
+    open_size = convert(pooled, native_serialization=False, polymorphic_shapes="(1, b, 3, 1)")
+    of_open_size = convert(total, native_serialization=False, polymorphic_shapes="(1, b, 3, 1)")
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = of_open_size(x)
+        return tape.gradient(y, x)
+
+    for size in (1, 2, 4):
+        x = np.cos(np.arange(3 * size, dtype=np.float32)).reshape(1, size, 3, 1)
+        np.testing.assert_array_equal(in_mode(open_size, mode)(x), pooled(x))
+        np.testing.assert_array_equal(in_mode(gradient, mode)(tf.constant(x)), jax.grad(total)(x))

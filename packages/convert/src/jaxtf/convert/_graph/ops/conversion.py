@@ -15,6 +15,7 @@ import tensorflow as tf
 from jaxtf.convert._graph import nodes
 from jaxtf.convert._graph._support import BITS, MOVED, UNCAST, refuse, typed, where
 from jaxtf.convert._graph.derivatives import differentiated
+from jaxtf.convert._graph.optimizer import computed_by_xla
 from jaxtf.convert._graph.registry import Bound, refuses, translates
 from jaxtf.serialization.interop import dtype_of_products
 
@@ -35,7 +36,22 @@ def convert(bound: Bound, operand: tf.Tensor) -> tf.Tensor:
     for uncast in (operand.dtype, dtype):
         if uncast in UNCAST and operand.dtype != dtype:
             refuse(bound, f"TensorFlow does not convert to or from {uncast.name}")
+    if dtype == tf.float16 and operand.dtype in (tf.float64, tf.complex128) and not computed_by_xla(operand):
+        real = tf.math.real(operand) if operand.dtype.is_complex else operand
+        return differentiated(bound, _rounded_once(real), lambda upwards, _: (cast(upwards, operand.dtype),), operand)
     return cast(operand, dtype)
+
+
+def _rounded_once(operand: tf.Tensor) -> tf.Tensor:
+    """float64 as float16, which TensorFlow's kernel rounds to float32 first.
+
+    A float32 rounded towards zero, and to an odd number where that is inexact, is beside the same number of float16.
+    """
+    near = tf.cast(operand, tf.float32)
+    back = tf.cast(near, tf.float64)
+    bits = tf.bitcast(near, tf.int32) - tf.cast(tf.abs(back) > tf.abs(operand), tf.int32)
+    odd = tf.bitwise.bitwise_or(bits, tf.cast(tf.not_equal(back, operand), tf.int32))
+    return tf.cast(tf.bitcast(odd, tf.float32), tf.float16)
 
 
 def cast(operand: tf.Tensor, dtype: tf.DType) -> tf.Tensor:

@@ -269,7 +269,7 @@ def _max_pool(
             return slope_of(windowed_of)(upwards, operand)[0]
 
         conditions = _conditions(sizes(padded), window, pooled)
-        if conditions and _has_none(padded, window, pooled):
+        if _has_none(padded, window, pooled):
             return (of_windows(),)
         holds = tf.reduce_all([tf.math.is_finite(tf.reduce_sum(operand)), *conditions])
         return (tf.cond(holds, of_pool, of_windows),)
@@ -287,21 +287,31 @@ def _if_windows(
 ) -> tf.Tensor:
     """What one function makes where there are windows and none is outside, and another where that is not so."""
     conditions = _conditions(sizes(padded), window, pooled)
-    if conditions and _has_none(padded, window, pooled):  # TensorFlow traces no pool of it, in a branch either
+    if _has_none(padded, window, pooled):  # TensorFlow traces no pool of it, in a branch either
         return otherwise()
     return tf.cond(tf.reduce_all(conditions), made, otherwise) if conditions else made()
 
 
 def _has_none(padded: tf.Tensor, window: Window, pooled: tuple[int, int]) -> bool:
-    """Whether there is no window in an array that is padded already, as far as its sizes are known."""
+    """Whether there is no window with an element in an array that is padded already, as far as its sizes are known."""
     shape = padded.shape.as_list()
-    return any(shape[i] is not None and shape[i] < window.size[i] for i in pooled)
+    return any(shape[i] is not None and shape[i] < _least_size(window, i) for i in pooled)
+
+
+def _least_size(window: Window, axis: int) -> int:
+    """That of a padded array with a window, and with an element: without one, padding may be as long as a window."""
+    low, high = window.low[axis], window.high[axis]
+    around = low + high if isinstance(low, int) and isinstance(high, int) else 0
+    size: int = window.size[axis]
+    return max(size, around + 1)
 
 
 def _conditions(shape: Sequence[Size], window: Window, pooled: tuple[int, int]) -> list[tf.Tensor]:
     """Those that only running tells."""
-    conditions = [shape[i] >= window.size[i] for i in pooled if not isinstance(shape[i], int)]
+    conditions = [shape[i] >= _least_size(window, i) for i in pooled if not isinstance(shape[i], int)]
     for i in pooled:
+        if not (isinstance(window.low[i], int) and isinstance(window.high[i], int)):
+            conditions.append(shape[i] > window.low[i] + window.high[i])
         edges = [n for n in (window.low[i], window.high[i]) if not isinstance(n, int)]
         conditions += [condition for n in edges for condition in (n >= 0, n < window.size[i])]
     return conditions
