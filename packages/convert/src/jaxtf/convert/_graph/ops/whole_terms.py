@@ -26,6 +26,8 @@ def with_whole_terms(left: tf.Tensor, left_axis: int, right: tf.Tensor, right_ax
 
     The terms of a row of the left one lie next to each other where its axis is the last; others fill pairs only.
     """
+    if _is_right_anyway(left, right):
+        return left, right
     more = _pair if left_axis != -1 else _block
     return _with_more(left, left_axis, right, right_axis, more(sizes(left)[left_axis]))
 
@@ -41,6 +43,8 @@ def with_whole_features(
       kernel_axis: That.
       extent: The places of the kernel in each dimension; none for a convolution that takes features in pairs only.
     """
+    if _is_right_anyway(operand, kernel):
+        return operand, kernel
     features = sizes(operand)[-1]
     if not extent:
         more = _pair(features)
@@ -49,6 +53,10 @@ def with_whole_features(
     else:
         more = _of_rows(features, extent[-1])
     return _with_more(operand, -1, kernel, kernel_axis, more)
+
+
+def _is_right_anyway(left: tf.Tensor, right: tf.Tensor) -> bool:
+    return left.dtype != tf.bfloat16 or computed_by_xla(left, right)
 
 
 def _pair(count: Size) -> Size:
@@ -76,8 +84,7 @@ def _of_rows(features: Size, width: Size) -> Size:
 def _with_more(
     left: tf.Tensor, left_axis: int, right: tf.Tensor, right_axis: int, more: Size
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    is_whole = isinstance(more, int) and more == 0
-    if left.dtype != tf.bfloat16 or is_whole or computed_by_xla(left, right):
+    if isinstance(more, int) and more == 0:
         return left, right
     return with_zeros(left, left_axis, more), with_zeros(right, right_axis, more)
 
