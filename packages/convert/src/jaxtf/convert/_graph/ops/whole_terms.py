@@ -2,7 +2,8 @@
 
 It takes terms of bfloat16 in pairs, and on a CPU with AMX more than 32 of them in blocks of 32. What fills the last
 pair or block is zero in one operand alone: in the other it is what lies behind its terms, in memory, or nothing. Where
-that is infinite or NaN the sum is NaN, of another row than the one that has it (TensorFlow 2.21).
+that is infinite or NaN the sum is NaN, of another row than the one that has it (TensorFlow 2.21). Convolutions of few
+features take the numbers of a row of the kernel for terms, and of whole blocks of these give other numbers.
 """
 
 from __future__ import annotations
@@ -71,13 +72,13 @@ def _block(count: Size) -> Size:
 
 
 def _of_rows(features: Size, width: Size) -> Size:
-    """The same for rows of a kernel as terms, where the features are few."""
+    """The same for rows of a kernel as terms, where the features are few; full blocks of these are wrong altogether."""
     pairs = features + features % 2
     terms = pairs * width
     if isinstance(features, int) and isinstance(width, int):
-        fits = pairs >= _FEW_FEATURES or terms <= _BLOCK or terms % _BLOCK == 0
+        fits = pairs >= _FEW_FEATURES or terms <= _BLOCK
         return pairs - features if fits else _FEW_FEATURES - features
-    fits = tf.logical_or(tf.logical_or(pairs >= _FEW_FEATURES, terms <= _BLOCK), terms % _BLOCK == 0)
+    fits = tf.logical_or(pairs >= _FEW_FEATURES, terms <= _BLOCK)
     return tf.where(fits, pairs - features, _FEW_FEATURES - features)
 
 
