@@ -488,3 +488,37 @@ def test_the_sizes_of_a_dilated_convolution_of_open_ones_are_its_own(mode):
         found, *extent = run(tf.ones([3, height, 5, 3], tf.float64), kernel)
         assert found.shape == (3, height + 2, 7, 6)
         assert [int(n) for n in extent] == [height + 2, 7]
+
+
+WIDTHS = [1, 2, 3, 4, 8, 12, 16]
+FEATURES = [1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24]
+
+
+@pytest.mark.slow(2)
+@pytest.mark.parametrize("seed", range(32))
+def test_convolutions_of_bfloat16_and_their_gradients_are_those_of_float32(seed):
+    """On a CPU with AMX TensorFlow's kernel gives other numbers for few features and kernels of some widths."""
+    rng = np.random.default_rng(seed)
+    rank, features, outputs = rng.integers(1, 4), rng.choice(FEATURES), rng.choice([1, 4, 5, 16])
+    extent = [*rng.choice([1, 2, 3], rank - 1), rng.choice(WIDTHS)][:: rng.choice([1, 1, -1])]
+    strides, apart = rng.choice([1, 1, 2], (2, rank)).tolist()
+    shape = [(k - 1) * d + 1 + rng.choice([0, 7, 15]) for k, d in zip(extent, apart, strict=True)]
+    places = "DHW"[3 - rank :]
+    numbers = (f"N{places}C", f"{places}IO", f"N{places}C")
+    x = rng.normal(size=(rng.choice([1, 8, 12]), *shape, features)).astype(jnp.bfloat16)
+    kernel = rng.normal(size=(*extent, features, outputs)).astype(jnp.bfloat16)
+
+    def convolved(x, kernel):
+        padding = ["SAME", "VALID"][seed % 2]
+        return lax.conv_general_dilated(x, kernel, strides, padding, rhs_dilation=apart, dimension_numbers=numbers)
+
+    def with_gradients(x, kernel, cotangent):
+        result, pulled = jax.vjp(convolved, x, kernel)
+        return result, *pulled(cotangent)
+
+    of_result = jax.eval_shape(convolved, x, kernel).shape
+    operands = x, kernel, rng.normal(size=of_result).astype(jnp.bfloat16)
+    shapes = ["b, ...", None, "b, ..."] if seed % 3 == 0 else None
+    found = convert(with_gradients, native_serialization=False, polymorphic_shapes=shapes)(*operands)
+    for narrow, wide in zip(found, with_gradients(*(each.astype(np.float32) for each in operands)), strict=True):
+        np.testing.assert_allclose(tf.cast(narrow, tf.float32), wide, atol=0.01 * np.abs(wide).max(), rtol=0.01)

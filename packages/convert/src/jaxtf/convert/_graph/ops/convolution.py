@@ -439,8 +439,7 @@ def _grouped(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, groups: in
 
 def _plain(operand: tf.Tensor, kernel: tf.Tensor, windows: Windows, padding: str) -> tf.Tensor:
     before_convolution(operand, kernel)
-    extent = sizes(kernel)[:-2] if windows.kernel_dilation[-1] == 1 else ()
-    operand, kernel = with_whole_features(operand, kernel, -2, extent=extent)
+    operand, kernel = with_whole_features(operand, kernel, -2, extent=sizes(kernel)[:-2])
     if operand.shape.rank == 4:
         if operand.dtype == tf.float64 and set(windows.kernel_dilation) != {1} and not traces_compiled():
             return in_phases(operand, kernel, windows, padding, lambda x, k: tf.nn.conv2d(x, k, [1, 1], "VALID"))

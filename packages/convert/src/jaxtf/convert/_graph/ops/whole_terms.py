@@ -1,9 +1,9 @@
-"""Products of bfloat16 summed over as many terms as oneDNN takes at once, where others would lose infinity.
+"""Operands of bfloat16 with as many terms as oneDNN takes at once, for sums of products that are wrong otherwise.
 
-It takes terms of bfloat16 in pairs, and on a CPU with AMX more than 32 of them in blocks of 32. What fills the last
-pair or block is zero in one operand alone: in the other it is what lies behind its terms, in memory, or nothing. Where
-that is infinite or NaN the sum is NaN, of another row than the one that has it (TensorFlow 2.21). Convolutions of few
-features take the numbers of a row of the kernel for terms, and of whole blocks of these give other numbers.
+It takes terms in pairs, and on a CPU with AMX more than 32 of them in blocks of 32. What fills the last pair or block
+is zero in one operand alone: in the other it is what lies behind its terms, in memory, or nothing. Where that is
+infinite or NaN the sum is NaN, of another row than the one that has it. A convolution of few features takes the numbers
+of a row of the kernel for terms there; of whole blocks of these all of its results are other numbers (TensorFlow 2.21).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from jaxtf.convert._graph._support import Size, as_shape, sizes
+from jaxtf.convert._graph._support import Size, as_shape, same, sizes
 from jaxtf.convert._graph.optimizer import computed_by_xla
 
 __all__ = ["with_whole_features", "with_whole_terms", "with_zeros"]
@@ -49,14 +49,15 @@ def with_whole_features(
     features = sizes(operand)[-1]
     if not extent:
         more = _pair(features)
-    elif all(isinstance(size, int) and size == 1 for size in extent):
+    elif all(same(size, 1) for size in extent):
         more = _block(features)
     else:
-        more = _of_rows(features, extent[-1])
+        more = _of_rows(features, extent)
     return _with_more(operand, -1, kernel, kernel_axis, more)
 
 
 def _is_right_anyway(left: tf.Tensor, right: tf.Tensor) -> bool:
+    """Whether it is of another dtype, or XLA computes it."""
     return left.dtype != tf.bfloat16 or computed_by_xla(left, right)
 
 
@@ -71,15 +72,15 @@ def _block(count: Size) -> Size:
     return tf.where(count <= _BLOCK, count % 2, -count % _BLOCK)
 
 
-def _of_rows(features: Size, width: Size) -> Size:
-    """The same for rows of a kernel as terms, where the features are few; full blocks of these are wrong altogether."""
+def _of_rows(features: Size, extent: Sequence[Size]) -> Size:
+    """The same for rows of a kernel as terms, where the features are few; oneDNN may take its columns for rows."""
     pairs = features + features % 2
-    terms = pairs * width
-    if isinstance(features, int) and isinstance(width, int):
-        fits = pairs >= _FEW_FEATURES or terms <= _BLOCK
-        return pairs - features if fits else _FEW_FEATURES - features
-    fits = tf.logical_or(pairs >= _FEW_FEATURES, terms <= _BLOCK)
-    return tf.where(fits, pairs - features, _FEW_FEATURES - features)
+    if isinstance(features, int) and pairs >= _FEW_FEATURES:
+        return pairs - features
+    if isinstance(features, int) and all(isinstance(size, int) for size in extent):
+        return (pairs if pairs * max(extent) <= _BLOCK else _FEW_FEATURES) - features
+    fits = tf.logical_or(pairs >= _FEW_FEATURES, pairs * tf.reduce_max(tf.stack(extent)) <= _BLOCK)
+    return tf.where(fits, pairs, _FEW_FEATURES) - features
 
 
 def _with_more(
