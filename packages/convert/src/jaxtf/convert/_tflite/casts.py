@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.convert._tflite.left_over import nodes_of
+from jaxtf.convert._tflite.graphs import nodes_of
 from jaxtf.convert._tflite.reordered import constants
 
 __all__ = ["casts_of_int4"]

@@ -8,8 +8,9 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert import _tf
+from jaxtf.convert._tflite.graphs import nodes_of
 
-__all__ = ["left_over", "left_over_in", "nodes_of"]
+__all__ = ["left_over", "left_over_in"]
 
 # Of MLIR's element types, those that TensorFlow has an enumeration for.
 _DTYPES = {
@@ -60,8 +61,3 @@ def _places(graph: Any, name: str, element: str) -> list[str]:
     dtype = _DTYPES.get(element)
     nodes = [node for node in nodes_of(graph) if node.op == name]
     return [node.name for node in nodes if dtype is None or "T" not in node.attr or node.attr["T"].type == dtype]
-
-
-def nodes_of(graph: Any) -> list[Any]:
-    """The operations of a graph and of the functions in it."""
-    return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]

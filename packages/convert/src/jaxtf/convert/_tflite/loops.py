@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from jaxtf.convert._tflite.left_over import nodes_of
+from jaxtf.convert._tflite.graphs import nodes_of
 
 __all__ = ["has_loops", "keep_nothing"]
 

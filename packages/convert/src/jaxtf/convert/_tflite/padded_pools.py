@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from jaxtf.convert._tflite.graphs import constant_of
+
 __all__ = ["padded_pools", "with_edges"]
 
 _LEAST = float(np.finfo(np.float32).min)
@@ -31,11 +33,7 @@ def padded_pools(nodes: Iterable[Any], results: Iterable[str] = ()) -> dict[str,
             users.setdefault(name, []).append(node)
 
     def constant(name: str) -> Any:
-        node = by_name.get(_node_name(name))
-        if node is None or node.op != "Const":
-            return None
-        value = node.attr["value"].tensor
-        return tf.io.parse_tensor(value.SerializeToString(), tf.dtypes.as_dtype(value.dtype)).numpy()
+        return constant_of(by_name.get(_node_name(name)))
 
     def windows(name: str, order: list[int]) -> list[list[int] | None]:
         """The sizes of the windows of each user, by dimension of the array that a node was made of by a Transpose."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxtf.convert._tflite.left_over import nodes_of
+from jaxtf.convert._tflite.graphs import nodes_of
 
 __all__ = ["DIFFERENCES_AND_QUOTIENTS", "RECIPROCALS", "constants", "may_reorder", "reordered", "sigmoids"]
 

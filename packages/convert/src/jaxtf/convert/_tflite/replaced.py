@@ -24,7 +24,7 @@ from typing import Any
 import tensorflow as tf
 
 from jaxtf.convert import _tf
-from jaxtf.convert._tflite.left_over import nodes_of
+from jaxtf.convert._tflite.graphs import nodes_of
 from jaxtf.convert._tflite.loops import has_loops, keep_nothing
 from jaxtf.convert._tflite.padded_pools import padded_pools, with_edges
 from jaxtf.convert._tflite.reordered import DIFFERENCES_AND_QUOTIENTS, RECIPROCALS, may_reorder, reordered, sigmoids

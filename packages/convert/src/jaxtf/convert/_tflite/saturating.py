@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from jaxtf.convert._tflite.graphs import constant_of
+
 __all__ = ["SaturatingCast", "saturating_casts"]
 
 _DTYPES = (tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.uint32, tf.int64, tf.uint64)
@@ -63,12 +65,8 @@ def saturating_casts(nodes: Iterable[Any]) -> dict[str, SaturatingCast]:
         return node if is_one else None
 
     def constant(name: str) -> Any:
-        node = made(name, "Const")
-        if node is None:
-            return None
-        value = node.attr["value"].tensor
-        array = tf.io.parse_tensor(value.SerializeToString(), tf.dtypes.as_dtype(value.dtype)).numpy()
-        return array.item() if array.size == 1 else None
+        array = constant_of(made(name, "Const"))
+        return None if array is None or array.size != 1 else array.item()
 
     def by_choice(node: Any, dtype: tf.DType) -> str | None:
         """What is cast where both bounds are chosen among the integers."""

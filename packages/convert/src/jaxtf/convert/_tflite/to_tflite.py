@@ -19,7 +19,8 @@ from jaxtf.convert import _tf
 from jaxtf.convert._errors import ConversionOptionError, TFLiteUnsupported
 from jaxtf.convert._tflite.casts import casts_of_int4
 from jaxtf.convert._tflite.first import run_first
-from jaxtf.convert._tflite.left_over import left_over_in, nodes_of
+from jaxtf.convert._tflite.graphs import nodes_of
+from jaxtf.convert._tflite.left_over import left_over_in
 from jaxtf.convert._tflite.reductions import with_checked_reductions
 from jaxtf.convert._tflite.replaced import converter_of_folder, converter_of_function
 from jaxtf.convert._tflite.representative import checked_samples
